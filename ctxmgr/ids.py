@@ -1,0 +1,59 @@
+"""Mint ids and read and write the time.
+
+Standard library only: the recorder is built on this module.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+def new_id(milliseconds: int | None = None) -> str:
+    """Return a UUIDv7 (RFC 9562): sortable by its first 48 bits, milliseconds since 1970."""
+    stamp = time.time_ns() // 1_000_000 if milliseconds is None else milliseconds
+    value = (stamp & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def now() -> str:
+    """Return the present as RFC 3339 in UTC with microseconds, ending in ``Z``."""
+    return format_time(time.time())
+
+
+def format_time(seconds: float) -> str:
+    """Return ``seconds`` since 1970 as RFC 3339 in UTC.
+
+    Raises:
+        ValueError, OverflowError: when the moment lies outside the years 1 to 9999.
+    """
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    return text.replace("+00:00", "Z")
+
+
+def parse_time(text: object) -> float | None:
+    """Return seconds since 1970 for an RFC 3339 or ISO 8601 text, or None when it is not one.
+
+    A time without a zone is taken as UTC. Never raises: recorded timestamps are hostile input.
+    """
+    if not isinstance(text, str) or not text.isascii() or len(text) > 64:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        if not _EARLIEST <= moment <= _LATEST:
+            return None
+        return moment.timestamp()
+    except (OverflowError, ValueError):
+        return None

@@ -1,0 +1,1 @@
+"""Read Claude Code transcripts of every era."""

@@ -1,0 +1,78 @@
+"""What a detector found: the answer of ``ctxmgr detect`` (design section 5)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ctxmgr.types.base import Shape, Text
+
+FindingKind = Literal[
+    "repetition", "cycle", "errorRepetition", "interleaved", "stagnation", "nearDuplicate", "trivialChange",
+    "unknownTool", "denied", "monologue", "chanting", "contextLoop", "escalatingFailure", "editRevert",
+    "recoveryLoop", "pingPong", "hung",
+]  # fmt: skip
+Severity = Literal["warn", "loop", "hung"]
+Verdict = Literal["healthy", "warn", "loop", "hung", "loop+hung"]
+
+
+class Scope(Shape):
+    """Whose actions were compared: loops are sought per agent and process (a null names all of them)."""
+
+    agent: Text | None
+    process: Text | None
+
+
+class Finding(Shape):
+    """One loop or stall with its evidence.
+
+    Attributes:
+        id: the same for the same finding in every replay of the same log.
+        period: number of different steps in one round (1 for a repetition, 0 for a stall).
+        count: number of rounds seen so far (of a stall: 1).
+        first, last: record ids of the first and the last member.
+        raised_at: id of the record at which the finding was raised (of a stall: the last record seen).
+        resolved: what ended it (``progress``, ``user``, ``interrupt``, ``answered``, ``process``, ``end``), or null while it lasts.
+        members: ids of all entries of the loop in order; of a stall: the open calls.
+        last_progress: id of the last entry that brought something new, or null.
+        confidence: 0 to 1.
+        reason: one sentence for a person.
+        evidence: facts the reason rests on. Always ``identity`` (equal for the same loop in whatever rotation, the key of
+            the attempt cap) and ``indexes`` {first, last, raisedAt, lastProgress, members}, the entries' places in the
+            session; further keys per kind, e.g. ``steps`` [{action, inputType, input}] of one round, ``result``,
+            ``error``, ``stalledSeconds``, ``limitSeconds``.
+    """
+
+    id: str
+    kind: FindingKind
+    severity: Severity
+    period: int
+    count: int
+    first: Text
+    last: Text
+    raised_at: Text
+    resolved: str | None
+    members: list[Text]
+    last_progress: Text | None
+    scope: Scope
+    confidence: float
+    reason: Text
+    evidence: dict[str, Any]
+
+
+class SessionVerdict(Shape):
+    """The findings of one session; the verdict speaks of the unresolved ones."""
+
+    session: Text
+    verdict: Verdict
+    findings: list[Finding]
+
+
+def verdict_of(findings: list[Finding], *, ever: bool = False) -> Verdict:
+    """Return what the unresolved findings (``ever``: all findings) add up to."""
+    severities = {finding.severity for finding in findings if ever or finding.resolved is None}
+    if {"loop", "hung"} <= severities:
+        return "loop+hung"
+    for severity in ("loop", "hung", "warn"):
+        if severity in severities:
+            return severity
+    return "healthy"

@@ -1,0 +1,95 @@
+"""What an importer reports about the files it read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ctxmgr.types.base import Shape, Text
+
+
+@dataclass(slots=True)
+class FileCount:
+    """Running counts while one file is read; the importer adds, the import driver reports.
+
+    Attributes:
+        records: lines (or objects) met, empty lines not counted.
+        unknown: records of a type the importer does not know, by type name; they are not understood.
+        damaged: byte ranges that hold no readable record: (offset, length, reason).
+        tool_calls: entries by tool name; failed: results with status error, denied or interrupted.
+        usage: tokens of the file, each API response counted once: {inputTokens, outputTokens, ...}. For a format with
+            cumulative totals, the last total.
+        notes: anything a person should hear once, e.g. "compressed with zstd; install ctxmgr-cli[zstd]".
+    """
+
+    path: Path
+    session: str = ""
+    agent: str = ""
+    version: str = ""
+    bytes: int = 0
+    records: int = 0
+    tool_calls: Counter[str] = field(default_factory=lambda: Counter[str]())
+    failed: int = 0
+    open: int = 0
+    user_messages: int = 0
+    harness_messages: int = 0
+    messages: int = 0
+    thoughts: int = 0
+    responses: int = 0
+    usage: Counter[str] = field(default_factory=lambda: Counter[str]())
+    unknown: Counter[str] = field(default_factory=lambda: Counter[str]())
+    damaged: list[tuple[int, int, str]] = field(default_factory=lambda: list[tuple[int, int, str]]())
+    notes: list[str] = field(default_factory=lambda: list[str]())
+
+
+class FileReport(Shape):
+    """The counts of one imported file, as shown to people and programs."""
+
+    path: Text
+    format: str
+    version: Text
+    session: Text
+    agent: Text
+    records: int
+    tool_calls: int
+    tool_names: dict[str, int]
+    failed_calls: int
+    open_calls: int
+    user_messages: int
+    harness_messages: int
+    messages: int
+    thoughts: int
+    api_responses: int
+    usage: dict[str, int]
+    unknown: dict[str, int]
+    damaged: list[dict[str, Any]]
+    skipped: str | None = None
+    notes: list[Text] = []
+
+
+class ImportReport(Shape):
+    """What one ``ctxmgr import`` did.
+
+    Attributes:
+        files: one report a file that was read; unchanged ones are only counted in ``unchanged``.
+        added: records written now; known: records that the store already held; doubles: copies of records that belong to
+            another session (forks, resumes) and were left out; changed: records whose id is known with other content
+            (the first content is kept).
+        unknown: record types that were not understood, with counts; not_understood: their share of all records, 0 to 1.
+    """
+
+    files: list[FileReport]
+    unchanged: int
+    sessions: list[Text]
+    records: int
+    entries: int
+    open_calls: int
+    added: int
+    known: int
+    doubles: int
+    changed: int
+    unknown: dict[str, int]
+    damaged: int
+    not_understood: float

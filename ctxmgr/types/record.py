@@ -1,0 +1,158 @@
+"""The records of log format 1 (design section 4): what each kind must hold, and how to build one.
+
+A record travels as a plain dictionary with camelCase keys, so that unknown keys pass through untouched. The models
+here only check; `build` functions are the one way in which importers and tools make records.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.base import Json, Text
+from ctxmgr.wire import Record
+
+FORMAT_VERSION = 1
+
+ResultStatus = Literal["ok", "error", "denied", "interrupted"]
+RESULT_FIELDS = ("status", "output", "error", "durationMs", "usage")
+
+MESSAGE_TYPES = (
+    "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk",
+    "nudge", "interrupt", "compaction", "error",
+)  # fmt: skip
+"""Event types that carry something said; the messages tool pages through these."""
+
+EVENT_ALIASES = {
+    "NodeStreamDeltaEvent": "agent_message_chunk",
+    "NodeThoughtDeltaEvent": "agent_thought_chunk",
+    "ToolCallEvent": "tool_call",
+}
+"""The source documents' event names (spec 000, US7) and the types they are stored as."""
+
+
+class _Kind(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="allow")
+    v: Literal[1]
+    kind: Text
+    session: Annotated[Text, Field(min_length=1)]
+    ts: Text | None = None
+
+
+class _Session(_Kind):
+    process: Text | None = None
+    workflow: Text | None = None
+    source: Json = None
+    meta: Json = None
+
+
+class _ErrorBody(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    type: Text | None = None
+    message: Text | None = None
+
+
+class _Entry(_Kind):
+    id: Annotated[Text, Field(min_length=1)]
+    agent: Text
+    action: Text
+    input_type: Text | None = None
+    input: Json = None
+    process: Text | None = None
+    turn: Text | int | None = None
+    step: Text | int | None = None
+    parent: Text | None = None
+    task: Text | None = None
+    timeout_ms: float | None = None
+    status: ResultStatus | None = None
+    output: Json = None
+    error: _ErrorBody | None = None
+    duration_ms: float | None = None
+
+
+class _Result(_Kind):
+    entry: Annotated[Text, Field(min_length=1)]
+    status: ResultStatus
+    output: Json = None
+    error: _ErrorBody | None = None
+    duration_ms: float | None = None
+    usage: Json = None
+
+
+class _Event(_Kind):
+    id: Annotated[Text, Field(min_length=1)]
+    type: Annotated[Text, Field(min_length=1)]
+    entry: Text | None = None
+    agent: Text | None = None
+    data: Json = None
+
+
+class _Note(_Kind):
+    id: Annotated[Text, Field(min_length=1)]
+    entries: list[Text]
+    content: Annotated[Text, Field(min_length=1)]
+    tags: list[Text] = []
+    author: Text | None = None
+    supersedes: Text | None = None
+
+
+class _Snapshot(_Kind):
+    id: Annotated[Text, Field(min_length=1)]
+    entries: list[Text]
+    summary: Text
+    reasoning: Text
+    hash: Text
+
+
+class _Continuation(_Kind):
+    id: Annotated[Text, Field(min_length=1)]
+
+
+class _SessionEnd(_Kind):
+    outcome: Literal["completed", "failed", "cancelled"]
+    process: Text | None = None
+
+
+_MODELS: dict[str, type[_Kind]] = {
+    "session": _Session,
+    "entry": _Entry,
+    "result": _Result,
+    "event": _Event,
+    "note": _Note,
+    "snapshot": _Snapshot,
+    "continuation": _Continuation,
+    "sessionEnd": _SessionEnd,
+}
+
+
+def check(record: Record) -> Record:
+    """Return the record itself when it follows format 1; unknown kinds need only ``v``, ``kind`` and ``session``.
+
+    Raises:
+        InvalidInput: naming the first field that is missing or wrong.
+    """
+    model = _MODELS.get(str(record.get("kind")), _Kind)
+    try:
+        model.model_validate(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(
+            f"not a record of log format 1: {place}: {first['msg']}", "see 'ctxmgr schema record' for the fields"
+        ) from None
+    return record
+
+
+def build(kind: str, session: str, ts: str | None, **fields: Any) -> Record:
+    """Return a record with ``v`` and ``kind`` first; fields that are None are left out.
+
+    Field names are given as on the wire (camelCase).
+    """
+    record: Record = {"v": FORMAT_VERSION, "kind": kind, "session": session}
+    if ts is not None:
+        record["ts"] = ts
+    record.update((name, value) for name, value in fields.items() if value is not None)
+    return record

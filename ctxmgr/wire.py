@@ -1,0 +1,93 @@
+"""One record to one line and back: the bytes of log format 1, its limits and its ``sum`` chain.
+
+A line is ASCII JSON without blanks. ASCII escapes keep line separators, lone surrogates and terminal control bytes out
+of the file; NaN and infinities are refused (design section 4). Standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NoReturn, cast
+
+from ctxmgr.errors import InvalidInput
+
+Record = dict[str, Any]
+"""A record of the log: camelCase keys, ``v`` and ``kind`` first, unknown keys kept."""
+
+MAX_LINE = 16 * 1024 * 1024
+"""Longest accepted line in bytes; longer content belongs into an artifact, referred to by its hash."""
+
+_SUM_MEMBER = b',"sum":"'
+_SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
+
+_encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def encode(record: Record) -> bytes:
+    """Return the record as one line without its line end.
+
+    Raises:
+        InvalidInput: when a value is not JSON (NaN, an infinity, a set, a cycle), nested too deep, or too long.
+    """
+    try:
+        line = _encoder.encode(record).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InvalidInput(
+            f"record is not JSON: {reason}", "pass only text, numbers, lists, objects, true, false and null"
+        ) from None
+    if len(line) > MAX_LINE:
+        raise InvalidInput(
+            f"record is {len(line):,} bytes long; the limit is {MAX_LINE:,}",
+            "record a reference to large content (a path and a hash) instead of the content",
+        )
+    return line
+
+
+def decode(line: bytes) -> Record:
+    """Return the record in ``line``.
+
+    Raises:
+        ValueError: when the line is not UTF-8, not one JSON object, holds NaN or an infinity, or is nested too deep.
+    """
+    try:
+        value: object = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return cast("Record", value)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def chain(previous: str, body: bytes) -> str:
+    """Return the sum that follows ``previous`` ("" at the start) over ``body``: 16 hex digits of SHA-256."""
+    return hashlib.sha256(previous.encode("ascii") + body).hexdigest()[:16]
+
+
+def seal(body: bytes, total: str) -> bytes:
+    """Return ``body`` (from `encode`, without a sum) with its sum as the last member."""
+    return body[:-1] + _SUM_MEMBER + total.encode("ascii") + b'"}'
+
+
+def unseal(line: bytes) -> tuple[bytes, str | None]:
+    """Split a line into the bytes its sum covers and the sum; the sum is None when the line carries none."""
+    if line[-_SUM_TAIL:-18] == _SUM_MEMBER and line.endswith(b'"}'):
+        return line[:-_SUM_TAIL] + b"}", line[-18:-2].decode("ascii", "replace")
+    return line, None
+
+
+def fingerprint(value: object) -> str:
+    """Return 16 hex digits that are equal for equal JSON values, whatever the order of their keys.
+
+    Values that are not JSON are compared by their type name; this never raises.
+    """
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=lambda odd: f"<{type(odd).__name__}>")
+    except (TypeError, ValueError, RecursionError):
+        text = f"<{type(value).__name__}>"
+    return hashlib.sha256(text.encode("ascii", "replace")).hexdigest()[:16]
