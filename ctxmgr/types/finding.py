@@ -31,7 +31,8 @@ class Finding(Shape):
         count: number of rounds seen so far (of a stall: 1).
         first, last: record ids of the first and the last member.
         raised_at: id of the record at which the finding was raised (of a stall: the last record seen).
-        resolved: what ended it (``progress``, ``user``, ``interrupt``, ``answered``, ``process``, ``end``), or null while it lasts.
+        resolved: what ended it (``progress``, ``user``, ``interrupt``, ``answered``, ``process``, ``end``), or null while it
+            lasts.
         members: ids of all entries of the loop in order; of a stall: the open calls.
         last_progress: id of the last entry that brought something new, or null.
         confidence: 0 to 1.

@@ -116,7 +116,7 @@ class _SessionEnd(_Kind):
     process: Text | None = None
 
 
-_MODELS: dict[str, type[_Kind]] = {
+MODELS: dict[str, type[_Kind]] = {
     "session": _Session,
     "entry": _Entry,
     "result": _Result,
@@ -134,7 +134,7 @@ def check(record: Record) -> Record:
     Raises:
         InvalidInput: naming the first field that is missing or wrong.
     """
-    model = _MODELS.get(str(record.get("kind")), _Kind)
+    model = MODELS.get(str(record.get("kind")), _Kind)
     try:
         model.model_validate(record)
     except ValidationError as error:

@@ -1,0 +1,61 @@
+# Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint bench clean
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+UV := $(BIN)/python -m uv
+
+# Only the environment in this folder is meant, whatever the calling shell has activated.
+unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS := never
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
+	@$(BIN)/ctxmgr demo
+
+test: .venv/.ready-dev ## Run the tests (ARGS="-k note" chooses among them)
+	@$(BIN)/pytest -q $(ARGS)
+
+lint: .venv/.ready-dev ## Check format, style, types and the walls between the rooms
+	@echo "format"; $(BIN)/ruff format --check --quiet .
+	@echo "style"; $(BIN)/ruff check --quiet .
+	@echo "types"; $(BIN)/basedpyright --level error
+	@echo "walls"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+
+check: lint test ## Everything that must hold before a change goes in
+
+bench: .venv/.ready-dev ## Measure speed and endurance; the figures depend on this machine
+	@set -e; for script in recorder kill startup; do \
+		echo "bench/$$script.py"; $(BIN)/python bench/$$script.py; done
+
+clean: ## Remove the environment and everything that was made
+	@rm -rf .venv build dist bench/out .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find ctxmgr tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made by the first Python that is new enough and able to; uv then installs what uv.lock names.
+.venv/.uv:
+	@set -e; for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+		if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+			found=$$candidate; break; fi; done; \
+	if [ -z "$${found:-}" ]; then \
+		echo "ctxmgr needs Python 3.11 or newer with pip and venv (on Debian: apt install python3-venv)" >&2; exit 1; fi; \
+	echo "setting up .venv with $$($$found --version)"; \
+	[ -x $(BIN)/python ] || $$found -m venv .venv; \
+	$(BIN)/python -m pip install --quiet 'uv>=0.9,<1'
+	@touch $@
+
+.venv/.ready: .venv/.uv pyproject.toml uv.lock
+	@echo "installing ctxmgr"
+	@$(UV) sync --quiet --frozen --inexact --no-dev
+	@touch $@
+
+.venv/.ready-dev: .venv/.ready
+	@echo "installing the tools for testing"
+	@$(UV) sync --quiet --frozen --inexact
+	@touch $@

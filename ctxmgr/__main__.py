@@ -1,0 +1,19 @@
+"""``python -m ctxmgr`` and the ``ctxmgr`` command."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; answer ``--version`` before anything heavy is loaded."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from ctxmgr import __version__
+
+        sys.stdout.write(f"ctxmgr {__version__}\n")
+        return
+    from ctxmgr.cli import main as run
+
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

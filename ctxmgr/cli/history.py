@@ -1,0 +1,238 @@
+"""``trace``, ``list``, ``search``, ``show``, ``messages``: look around in a history."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated, Any, TypeVar
+
+import typer
+from pydantic import ValidationError
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.address import parse
+from ctxmgr.cli.output import Answer, Status, answer, say, shown
+from ctxmgr.cli.times import moment
+from ctxmgr.cli.views import entries as views
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.base import Shape
+from ctxmgr.types.query import (
+    ListRequest,
+    MessagesRequest,
+    SearchRequest,
+    ShowRequest,
+    TraceRequest,
+)
+from ctxmgr.workspace import Workspace
+
+_Request = TypeVar("_Request", bound=Shape)
+
+
+def build(request: type[_Request], **values: Any) -> _Request:
+    """Return a request from option values; options that were not given are left out.
+
+    Raises:
+        InvalidInput: naming the first value that can't be used.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    for name in ("since", "until"):
+        if name in given:
+            given[name] = moment(given[name], time.time())
+    try:
+        return request.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "the request"
+        raise InvalidInput(f"{name}: {first['msg']}", f"given: {first['input']!r}") from None
+
+
+def tell_session(workspace: Workspace, asked: str | None, used: str | None) -> None:
+    """Say on stderr which session was meant, when none was named and there are several."""
+    if asked is None and used is not None and sys.stderr.isatty() and (count := workspace.store.sessions.count()) > 1:
+        say(f"session {used} (the latest of {count}; --session chooses another)")
+
+
+def trace(
+    action: Annotated[str | None, typer.Argument(metavar="[ACTION]", help="Only this action.")] = None,
+    session: o.Session = None,
+    actions: o.Action = None,
+    agent: o.Agent = None,
+    input_type: o.InputType = None,
+    status: o.Status = None,
+    since: o.Since = None,
+    until: o.Until = None,
+    offset: o.Offset = 0,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="Most rows to show; else all.")] = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Show everything that happened under an action or agent, in order.
+
+    Examples:
+      ctxmgr trace Bash
+      ctxmgr trace --agent main --status error --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        request = build(
+            TraceRequest, session=session, action=[*([action] if action else []), *(actions or [])] or None, agent=agent,
+            input_type=input_type, status=status, since=since, until=until, offset=offset, limit=limit,
+        )  # fmt: skip
+        found = workspace.trace(request)
+        tell_session(workspace, session, found.session)
+        rows = [entry.to_json() for entry in found.entries]
+        return Answer(rows, lambda out: views.show_rows(out, found.entries, found.page), found.status, found.page)
+
+    answer("trace", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+def list_(
+    session: o.Session = None,
+    action: o.Action = None,
+    agent: o.Agent = None,
+    input_type: o.InputType = None,
+    status: o.Status = None,
+    kind: o.Kind = "entry",
+    event_type: o.EventType = None,
+    since: o.Since = None,
+    until: o.Until = None,
+    offset: o.Offset = 0,
+    limit: o.Limit = 20,
+    newest_first: Annotated[bool, typer.Option("--newest-first", "-r", help="Newest rows first.")] = False,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Page through a session, oldest first.
+
+    Examples:
+      ctxmgr list --limit 50
+      ctxmgr list -r --status error
+      ctxmgr list --kind all --since 2h --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        request = build(
+            ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
+            kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since, until=until,
+            offset=offset, limit=limit, newest_first=newest_first,
+        )  # fmt: skip
+        found = workspace.list(request)
+        tell_session(workspace, session, found.session)
+        rows = [row.to_json() for row in found.rows]
+        return Answer(rows, lambda out: views.show_rows(out, found.rows, found.page), found.status, found.page)
+
+    answer("list", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="Text to find, taken literally, inside words too.")],
+    session: o.Session = None,
+    all_sessions: o.AllSessions = False,
+    max_: Annotated[int, typer.Option("--max", "-n", help="Most hits to show.")] = 50,
+    offset: o.Offset = 0,
+    action: o.Action = None,
+    agent: o.Agent = None,
+    input_type: o.InputType = None,
+    status: o.Status = None,
+    kind: o.Kind = "all",
+    event_type: o.EventType = None,
+    since: o.Since = None,
+    until: o.Until = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Find text in actions, inputs, outputs, errors and messages, regardless of case.
+
+    Examples:
+      ctxmgr search Discovery
+      ctxmgr search "exit code 1" --all-sessions
+      ctxmgr search rm --kind entry --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        request = build(
+            SearchRequest, query=query, session=session, all_sessions=all_sessions, max_results=max_, offset=offset,
+            action=action, agent=agent, input_type=input_type, status=status, kind=kind, event_type=event_type,
+            since=since, until=until,
+        )  # fmt: skip
+        found = workspace.search(request)
+        if not all_sessions:
+            tell_session(workspace, session, found.session)
+        rows = [hit.to_json() for hit in found.hits]
+        return Answer(rows, lambda out: views.show_hits(out, found.hits, query, found.page), found.status, found.page)
+
+    answer("search", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+def show(
+    address: Annotated[str, typer.Argument(help="SESSION@42, 42, @-1, @last, or an entry id.")],
+    session: o.Session = None,
+    full: Annotated[bool, typer.Option("--full", help="Long inputs and outputs uncut.")] = False,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Show one entry with all details, its notes included.
+
+    Examples:
+      ctxmgr show @last
+      ctxmgr show 01a1ffcb@42 --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        place = parse(address, session)
+        found = workspace.show(ShowRequest(session=place.session, index=place.index, entry_id=place.entry_id))
+        tell_session(workspace, place.session, found.entry.session)
+        return Answer(
+            found.entry.to_json(),
+            lambda out: views.show_entry(out, found.entry, full=full),
+            next=[f"ctxmgr messages {found.entry.session}@{found.entry.index}"] if found.entry.events else [],
+        )
+
+    answer("show", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+def messages(
+    address: Annotated[
+        str | None, typer.Argument(help="SESSION@42, @-1 or an entry id; else the whole session.")
+    ] = None,
+    session: o.Session = None,
+    offset: o.Offset = 0,
+    limit: o.Limit = 20,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Page through what was said at an entry and on the way to it.
+
+    Examples:
+      ctxmgr messages @42
+      ctxmgr messages --session 01a1ffcb --limit 100
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        place = parse(address, session) if address is not None else parse("@0", session)
+        request = build(
+            MessagesRequest, session=place.session, index=place.index if address is not None else None,
+            entry_id=place.entry_id, offset=offset, limit=limit,
+        )  # fmt: skip
+        found = workspace.messages(request)
+        tell_session(workspace, place.session, found.session)
+        rows = [event.to_json() for event in found.messages]
+        status: Status = found.status
+        return Answer(rows, lambda out: views.show_messages(out, found), status, found.page)
+
+    answer("messages", lambda: shown(json_, format_, fields, jq), work, store=store)

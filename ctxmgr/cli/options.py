@@ -1,0 +1,65 @@
+"""The options that commands share, spelled once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_WHERE, _WHICH, _HOW = "Store", "Filters", "Output"
+
+Store = Annotated[
+    str | None,
+    typer.Option("--store", metavar="PATH", help="A .db store or .jsonl log; else CTXMGR_STORE, else the nearest .ctxmgr.",
+                 rich_help_panel=_WHERE),
+]  # fmt: skip
+Session = Annotated[
+    str | None,
+    typer.Option(
+        "--session", "-s", metavar="ID", help="Session id or prefix; else the latest one.", rich_help_panel=_WHERE
+    ),
+]
+AllSessions = Annotated[bool, typer.Option("--all-sessions", help="All sessions of the store.", rich_help_panel=_WHERE)]
+Action = Annotated[
+    list[str] | None, typer.Option("--action", help="Only this action; repeatable.", rich_help_panel=_WHICH)
+]
+Agent = Annotated[
+    list[str] | None, typer.Option("--agent", help="Only this agent; repeatable.", rich_help_panel=_WHICH)
+]
+InputType = Annotated[
+    list[str] | None, typer.Option("--input-type", help="Only this input type; repeatable.", rich_help_panel=_WHICH)
+]
+Status = Annotated[
+    list[str] | None,
+    typer.Option("--status", help="ok, error, denied, interrupted or open; repeatable.", rich_help_panel=_WHICH),
+]
+Kind = Annotated[str, typer.Option("--kind", help="entry, event or all.", rich_help_panel=_WHICH)]
+EventType = Annotated[
+    list[str] | None, typer.Option("--event-type", help="Only events of this type; repeatable.", rich_help_panel=_WHICH)
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.", rich_help_panel=_WHICH
+    ),
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.", rich_help_panel=_WHICH)]
+Offset = Annotated[int, typer.Option("--offset", help="Rows to pass over.", rich_help_panel=_WHICH)]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Most rows to show.", rich_help_panel=_WHICH)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON envelope.", rich_help_panel=_HOW)]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="FORMAT", help="table, json, ndjson or md.", rich_help_panel=_HOW)
+]
+Fields = Annotated[
+    str | None, typer.Option("--fields", metavar="A,B", help="Only these fields of each row.", rich_help_panel=_HOW)
+]
+Jq = Annotated[
+    str | None,
+    typer.Option("--jq", metavar="EXPR", help="Filter the JSON envelope (needs the jq extra).", rich_help_panel=_HOW),
+]
+Now = Annotated[
+    str | None,
+    typer.Option(
+        "--now", metavar="TIME", help="Judge stalls against this time ('now' for the clock).", rich_help_panel=_WHICH
+    ),
+]

@@ -1,0 +1,187 @@
+"""``sessions``, ``detect``, ``recover``, ``request``: see what is stuck, and get it going again."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.exits import VERDICTS, Exit
+from ctxmgr.cli.history import build, tell_session
+from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.times import moment
+from ctxmgr.cli.views import continuation as continuation_view
+from ctxmgr.cli.views import findings as findings_view
+from ctxmgr.cli.views import sessions as sessions_view
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.desk import AgentRequest, DetectRequest, RecoverRequest, RecoverResponse, SessionsRequest
+from ctxmgr.types.finding import SessionVerdict, verdict_of
+from ctxmgr.workspace import Workspace
+
+
+def sessions(
+    agent: Annotated[str | None, typer.Option("--agent", help="Only sessions in which this agent acted.")] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge/--no-judge", help="Replay each shown session through the detectors.")
+    ] = True,
+    offset: o.Offset = 0,
+    limit: o.Limit = 20,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """List the sessions, latest first: who acted, how much, and which of them is stuck.
+
+    Examples:
+      ctxmgr sessions
+      ctxmgr sessions --json --fields session,verdict
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.sessions(build(SessionsRequest, agent=agent, offset=offset, limit=limit, judge=judge))
+        rows = [session.to_json() for session in found.sessions]
+        stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
+        return Answer(
+            rows,
+            lambda out: sessions_view.show_sessions(out, found.sessions, found.page, time.time()),
+            found.status,
+            found.page,
+            next=[f"ctxmgr detect --session {stuck[0]}"] if stuck else [],
+        )
+
+    answer("sessions", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+def detect(
+    session: o.Session = None,
+    all_sessions: o.AllSessions = False,
+    now: o.Now = None,
+    ever: Annotated[bool, typer.Option("--ever", help="Let resolved findings count too.")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")] = False,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Replay history through the detectors and list every loop and stall with its evidence.
+
+    Exit codes: 0 healthy, 10 loop, 11 hung, 12 both.
+
+    Examples:
+      ctxmgr detect
+      ctxmgr detect --all-sessions --json --exit-zero
+      ctxmgr detect --session 01a1ffcb --now 2026-01-22T12:00:00Z
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.detect(
+            DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time()))
+        )
+        verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
+        if len(verdicts) == 1:
+            tell_session(workspace, session, verdicts[0].session)
+        every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
+        stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
+        return Answer(
+            [verdict.to_json() for verdict in verdicts],
+            lambda out: findings_view.show_findings(out, verdicts, found.entries),
+            found.status,
+            warnings=list(found.notes),
+            next=[f"ctxmgr recover --session {stuck[0]}"] if stuck else [],
+            code=Exit.OK if exit_zero else VERDICTS[every],
+        )
+
+    answer("detect", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
+    return verdict.model_copy(update={"verdict": verdict_of(verdict.findings, ever=ever)}) if ever else verdict
+
+
+def _continued(found: RecoverResponse) -> Answer:
+    continuation = found.continuation
+    return Answer(found.to_json(), lambda out: continuation_view.show_continuation(out, continuation))
+
+
+def recover(
+    session: o.Session = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that shall continue.")] = None,
+    finding: Annotated[
+        str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")] = False,
+    now: o.Now = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Return exactly one continuation request for a stuck session.
+
+    Exit codes: 0 one continuation, 3 no history, 20 a person is needed, 21 nothing is wrong, 22 refused.
+
+    Examples:
+      ctxmgr recover --session 01a1ffcb
+      ctxmgr recover --session 01a1ffcb --plan
+      ctxmgr recover --session 01a1ffcb --to planner --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        request = RecoverRequest(
+            session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time())
+        )
+        return _continued(workspace.recover(request))
+
+    answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+_TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
+
+
+def request(
+    type_: Annotated[
+        str, typer.Option("--type", help="introspect (back to the requester) or proceed (on to another).")
+    ],
+    requester: Annotated[str, typer.Option("--from", metavar="AGENT", help="The agent that asks.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why context is needed.")],
+    goal: Annotated[str, typer.Option("--goal", help="What it is needed for.")],
+    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The downstream agent, for proceed.")] = None,
+    return_to: Annotated[
+        list[str] | None,
+        typer.Option("--return-to", metavar="AGENT", help="An agent it may be answered to; repeatable."),
+    ] = None,
+    context: Annotated[str | None, typer.Option("--context", help="Anything else that helps.")] = None,
+    review: Annotated[bool, typer.Option("--review", help="The requester is a review or merge agent.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")] = False,
+    session: o.Session = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Ask for context as an agent: the same answer as recover.
+
+    Examples:
+      ctxmgr request --type introspect --from coder --reason "lost the plan" --goal "finish the parser"
+      ctxmgr request --type proceed --review --from reviewer --to merger --reason "review done" --goal "merge"
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        wanted = _TYPES.get(type_.lower(), type_.upper())
+        if wanted not in _TYPES.values():
+            raise InvalidInput(f"--type {type_!r} is unknown", "introspect or proceed")
+        asked = build(
+            AgentRequest, session=session, type=wanted, requester=requester, to=to, return_to=return_to, reason=reason,
+            goal=goal, additional_context=context, review=review, plan=plan,
+        )  # fmt: skip
+        return _continued(workspace.request(asked))
+
+    answer("request", lambda: shown(json_, format_, fields, jq), work, store=store)

@@ -1,0 +1,198 @@
+"""One printer for all output: what a terminal shows, and what a pipe gets.
+
+On a terminal, lines are wrapped at words and tables are fitted to the width. Anywhere else nothing is ever cut, no escape
+byte is written, and a table is plain columns, one row a line. Colour is asked for by meaning, never by name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TextIO
+
+from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
+from ctxmgr.cli.views.text import VARIATION, Keep, cells, cut, safe
+
+__all__ = ["Cell", "Column", "Printer", "Span", "printer", "safe"]
+
+_BATCH = 256
+_WIDEST_PLAIN = 60
+
+_COLOURS: Mapping[str, str] = {
+    "ok": "32", "healthy": "32", "error": "31", "denied": "35", "interrupted": "33", "open": "36",
+    "loop": "1;31", "hung": "1;33", "warn": "33", "verified": "32", "reconstructed": "36", "unknown": "33",
+    "dim": "2", "head": "2", "strong": "1", "match": "1;7", "name": "1;34",
+}  # fmt: skip
+_SPELLED = str.maketrans({"⏎": "\\n", "…": "...", "×": "x", "→": "->", "–": "-", "·": "."})
+
+
+class Printer:
+    """Writes filtered text to one stream and talk about it to another.
+
+    Every string passes `safe` here, whatever its way; callers can't forget it. ``BrokenPipeError`` is let out.
+
+    Attributes:
+        terminal: whether a person watches; else text is never cut or wrapped.
+        width: cells of a terminal line.
+        symbols: the signs that the stream's encoding can hold.
+    """
+
+    def __init__(self, out: TextIO, talk: TextIO, *, terminal: bool, width: int = 80, colour: bool = False) -> None:
+        for stream in (out, talk):
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="backslashreplace")
+        self.terminal, self.width, self.colour = terminal, max(width, 20), colour
+        self._out, self._talk = out, talk
+        self._encoding = out.encoding or "utf-8"
+        try:
+            "".join(str(getattr(UNICODE, name)) for name in Symbols.__slots__).encode(self._encoding)
+            self.symbols, self._unicode = UNICODE, True
+        except (UnicodeError, LookupError):
+            self.symbols, self._unicode = ASCII, False
+
+    def safe(self, text: object, *, keep_lines: bool = False) -> str:
+        """Return the text as it will appear on this stream: filtered, and spelt in its encoding."""
+        shown = safe(text, keep_lines=keep_lines)
+        if self._unicode or shown.isascii():
+            return shown
+        return shown.translate(_SPELLED).encode("ascii", "backslashreplace").decode("ascii")
+
+    def cells(self, text: str) -> int:
+        """Return the width of filtered text."""
+        if self.terminal or text.isascii():
+            return cells(text)
+        return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+    def fit(self, text: object, width: int, keep: Keep = "start") -> str:
+        """Return the text in one line, on a terminal cut to ``width`` cells."""
+        shown = self.safe(text)
+        return cut(shown, width, self.symbols.ellipsis, keep) if self.terminal else shown
+
+    def line(self, *parts: str | Span, indent: int = 0, hang: int = 0) -> None:
+        """Write one line; on a terminal wrapped at words, continued lines ``hang`` cells further in."""
+        spans = [Span(self.safe(span.text), span.style) for span in map(as_span, parts)]
+        if not self.terminal:
+            self._emit([Span(" " * indent), *spans])
+            return
+        for number, row in enumerate(wrapped(spans, self.width - indent, self.width - indent - hang)):
+            self._emit([Span(" " * (indent + (hang if number else 0))), *row])
+
+    def block(self, text: object, *, indent: int = 0, style: str = "", most: int | None = None) -> int:
+        """Write text with its own lines, on a terminal at most ``most`` of them; return how many were left out."""
+        lines = self.safe(text, keep_lines=True).split("\n")
+        shown = lines[:most] if self.terminal and most is not None else lines
+        for line in shown:
+            if self.terminal:
+                self.line(Span(line.replace("\t", "    "), style), indent=indent)
+            else:
+                self._emit([Span(" " * indent), Span(line, style)])
+        return len(lines) - len(shown)
+
+    def heading(self, title: str) -> None:
+        """Write the title of a part of a page, an empty line before it."""
+        self._emit([])
+        self.line(Span(title, "strong"))
+
+    def rule(self, *parts: str | Span) -> None:
+        """Write a title that parts one thing from the next: on a terminal drawn out to the width, cut when too long."""
+        spans = [as_span(part) for part in parts]
+        thin = self.symbols.thin
+        if self.terminal:
+            spans = self._cut([Span(self.safe(span.text), span.style) for span in spans], self.width - 8)
+            room = self.width - 4 - sum(self.cells(span.text) for span in spans)
+            spans = [Span(thin * 2 + " ", "dim"), *spans, Span(" " + thin * room, "dim")]
+        self._emit([Span(self.safe(span.text), span.style) for span in spans])
+
+    def pairs(self, pairs: Iterable[tuple[str, Cell]], *, indent: int = 2) -> None:
+        """Write names and values below each other; those without a value are left out."""
+        kept = [(name, self._spans(value)) for name, value in pairs if value not in (None, "", [])]
+        wide = max((len(name) for name, _ in kept), default=0) + 2
+        for name, spans in kept:
+            self.line(Span(name.ljust(wide), "dim"), *spans, indent=indent, hang=wide)
+
+    def hint(self, *texts: str) -> None:
+        """Say something about the answer, on the stream for talk; the answer itself stays pure data."""
+        self._out.flush()
+        for text in texts:
+            self._talk.write(self.safe(text) + "\n")
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
+        """Write a table row by row, so that endless ones need no memory; the first rows decide the widths."""
+        source = iter(rows)
+        widths: list[int] = []
+        while batch := list(islice(source, _BATCH)):
+            drawn = [[self._spans(cell) for cell in row] for row in batch]
+            natural = [self._natural(column.title, place, drawn) for place, column in enumerate(columns)]
+            first = not widths
+            if not self.terminal:
+                widths = [max(old, min(new, _WIDEST_PLAIN)) for old, new in zip(widths or natural, natural, strict=True)]
+                widths = [min(width, _WIDEST_PLAIN) for width in widths]
+            elif first:
+                widths = fitted(columns, natural, self.width - indent)
+            if first:
+                self._row(columns, [[Span(column.title, "head")] for column in columns], widths, indent)
+            for row in drawn:
+                self._row(columns, row, widths, indent)
+
+    def _natural(self, title: str, place: int, drawn: list[list[list[Span]]]) -> int:
+        widest = max(sum(self.cells(span.text) for span in row[place]) for row in drawn)
+        return 0 if self.terminal and not widest else max(widest, len(title))
+
+    def _row(self, columns: Sequence[Column], row: Sequence[list[Span]], widths: list[int], indent: int) -> None:
+        out, owed = [Span(" " * indent)], 0
+        shown = [place for place, width in enumerate(widths) if width]
+        for place in shown:
+            spans, width = row[place], widths[place]
+            if self.terminal:
+                spans = self._cut(spans, width, columns[place].keep)
+            pad = max(width - sum(self.cells(span.text) for span in spans), 0)
+            if any(span.text for span in spans):
+                out += [Span(" " * (owed + (pad if columns[place].right else 0))), *spans]
+                owed = 0
+                pad = 0 if columns[place].right else pad
+            owed += pad + len(GAP)
+        self._emit(out)
+
+    def _spans(self, cell: Cell) -> list[Span]:
+        parts = [cell] if isinstance(cell, str | Span) else [str(cell)] if isinstance(cell, int) else cell or []
+        spans = [Span(self.safe(span.text), span.style) for span in map(as_span, parts)]
+        if self.terminal and not all(span.text.isascii() for span in spans):
+            # Terminals disagree on how wide these make a character; without them columns stay straight.
+            spans = [Span(re.sub(f"[{VARIATION}]", "", span.text), span.style) for span in spans]
+        return spans
+
+    def _cut(self, spans: list[Span], width: int, keep: Keep = "start") -> list[Span]:
+        if len(spans) == 1:
+            return [Span(cut(spans[0].text, width, self.symbols.ellipsis, keep), spans[0].style)]
+        kept: list[Span] = []
+        for number, span in enumerate(spans):
+            rest = 1 if any(later.text for later in spans[number + 1 :]) else 0
+            if self.cells(span.text) + rest * len(self.symbols.ellipsis) > width:
+                kept.append(Span(cut(span.text + " " * rest * width, width, self.symbols.ellipsis), span.style))
+                break
+            kept.append(span)
+            width -= self.cells(span.text)
+        return kept
+
+    def _emit(self, spans: Iterable[Span]) -> None:
+        if not self.colour:
+            self._out.write("".join(span.text for span in spans).rstrip(" ") + "\n")
+            return
+        texts = [(span.text, _COLOURS.get(span.style, "")) for span in spans if span.text]
+        self._out.write("".join(f"\x1b[{code}m{text}\x1b[0m" if code else text for text, code in texts) + "\n")
+
+
+def printer() -> Printer:
+    """Return the printer for standard output, set up from the environment (COLUMNS, NO_COLOR, FORCE_COLOR, TERM)."""
+    terminal = sys.stdout.isatty()
+    forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
+    colour = not os.environ.get("NO_COLOR") and (forced or (terminal and os.environ.get("TERM") != "dumb"))
+    return Printer(
+        sys.stdout, sys.stderr, terminal=terminal, width=shutil.get_terminal_size().columns, colour=colour
+    )

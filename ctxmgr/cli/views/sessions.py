@@ -1,0 +1,94 @@
+"""The list of sessions: at a glance, which run is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ctxmgr.cli.views.brief import compact
+from ctxmgr.cli.views.humane import ago, plural, short_ids
+from ctxmgr.cli.views.layout import Cell, Column, Span
+from ctxmgr.cli.views.status import verdict_sign, verdict_style
+from ctxmgr.ids import parse_time
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.query import Page
+    from ctxmgr.types.view import SessionView
+
+_COLUMNS = (
+    Column("SESSION", give=2, least=13, keep="middle"),
+    Column("VERDICT"),
+    Column("ENTRIES", right=True),
+    Column("PROGRESS", right=True),
+    Column("AGENT", give=4, least=8),
+    Column("TITLE", fill=True, least=20),
+    Column("STATE", give=3, least=4, optional=True),
+    Column("SOURCE", give=5, least=6, optional=True),
+)
+
+
+def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page | None, now: float) -> None:
+    """Show one page of sessions.
+
+    Args:
+        printer: where to.
+        sessions: the page's rows, in the order in which they are shown.
+        page: where the rows stand in the whole.
+        now: seconds since 1970, for relative times.
+    """
+    if not sessions:
+        empty = page is None or page.total == 0
+        printer.hint(
+            "No sessions yet: 'ctxmgr import' reads the logs on this machine, 'ctxmgr record' takes records from stdin."
+            if empty
+            else f"No sessions from {page.offset if page else 0} on; there are {page.total if page else 0}."
+        )
+        return
+    shorts = short_ids(session.session for session in sessions)
+    printer.table(_COLUMNS, (_row(printer, session, shorts, now) for session in sessions))
+    if printer.terminal:
+        _sum_up(printer, sessions)
+
+
+def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now: float) -> list[Cell]:
+    moment = session.last_progress if parse_time(session.last_progress) is not None else session.last
+    agents = session.agents
+    if printer.terminal:
+        who = (agents[0] + (f" +{len(agents) - 1}" if len(agents) > 1 else "")) if agents else ""
+    else:
+        who = ", ".join(agents)
+    bad = session.verdict not in (None, "healthy")
+    return [
+        Span(shorts[session.session] if printer.terminal else session.session, "strong" if bad else ""),
+        _verdict(printer, session),
+        f"{session.entries:,}" if printer.terminal else session.entries,
+        ago(moment, now) if printer.terminal else moment,
+        who,
+        Span(session.title or session.workflow or "", "" if session.title else "dim"),
+        Span("live", "open") if session.live else Span(session.outcome or "", "dim"),
+        Span(_source(session.source, full=not printer.terminal), "dim"),
+    ]
+
+
+def _verdict(printer: Printer, session: SessionView) -> Cell:
+    if session.verdict is None:
+        return Span(printer.symbols.dash if printer.terminal else "", "dim")
+    count = f" ({session.findings})" if session.findings and (session.findings > 1 or not printer.terminal) else ""
+    sign = f"{verdict_sign(printer.symbols, session.verdict)} " if printer.terminal else ""
+    return Span(f"{sign}{session.verdict}{count}", verdict_style(session.verdict))
+
+
+def _source(source: Any, *, full: bool) -> str:
+    if not isinstance(source, dict):
+        return "" if source is None else source if isinstance(source, str) else compact(source)
+    fields = cast("dict[str, Any]", source)
+    words = [fields.get(name) for name in (("importer", "version", "path") if full else ("importer",))]
+    return " ".join(word for word in words if isinstance(word, str)) or compact(fields)
+
+
+def _sum_up(printer: Printer, sessions: Sequence[SessionView]) -> None:
+    stuck = sum(session.verdict in ("loop", "hung", "loop+hung") for session in sessions)
+    if stuck:
+        printer.line()
+        printer.line(Span(f"{stuck} of {plural(len(sessions), 'session')} stuck.", "loop"))

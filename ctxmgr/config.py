@@ -1,0 +1,97 @@
+"""Settings from files and the environment: where the store is, and the thresholds.
+
+Precedence: what a call says, then the environment, then ``ctxmgr.toml`` or ``[tool.ctxmgr]`` of ``pyproject.toml`` in the
+nearest folder upwards that has either.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from ctxmgr.errors import InvalidInput
+
+STORE_VARIABLE = "CTXMGR_STORE"
+STORE_NAME = Path(".ctxmgr") / "history.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the nearest configuration file says.
+
+    Attributes:
+        path: the file, or None when there is none.
+        store: path of the store, resolved against the file's folder.
+        detect: the ``detect`` table, checked by the detectors' settings.
+        attempts: how often the same loop is answered before a person is needed.
+    """
+
+    path: Path | None = None
+    store: str | None = None
+    detect: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    attempts: int | None = None
+
+
+def load_config(folder: Path) -> Config:
+    """Return the configuration that holds in a folder.
+
+    Raises:
+        InvalidInput: the file is not TOML or holds an unknown or wrong setting.
+    """
+    for place in (folder, *folder.parents):
+        for path, table in ((place / "ctxmgr.toml", ()), (place / "pyproject.toml", ("tool", "ctxmgr"))):
+            if (found := _table(path, table)) is not None:
+                return _config(path, found)
+    return Config()
+
+
+def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        value: Any = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        if names:  # somebody else's pyproject.toml is not ours to complain about
+            return None
+        raise InvalidInput(f"{path}: {error}", "mend the file, or move it away") from None
+    for name in names:
+        value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _config(path: Path, table: dict[str, Any]) -> Config:
+    if unknown := sorted(set(table) - {"store", "detect", "recover"}):
+        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", "known: store, [detect], [recover]")
+    store, detect, recover = table.get("store"), table.get("detect", {}), table.get("recover", {})
+    if store is not None and not isinstance(store, str):
+        raise InvalidInput(f"{path}: store must be text", 'e.g. store = ".ctxmgr/history.db"')
+    if not isinstance(detect, dict) or not isinstance(recover, dict):
+        raise InvalidInput(f"{path}: detect and recover must be tables", "e.g. [detect]")
+    attempts = cast("dict[str, Any]", recover).get("attempts")
+    if attempts is not None and (not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1):
+        raise InvalidInput(f"{path}: recover.attempts must be a number from 1 up", "e.g. attempts = 2")
+    return Config(
+        path=path,
+        store=None if store is None else str(path.parent / store),
+        detect=cast("dict[str, Any]", detect),
+        attempts=attempts,
+    )
+
+
+def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, bool]:
+    """Return (the store's path, whether it was chosen explicitly).
+
+    ``CTXMGR_STORE``, else the configuration, else the nearest ``.ctxmgr/history.db`` upwards, else the one that a writing
+    command would make in this folder.
+    """
+    if named := environment.get(STORE_VARIABLE):
+        return named, True
+    if config.store is not None:
+        return config.store, True
+    for place in (folder, *folder.parents):
+        if (place / STORE_NAME).is_file():
+            return str(place / STORE_NAME), False
+    return str(folder / STORE_NAME), False

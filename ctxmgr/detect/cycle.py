@@ -1,0 +1,73 @@
+"""Find rounds of two or more steps that come back whole: same questions, same answers, same order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxmgr.detect import patience
+from ctxmgr.detect.interface import Sighting
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Step
+from ctxmgr.types.finding import FindingKind
+from ctxmgr.types.observation import Observation
+
+
+class CycleDetector:
+    """Keeps, for each period, how many steps in a row equal the one that many steps before.
+
+    The state is that list of counters; it is empty while the question of the last step was new.
+    """
+
+    kind: FindingKind = "cycle"
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: tuple[int, ...] = ()
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when a round has just been completed or continued after its last needed repeat."""
+        longest = min(self._settings.max_period, len(past))
+        query = step.query
+        for earlier in past[len(past) - longest :]:
+            if earlier.query == query:
+                break
+        else:
+            self.state = ()
+            return None
+        runs = self.state or (0,) * (self._settings.max_period + 1)
+        counts = [0] * (self._settings.max_period + 1)
+        for period in range(1, longest + 1):
+            earlier = past[-period]
+            if earlier.query == query and step.same(earlier) and self._counts(earlier, step):
+                counts[period] = runs[period] + 1
+        self.state = tuple(counts)
+        rounds = self._settings.cycle_rounds
+        for period in range(2, longest + 1):
+            if counts[period] >= period * (rounds - 1):
+                sighting = self._sighting(period, (*past[len(past) - period * rounds + 1 :], step))
+                if sighting is not None:
+                    return sighting
+        return None
+
+    def _counts(self, earlier: Step, step: Step) -> bool:
+        return not patience.is_patient(earlier, step, self._settings)
+
+    def _sighting(self, period: int, steps: tuple[Step, ...]) -> Sighting | None:
+        round_ = steps[-period:]
+        queries = [step.query for step in round_]
+        # A round whose questions have a shorter period differs only in its answers, and an answer that changes is
+        # news, even when it swings to and fro.
+        for shorter in range(1, period):
+            if period % shorter == 0 and queries == queries[shorter:] + queries[:shorter]:
+                return None
+        if patience.is_paced(round_, self._settings):
+            return None
+        return Sighting("cycle", tuple(sorted(queries)), period, steps, self._settings.cycle_rounds, 0.95)
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Events are no steps."""
+        return None
+
+    def reset(self) -> None:
+        """Forget all counters."""
+        self.state = ()

@@ -1,0 +1,118 @@
+"""Find one error that keeps coming back, whatever is tried: the same cause in different disguises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ctxmgr.detect import normal, patience, vocabulary
+from ctxmgr.detect.interface import Sighting
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Step
+from ctxmgr.types.finding import FindingKind
+from ctxmgr.types.observation import Observation
+
+_MAX_STREAKS = 16
+
+
+class _Streak(NamedTuple):
+    """Failures with one error since the world last changed: all of them, and those no success lies between."""
+
+    failures: tuple[Step, ...]
+    unbroken: tuple[Step, ...]
+    gap: float | None
+
+
+class ErrorRepetitionDetector:
+    """Keeps a streak for each error.
+
+    Two rules. One call that fails with one error three times, with nothing between that could have changed it (reading
+    does not, editing does). And one *specific* error four times in a row under varying calls; "exit code 1" is not
+    specific, and what the infrastructure does (rate limits, time-outs) is not the agent's doing.
+    """
+
+    kind: FindingKind = "errorRepetition"
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: dict[str, _Streak] = {}
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the step's error has come back often enough."""
+        if not step.failed:
+            if self.state:
+                self.state = self._after_success(step)
+            return None
+        if step.first.finish is not None and step.first.finish.status == "denied":
+            return None  # a refusal is an answer by a person or a rule, not a failure of the call
+        core = normal.error_core(step.first.error())
+        streak = self._extended(core, step)
+        streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
+        while len(streaks) >= _MAX_STREAKS:
+            del streaks[next(iter(streaks))]
+        streaks[core] = streak
+        self.state = streaks
+        return self._sighting(core, streak, past)
+
+    def _extended(self, core: str, step: Step) -> _Streak:
+        old = self.state.get(core)
+        if old is None or step.number - old.failures[-1].number > self._settings.error_gap:
+            return _Streak((step,), (step,), None)
+        last = old.failures[-1]
+        gap = patience.gap(last, step)
+        if patience.is_patient(last, step, self._settings) or patience.backs_off(old.gap, gap, step):
+            return _Streak((step,), (step,), gap)
+        keep = self._settings.window
+        return _Streak((*old.failures, step)[-keep:], (*old.unbroken, step)[-keep:], gap)
+
+    @staticmethod
+    def _without_query(streak: _Streak, step: Step) -> _Streak:
+        """A different error of the same call is a new answer to it."""
+        if any(failure.query == step.query for failure in streak.failures[:-1]):
+            failures = tuple(failure for failure in streak.failures if failure.query != step.query)
+            return streak._replace(failures=failures or streak.failures[-1:])
+        return streak
+
+    def _after_success(self, step: Step) -> dict[str, _Streak]:
+        meaning = step.meaning(self._settings.pollers)
+        if meaning in ("mutation", "other"):
+            return {}
+        kept: dict[str, _Streak] = {}
+        for error, streak in self.state.items():
+            failures = tuple(failure for failure in streak.failures if failure.query != step.query)
+            if failures:
+                tried = {failure.action for failure in streak.unbroken}
+                unbroken = () if step.action in tried else streak.unbroken
+                kept[error] = streak._replace(failures=failures, unbroken=unbroken)
+        return kept
+
+    def _sighting(self, core: str, streak: _Streak, past: Sequence[Step]) -> Sighting | None:
+        settings = self._settings
+        step = streak.failures[-1]
+        same = tuple(failure for failure in streak.failures if failure.query == step.query)
+        transient = vocabulary.is_transient(core)
+        untimed = transient and step.started is None
+        needed = settings.transient_rounds if untimed else settings.error_same_rounds
+        if len(same) >= needed and not _is_round(same, past):
+            return Sighting("errorRepetition", core, 1, same[-needed:], needed, 0.9, core)
+        tried = len({failure.query for failure in streak.unbroken})
+        needed = settings.transient_rounds if transient else settings.error_varied_rounds
+        if len(streak.unbroken) >= needed and tried >= 3 and normal.is_specific(core):
+            return Sighting("errorRepetition", core, 1, streak.unbroken[-needed:], needed, 0.8, core)
+        return None
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Events are no failures."""
+        return None
+
+    def reset(self) -> None:
+        """Forget all streaks."""
+        self.state = {}
+
+
+def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
+    """Whether what lies between the last failures repeats as well: then the round is the pattern, not the error."""
+    length = same[-1].number - same[-2].number
+    if length < 2 or len(past) < 2 * length - 1:
+        return False
+    return all(past[-place].query == past[-place - length].query for place in range(1, length))

@@ -1,0 +1,212 @@
+"""A step: what an agent did at once (one call, or one parallel batch) and what came back, with lazy fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ctxmgr.detect import normal, vocabulary
+from ctxmgr.detect.vocabulary import ActionClass
+from ctxmgr.types.observation import Observation
+
+
+@dataclass(slots=True)
+class Call:
+    """One entry and its result; ``finish`` is None in a log that records no results."""
+
+    start: Observation
+    finish: Observation | None
+    query: int
+
+    @classmethod
+    def of(cls, start: Observation, finish: Observation | None) -> Call:
+        """Return the call with the fingerprint of its question: action and canonical input."""
+        text = normal.canonical(start.input)
+        # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
+        return cls(
+            start, finish, hash((start.action, text) if text is not None else (start.action, start.id, start.seq))
+        )
+
+    def result(self) -> int | None:
+        """Return a hash of status and blurred output, None when the output can't be compared."""
+        finish = self.finish
+        if finish is None:
+            return 0
+        receipt = self.failed or self.meaning() == "mutation"
+        drop = normal.NOISE_KEYS | normal.RECEIPT_KEYS if receipt else normal.NOISE_KEYS
+        output = finish.output
+        if output is None and finish.error is not None:
+            output = finish.error
+        text = normal.plain_text(output, drop=drop)
+        return None if text is None else hash((finish.status, normal.blur(text, ids=receipt)))
+
+    @property
+    def failed(self) -> bool:
+        """Whether the call ended in an error, by its status or by the exit code it reports."""
+        finish = self.finish
+        if finish is None:
+            return False
+        if finish.status in ("error", "denied"):
+            return True
+        return (
+            (finish.meta is not None and _exit_code(finish.meta) not in (None, 0))
+            or (isinstance(finish.output, dict) and _says_failed(cast("dict[str, object]", finish.output)))
+        )  # fmt: skip
+
+    def error(self) -> str:
+        """Return what the failed call said."""
+        finish = self.finish
+        return "" if finish is None else normal.error_text(finish.error, finish.output)
+
+    def identity(self) -> object:
+        """Return the identity of the result from before a compaction replaced it by a stub, if the log keeps one."""
+        if self.finish is None or not isinstance(self.finish.meta, dict):
+            return None
+        value = cast("dict[str, Any]", self.finish.meta).get("output_identity")
+        return value if isinstance(value, str | int) else None
+
+    def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
+        """Return what the call does to the world."""
+        start = self.start
+        verb, command = "", ""
+        if isinstance(start.input, dict):
+            fields = cast("dict[str, Any]", start.input)
+            verb = _text(fields.get("action")) or _text(fields.get("operation"))
+            command = _command(fields)
+        elif isinstance(start.input, str) and vocabulary.is_shell(start.action):
+            command = start.input
+        return vocabulary.classify(start.action, verb, command, pollers)
+
+
+class Step:
+    """One call or one parallel batch: order-free, compared by what was asked and what was answered.
+
+    Attributes:
+        number: place among the steps of its agent and process.
+        query: fingerprint of what was asked.
+        started, ended: seconds since 1970, None without usable times.
+        failed: whether every call of it failed.
+    """
+
+    __slots__ = ("_result", "calls", "ended", "failed", "number", "query", "started")
+
+    def __init__(self, calls: Sequence[Call], number: int = 0) -> None:
+        self.calls = calls
+        self.number = number
+        if len(calls) == 1:
+            call = calls[0]
+            self.query = call.query
+            self.started = call.start.at
+            self.ended = self.started if call.finish is None else call.finish.at
+        else:
+            self.query = hash(tuple(sorted(call.query for call in calls)))
+            starts = [call.start.at for call in calls if call.start.at is not None]
+            ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]
+            self.started = min(starts, default=None)
+            self.ended = max(ends, default=None)
+        self.failed = all([call.failed for call in calls])
+        self._result: tuple[int | None, ...] | None = None
+
+    @property
+    def first(self) -> Call:
+        """The first call of the step."""
+        return self.calls[0]
+
+    @property
+    def action(self) -> str:
+        """Name of the action; of a batch, of its first call."""
+        return self.calls[0].start.action
+
+    def results(self) -> tuple[int | None, ...]:
+        """Return the hashes of the results in an order that does not depend on the order of the calls."""
+        if self._result is None:
+            if len(self.calls) == 1:
+                self._result = (self.calls[0].result(),)
+            else:
+                pairs = [(call.query, call.result()) for call in self.calls]
+                self._result = tuple(result for _, result in sorted(pairs, key=lambda pair: (pair[0], pair[1] or 0)))
+        return self._result
+
+    def same(self, other: Step) -> bool:
+        """Whether both steps asked the same and were answered the same."""
+        if self.query != other.query:
+            return False
+        if len(self.calls) == 1 and len(other.calls) == 1:
+            mine, theirs = self.calls[0].identity(), other.calls[0].identity()
+            if mine is not None and theirs is not None:
+                return mine == theirs
+        results = self.results()
+        return None not in results and results == other.results()
+
+    def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
+        """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
+        meanings = {call.meaning(pollers) for call in self.calls}
+        for meaning in ("mutation", "other", "gesture", "query", "poll"):
+            if meaning in meanings:
+                return meaning
+        return "sleep"
+
+    def answer(self) -> str:
+        """Return what came back as text, for excerpts and to see whether something is still under way."""
+        call = self.calls[0]
+        if call.finish is None:
+            return ""
+        if call.failed:
+            return call.error()
+        return normal.plain_text(call.finish.output) or ""
+
+
+def asked(start: Observation) -> str:
+    """Return a call in a few words for a sentence: its action and the telling part of its input."""
+    action = normal.one_line(start.action, 40)
+    fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
+    for key in ("command", "cmd", "file_path", "path", "filePath", "pattern", "query", "url", "q"):
+        if isinstance(fields.get(key), str | list):
+            value = fields[key]
+            text = value if isinstance(value, str) else " ".join(str(part) for part in cast("list[Any]", value)[:20])
+            return f'{action} "{normal.one_line(text)}"'
+    if start.input in (None, "", {}, []):
+        return action
+    if isinstance(start.input, str):
+        return f'{action} "{normal.one_line(start.input)}"'
+    return f"{action} {normal.one_line(normal.canonical(start.input) or '(input)')}"
+
+
+def _command(fields: dict[str, Any]) -> str:
+    for key in ("command", "cmd", "script"):
+        value = fields.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list):
+            words = [part for part in cast("list[object]", value) if isinstance(part, str)]
+            if len(words) >= 3 and words[1] in ("-c", "-lc", "-ic"):
+                return words[2]  # ["bash", "-lc", "the command"]
+            return " ".join(words)
+    return ""
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_FAILED = frozenset({"error", "failed", "failure", "blocked", "denied", "rejected"})
+
+
+def _says_failed(output: dict[str, object]) -> bool:
+    """Whether a result without an error status says itself that it is one (a veto, a failed command)."""
+    if _exit_code(output) not in (None, 0) or output.get("is_error") is True or output.get("isError") is True:
+        return True
+    status = output.get("status")
+    return isinstance(status, str) and status in _FAILED
+
+
+def _exit_code(holder: object) -> int | None:
+    if not isinstance(holder, dict):
+        return None
+    fields = cast("dict[str, object]", holder)
+    for key in ("exit_code", "exitCode", "returncode"):
+        value = fields.get(key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None

@@ -1,0 +1,156 @@
+"""What the names of actions and the words of results say: the only place where detection reads meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal
+
+ActionClass = Literal["query", "mutation", "sleep", "poll", "gesture", "other"]
+"""What a call does to the world. ``other`` may change anything, so guards treat it like a mutation."""
+
+MUTATIONS = frozenset(
+    "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
+    "publish install upload add set apply save merge deploy mkdir copy multiedit drop reply submit assign close".split()
+)
+QUERIES = frozenset(
+    "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
+    "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot".split()
+)
+POLLS = frozenset("poll wait await stdin bashoutput taskoutput monitor watch".split())
+GESTURES = frozenset("scroll swipe press key keypress hotkey pagedown pageup next tap wheel".split())
+ASKS_HUMAN = frozenset(
+    "askuser askuserquestion askhuman askfollowupquestion humaninput requestapproval requestuserinput waitforuser "
+    "waitforapproval waitforhuman getuserinput userinput approval confirm elicit exitplanmode requestpermission "
+    "confirmwithuser askquestion askforhelp humanapproval".split()
+)
+FINISHES = frozenset(
+    "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
+    "taskdone finishtask endtask terminate".split()
+)
+DELEGATES = frozenset("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask".split())
+
+_SHELLS = frozenset("bash shell sh exec terminal command cmd powershell console".split())
+_SHELL_QUERIES = frozenset(
+    "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
+    "jq nl less more diff test true printenv type hostname free uptime history man".split()
+)
+_SHELL_QUERY_PAIRS = frozenset(
+    f"{tool} {verb}"
+    for tool, verbs in {
+        "git": "status log diff show branch blame remote ls-files rev-parse grep describe",
+        "docker": "ps logs images inspect stats",
+        "kubectl": "get describe logs top",
+        "systemctl": "status is-active is-enabled",
+        "npm": "ls view outdated",
+        "pip": "list show freeze",
+        "gh": "status",
+    }.items()
+    for verb in verbs.split()
+)
+_SHELL_MUTATIONS = frozenset(
+    "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir".split()
+)
+_SPLIT = re.compile(r"&&|\|\||;|\||\n")
+_SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_LETTERS = re.compile(r"[^a-z]")
+
+_WAITING = re.compile(
+    r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
+    r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b",
+    re.IGNORECASE,
+)
+_TRANSIENT = re.compile(
+    r"\b(?:429|502|503|504|529)\b|too many requests|rate.?limit|overloaded|service unavailable|bad gateway"
+    r"|gateway time-?out|temporarily unavailable|try again later|connection (?:reset|refused|aborted|timed out)"
+    r"|econnreset|econnrefused|etimedout|eai_again|name resolution|timed? ?out|time-?out",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=1024)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(name[:200]))
+
+
+@lru_cache(maxsize=1024)
+def _plain(name: str) -> str:
+    return _LETTERS.sub("", name[:200].lower())
+
+
+def asks_human(action: str) -> bool:
+    """Whether the action's answer comes from a person, however long that takes."""
+    return _plain(action) in ASKS_HUMAN
+
+
+def finishes(action: str) -> bool:
+    """Whether the action declares the work done."""
+    return _plain(action) in FINISHES
+
+
+def delegates(action: str) -> bool:
+    """Whether the action hands work to another agent."""
+    return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
+
+
+def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) -> ActionClass:
+    """Return what a call does.
+
+    Args:
+        action: name of the action.
+        verb: an ``action`` or ``operation`` within its input ("" when there is none), which is more telling.
+        command: the shell command within its input ("" when there is none).
+        pollers: further actions that are polls.
+    """
+    if action in pollers:
+        return "poll"
+    if command:
+        return _classify_command(command)
+    for name in (verb, action):
+        words = _words(name)
+        if words in (("sleep",), ("delay",), ("pause",)):
+            return "sleep"
+        for vocabulary, meaning in _MEANINGS:
+            if not vocabulary.isdisjoint(words):
+                return meaning
+    return "other"
+
+
+_MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
+    (POLLS, "poll"), (GESTURES, "gesture"), (MUTATIONS, "mutation"), (QUERIES, "query"),
+)  # fmt: skip
+
+
+def _classify_command(command: str) -> ActionClass:
+    parts = [part.strip() for part in _SPLIT.split(command[:2000])]
+    parts = [part for part in parts if part]
+    slept = [part for part in parts if _SLEEP.match(part)]
+    if slept:
+        return "sleep" if len(slept) == len(parts) else "poll"
+    if ">" in command.replace("2>&1", "").replace("2>/dev/null", "") or not parts:
+        return "other"
+    meaning: ActionClass = "query"
+    for part in parts:
+        words = part.split()
+        if words[0] in _SHELL_MUTATIONS:
+            return "mutation"
+        if words[0] not in _SHELL_QUERIES and " ".join(words[:2]) not in _SHELL_QUERY_PAIRS and words[0] != "cd":
+            meaning = "other"
+    return meaning
+
+
+def is_waiting(text: str) -> bool:
+    """Whether a result says that something is still under way; only a short text is an answer to that question."""
+    return len(text) <= 2000 and _WAITING.search(text[:400]) is not None
+
+
+def is_transient(error: str) -> bool:
+    """Whether an error is trouble of the infrastructure (rate limits, time-outs), which waiting may cure."""
+    return _TRANSIENT.search(error[:2000]) is not None
+
+
+def is_shell(action: str) -> bool:
+    """Whether the action runs commands, so that its name says nothing about what it does."""
+    return not _SHELLS.isdisjoint(_words(action))

@@ -1,0 +1,71 @@
+"""Find what a request speaks of: the session, and entries by index or id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
+from ctxmgr.store import Store
+from ctxmgr.types.view import EntryView
+
+
+def session_key(store: Store, session: str | None) -> int | None:
+    """Return the key of the session a request means; None only when none is named and the store is empty.
+
+    A session is named by its id, an unambiguous prefix, or the id of the process that executed it (FR-013, FR-026). When
+    none is named it is the only or the latest one.
+
+    Raises:
+        NotFound: the named session does not exist.
+        InvalidInput: the name fits several sessions.
+    """
+    if session is None:
+        return store.sessions.latest()
+    key = store.sessions.key(session)
+    if key is not None:
+        return key
+    owners = store.sessions.of_process(session)
+    if len(owners) > 1:
+        raise InvalidInput(f"process {session!r} executed {len(owners)} sessions", "name the session instead")
+    if owners:
+        return store.sessions.key(owners[0])
+    raise NotFound(f"no session {session!r}", "'ctxmgr sessions' lists them")
+
+
+def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | None) -> EntryView:
+    """Return the entry at an index (negative: from the end) or with an id or id prefix.
+
+    Raises:
+        InvalidInput: neither or both are given, or the prefix fits several ids.
+        NoHistory: the history is empty.
+        OutOfBounds, NotFound: there is no such entry.
+    """
+    if (index is None) == (entry_id is None):
+        raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
+    total = 0 if key is None else store.sessions.entry_count(key)
+    if key is None or total == 0:
+        raise NoHistory("record or import a run first")
+    if index is not None:
+        place = index + total if index < 0 else index
+        found = store.queries.entry_at(key, place) if 0 <= place < total else None
+        if found is None:
+            raise OutOfBounds(f"{store.sessions.name(key)} has the indexes 0 to {total - 1}")
+        return found
+    found = store.queries.entry_by_id(key, str(entry_id))
+    if found is None:
+        raise NotFound(f"no entry {entry_id!r} in session {store.sessions.name(key)}", "'ctxmgr list' shows the ids")
+    return found
+
+
+def entries_of(store: Store, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[EntryView]:
+    """Return the named entries in the order of the log, each once.
+
+    Raises:
+        InvalidInput: none is named.
+        NoHistory, OutOfBounds, NotFound: as `entry_of`.
+    """
+    if not indexes and not ids:
+        raise InvalidInput("no entries are named", "give indexes or ids, e.g. 3 4 5")
+    found = {entry.index: entry for entry in (entry_of(store, key, index, None) for index in dict.fromkeys(indexes))}
+    found |= {entry.index: entry for entry in (entry_of(store, key, None, name) for name in dict.fromkeys(ids))}
+    return [found[index] for index in sorted(found)]

@@ -1,0 +1,220 @@
+"""Bring foreign logs into a store: find them, read them, leave out what is known, report what was not understood.
+
+Idempotent and incremental: an unchanged file is not read again, a grown one adds only what is new. One session is one
+transaction, so a killed import leaves whole sessions and can simply be run again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.importers import IMPORTERS
+from ctxmgr.importers.interface import Importer
+from ctxmgr.salvage import read
+from ctxmgr.store import Appended, Store
+from ctxmgr.store.imported import FileState
+from ctxmgr.types.importing import FileCount, FileReport, ImportReport
+from ctxmgr.wire import Record
+
+HEAD = 64 * 1024
+OWN_FORMAT = "ctxmgr"
+FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
+_SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
+
+Progress = Callable[[int, int, Path], None]
+"""Called with files done, files in all, and the file being read."""
+
+
+@dataclass(slots=True)
+class _Totals:
+    files: list[FileReport] = field(default_factory=lambda: list[FileReport]())
+    appended: Appended = field(default_factory=Appended)
+    sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
+    unchanged: int = 0
+
+
+def import_logs(
+    store: Store,
+    paths: Sequence[Path] | None,
+    *,
+    home: Path,
+    environment: Mapping[str, str],
+    only: str | None = None,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Import the logs at ``paths`` (files or folders), or all that the known agents keep on this machine.
+
+    Args:
+        store: to import into.
+        paths: files or folders; None finds what is on this machine.
+        home: the user's home folder; environment: may say where an agent keeps its logs instead.
+        environment: of the process.
+        only: the name of the one format to look for.
+        progress: hears of each file.
+
+    Raises:
+        InvalidInput: an unknown format name, or none of the named files is of a known format.
+        NotFound, StorageFailed: a named path is not there, or can't be read.
+    """
+    if only is not None and only not in FORMATS:
+        raise InvalidInput(f"unknown log format {only!r}", f"known formats: {', '.join(FORMATS)}")
+    importers = [importer for importer in IMPORTERS if only in (None, importer.name)]
+    totals = _Totals()
+    chosen = _discovered(importers, home, environment) if paths is None else _named(importers, paths, only, totals)
+    total = sum(len(files) for _, files in chosen)
+    done = 0
+    for importer, files in chosen:
+        groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
+        for group in groups:
+            if progress is not None:
+                progress(done, total, group[0])
+            _import_group(store, importer, group, totals)
+            done += len(group)
+    return _report(totals)
+
+
+def _discovered(
+    importers: Sequence[Importer], home: Path, environment: Mapping[str, str]
+) -> list[tuple[Importer | None, list[Path]]]:
+    found: list[tuple[Importer | None, list[Path]]] = []
+    for importer in importers:
+        files = sorted(path for path in importer.discover(home, environment) if path.is_file())
+        if files:
+            found.append((importer, files))
+    return found
+
+
+def _named(
+    importers: Sequence[Importer], paths: Sequence[Path], only: str | None, totals: _Totals
+) -> list[tuple[Importer | None, list[Path]]]:
+    by_importer: dict[str, list[Path]] = {}
+    refused: list[FileReport] = []
+    for path in paths:
+        for file, asked_for in _files(path):
+            importer = _claims(importers, file, only)
+            if importer is not None:
+                by_importer.setdefault(importer, []).append(file)
+            elif asked_for:
+                refused.append(_refusal(file))
+    totals.files += refused
+    if refused and not by_importer:
+        first = refused[0]
+        raise InvalidInput(f"{first.path}: {first.skipped}", f"ctxmgr reads: {', '.join(FORMATS)}; see 'ctxmgr import --help'")
+    named = {importer.name: importer for importer in importers}
+    return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
+
+
+def _files(path: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not."""
+    if path.is_dir():
+        for folder, names, files in os.walk(path):
+            names.sort()
+            for name in sorted(files):
+                if name.endswith(_SUFFIXES) and (file := Path(folder, name)).is_file():
+                    yield file, False
+        return
+    if not path.exists():
+        raise NotFound(f"no file or folder at {path}", "check the path")
+    if not path.is_file():
+        raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
+    yield path, True
+
+
+def _claims(importers: Sequence[Importer], path: Path, only: str | None) -> str | None:
+    """Return the name of the format that a file is of, or None."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(HEAD)
+    except OSError as error:
+        raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
+    if only in (None, OWN_FORMAT) and head.lstrip(b"\0\r\n").startswith(b'{"v":'):
+        return OWN_FORMAT
+    return next((importer.name for importer in importers if importer.sniff(path, head)), None)
+
+
+def _refusal(path: Path) -> FileReport:
+    empty = path.stat().st_size == 0
+    count = FileCount(path)
+    return _file_report(count, "", skipped="the file is empty" if empty else "not a log of a known format")
+
+
+def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
+    found: dict[Path, None] = {}
+    for path in files:
+        found[path] = None
+        found.update(dict.fromkeys(importer.companions(path)))
+    return list(found)
+
+
+def _import_group(store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals) -> None:
+    try:
+        states = [FileState.of(path) for path in group]
+        if all(store.imported.unchanged(path, state) for path, state in zip(group, states, strict=True)):
+            totals.unchanged += len(group)
+            return
+        counts: list[FileCount] = []
+        sessions: dict[str, None] = {}
+        records = importer.read(group, counts) if importer else _own_records(group[0], counts)
+        appended = store.append(_noting(records, sessions), on_conflict="keep", doubles=importer is not None)
+    except OSError as error:
+        raise StorageFailed(f"can't read {group[0]}: {error.strerror}", "check its permissions") from None
+    name = importer.name if importer else OWN_FORMAT
+    reports = [_file_report(count, name) for count in counts]
+    with store.engine.transaction():
+        for path, state, report in zip(group, states, reports, strict=False):
+            store.imported.remember(path, name, state, report.session, report.to_json())
+    totals.files += reports
+    totals.appended.plus(appended)
+    totals.sessions.update(sessions)
+
+
+def _noting(records: Iterable[Record], sessions: dict[str, None]) -> Iterator[Record]:
+    for record in records:
+        sessions[str(record["session"])] = None
+        yield record
+
+
+def _own_records(path: Path, counts: list[FileCount]) -> Iterator[Record]:
+    """Yield the records of a log of our own format; their sums are the file's, the store makes its own."""
+    count = FileCount(path, version="1", bytes=path.stat().st_size)
+    counts.append(count)
+    for line in read(path, damage=lambda offset, length, reason: count.damaged.append((offset, length, reason))):
+        count.records += 1
+        kind = line.record.get("kind")
+        if kind == "entry":
+            count.tool_calls[str(line.record.get("action"))] += 1
+        count.session = count.session or str(line.record.get("session"))
+        yield {key: value for key, value in line.record.items() if key != "sum"}
+
+
+def _file_report(count: FileCount, form: str, skipped: str | None = None) -> FileReport:
+    return FileReport(
+        path=str(count.path), format=form, version=count.version, session=count.session, agent=count.agent,
+        records=count.records, tool_calls=count.tool_calls.total(), tool_names=dict(count.tool_calls),
+        failed_calls=count.failed, open_calls=count.open, user_messages=count.user_messages,
+        harness_messages=count.harness_messages, messages=count.messages, thoughts=count.thoughts,
+        api_responses=count.responses, usage=dict(count.usage), unknown=dict(count.unknown),
+        damaged=[{"offset": offset, "length": length, "reason": reason} for offset, length, reason in count.damaged],
+        skipped=skipped, notes=count.notes,
+    )  # fmt: skip
+
+
+def _report(totals: _Totals) -> ImportReport:
+    unknown: Counter[str] = Counter()
+    for report in totals.files:
+        unknown.update(report.unknown)
+    records = sum(report.records for report in totals.files)
+    damaged = sum(len(report.damaged) for report in totals.files)
+    missed = unknown.total() + damaged
+    return ImportReport(
+        files=totals.files, unchanged=totals.unchanged, sessions=list(totals.sessions), records=records,
+        entries=sum(report.tool_calls for report in totals.files),
+        open_calls=sum(report.open_calls for report in totals.files), added=totals.appended.added,
+        known=totals.appended.known, doubles=totals.appended.doubles, changed=totals.appended.changed,
+        unknown=dict(unknown), damaged=damaged, not_understood=missed / max(1, records + damaged),
+    )  # fmt: skip

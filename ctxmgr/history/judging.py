@@ -1,0 +1,123 @@
+"""Replay sessions through the detectors: what is wrong, where, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.errors import InvalidInput
+from ctxmgr.history.address import session_key
+from ctxmgr.ids import parse_time
+from ctxmgr.store import Store
+from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
+from ctxmgr.types.finding import SessionVerdict, verdict_of
+from ctxmgr.types.query import Page
+from ctxmgr.types.view import EntryView, SessionView
+
+GONE_AFTER = 900.0
+"""An imported session counts as running while one of its files was written to within this many seconds."""
+
+_KINDS = ("session", "entry", "result", "event", "sessionEnd")
+_SHOWN = 24
+
+
+def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, list[str]]:
+    """Return the verdict on one session, and notes such as "no timestamps: stalls are not judged".
+
+    Raises:
+        InvalidInput: ``now`` is not a time, or a setting is wrong.
+    """
+    monitor = Monitor(_settings(settings))
+    for observation in observations_of(store.sessions.records(key, _KINDS)):
+        monitor.observe(observation)
+    session = store.sessions.name(key)
+    moment, live = _moment(store, session, now)
+    findings = monitor.findings(moment, live)
+    return SessionVerdict(session=session, verdict=verdict_of(findings), findings=findings), list(monitor.notes)
+
+
+def _settings(table: Mapping[str, Any]) -> DetectSettings:
+    try:
+        return DetectSettings(**table)
+    except TypeError as error:
+        raise InvalidInput(f"[detect]: {error}", "see the README for the settings") from None
+
+
+def _moment(store: Store, session: str, now: str | None) -> tuple[float | None, bool]:
+    """Return what stalls are judged against (None: the end of the log) and whether the session is running."""
+    if now is not None:
+        moment = store.clock() if now == "now" else parse_time(now)
+        if moment is None:
+            raise InvalidInput(f"--now {now!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
+        return moment, True
+    if store.is_live(session) or _written_lately(store, session):
+        return store.clock(), True
+    return None, False
+
+
+def _written_lately(store: Store, session: str) -> bool:
+    for name, _ in store.imported.sources(session):
+        try:
+            if 0 <= store.clock() - Path(name).stat().st_mtime < GONE_AFTER:
+                return True
+        except (OSError, ValueError):
+            continue  # the file is gone, and so is whoever wrote it
+    return False
+
+
+def detect_(store: Store, request: DetectRequest, settings: Mapping[str, Any]) -> DetectResponse:
+    """Return the verdict on one session, or on all of them."""
+    if request.all_sessions:
+        keys = [key for key, _ in store.sessions.page(0, None)]
+    else:
+        key = session_key(store, request.session)
+        keys = [] if key is None else [key]
+    verdicts: list[SessionVerdict] = []
+    entries: dict[str, EntryView] = {}
+    notes: list[str] = []
+    for key in keys:
+        verdict, said = judge(store, key, settings, request.now)
+        verdicts.append(verdict)
+        notes += [f"{verdict.session}: {note}" for note in said]
+        for finding in verdict.findings:
+            named = [*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""]
+            for name in named:
+                if name and name not in entries and (entry := store.queries.entry_by_id(key, name)) is not None:
+                    entries[name] = entry
+    return DetectResponse(status="ok" if verdicts else "empty", verdicts=verdicts, entries=entries, notes=notes)
+
+
+def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]) -> SessionsResponse:
+    """Return one page of sessions, latest activity first, each with its verdict when asked for."""
+    page = store.sessions.page(request.offset, request.limit, request.agent)
+    views: list[SessionView] = []
+    for key, view in page:
+        update: dict[str, Any] = {"live": store.is_live(view.session)}
+        if request.judge:
+            verdict, _ = judge(store, key, settings, None)
+            unresolved = [finding for finding in verdict.findings if finding.resolved is None]
+            update |= {
+                "verdict": verdict.verdict,
+                "findings": len(unresolved),
+                "last_progress": _last_progress(store, key, verdict) or view.last,
+            }
+        views.append(view.model_copy(update=update))
+    total = store.sessions.count() if request.agent is None else request.offset + len(views)
+    return SessionsResponse(
+        status="ok" if views else "empty",
+        sessions=views,
+        page=Page.of(request.offset, request.limit, len(views), total),
+    )
+
+
+def _last_progress(store: Store, key: int, verdict: SessionVerdict) -> str | None:
+    """Return when the session last brought anything new: before the oldest unresolved finding, or null."""
+    for finding in verdict.findings:
+        if finding.resolved is None and finding.last_progress is not None:
+            entry = store.queries.entry_by_id(key, finding.last_progress)
+            return entry.ts if entry is not None else None
+    return None

@@ -1,0 +1,370 @@
+"""Append records to a JSONL log so that what was acknowledged survives, and read them back.
+
+One append is one ``write(2)`` of whole lines on an O_APPEND descriptor under ``flock``. The sum chain runs over the
+masked bytes. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Literal
+
+from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.masking import mask as mask_secrets
+from ctxmgr.salvage import Line, read, tail
+from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal
+
+__all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder", "read"]
+
+Durability = Literal["process", "os"]
+"""``process``: handed to the kernel, synced within a second. ``os``: on the disk before the call returns."""
+
+_SYNC_EVERY = 0.5  # seconds; leaves half of the promised second for the sync itself
+_SEAL = 27  # bytes that a sum adds to a line
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+
+
+class Journal:
+    """An open JSONL log.
+
+    Any number of journals, threads and processes may append to one file. After a fork the child goes on with a
+    descriptor of its own.
+
+    Args:
+        path: of the file; missing folders are made, with mode 0700, the file with mode 0600.
+        durability: what an append waits for.
+        create: whether a missing file is made.
+        mask: whether secrets of known shapes are masked before they are written.
+        timeout: seconds that an append waits for the lock.
+
+    Raises:
+        NotFound: when the file is missing and ``create`` is false.
+        InvalidInput: when the path is no regular file.
+        StorageFailed: when it can't be opened.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "process",
+        create: bool = True,
+        mask: bool = True,
+        timeout: float = 10.0,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.durability = durability
+        self._create = create
+        self._mask = mask
+        self._timeout = timeout
+        self._descriptor = self._size = -1
+        self._last = ""
+        self._torn = False
+        self._failure: OSError | None = None
+        self._lock = threading.Lock()
+        self._syncer: _Syncer | None = None
+        with self._lock:
+            self._open()
+        _open_journals.add(self)
+
+    def leave_parent(self) -> None:
+        """Let go, in a forked child, of what belongs to the parent: the next append opens the file anew.
+
+        An inherited descriptor shares its flock with the parent's. Closing it is safe; unlocking it would not be, and
+        keeping it would hold the lock of a parent that dies in the middle of an append.
+        """
+        self._lock = threading.Lock()
+        self._syncer = None
+        self._failure = None
+        self._drop()
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Append the records in one write and return the file's length after it.
+
+        A ``sum`` that a record brings along is left out: the chain is this file's own.
+
+        Raises:
+            InvalidInput: when a record is not JSON or too long; nothing was written.
+            Busy: when the lock was not free within the timeout; nothing was written.
+            StorageFailed: when the records are not durable at this journal's level; what was written of them has been
+                cut off again where the system allowed it.
+        """
+        bodies = [self._encode(record) for record in records]
+        with self._lock:
+            if self._failure is not None:
+                self._raise_late_failure()
+            if self._descriptor < 0:
+                self._open()
+            if not bodies:
+                return os.lseek(self._descriptor, 0, os.SEEK_END)
+            return self._append(bodies)
+
+    def _encode(self, record: Record) -> bytes:
+        if "sum" in record:
+            record = {key: value for key, value in record.items() if key != "sum"}
+        body = encode(record)
+        if self._mask:
+            body = mask_secrets(body)
+        if len(body) > MAX_LINE - _SEAL:
+            raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {MAX_LINE - _SEAL:,}")
+        return body
+
+    def _append(self, bodies: list[bytes]) -> int:
+        descriptor = self._descriptor
+        try:
+            if not lock_within(descriptor, self._timeout):
+                raise Busy(
+                    f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
+                    "look for a stopped or hanging process that writes to it",
+                )
+            # Cheaper than fstat, and without effect on where O_APPEND writes.
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+            if size != self._size:
+                self._torn, self._last = tail(descriptor, size)
+            last = self._last
+            # A torn line keeps its bytes and gets an end, so that it can't take the next record with it.
+            parts = [b"\n"] if self._torn else []
+            for body in bodies:
+                last = chain(last, body)
+                parts += (seal(body, last), b"\n")
+            data = b"".join(parts)
+            self._write(descriptor, data, size)
+            self._size, self._last, self._torn = size + len(data), last, False
+            if self.durability == "process":
+                self._sync_soon(descriptor)
+            return self._size
+        except OSError as error:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            self._drop()
+            raise StorageFailed(f"can't append to {self.path!r}: {error.strerror}", _hint(error)) from error
+        finally:
+            if self._descriptor >= 0:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _write(self, descriptor: int, data: bytes, size: int) -> None:
+        """Write and, at level ``os``, sync; on failure cut the file back to ``size``.
+
+        Raises:
+            OSError: what the system answered.
+        """
+        written = 0
+        try:
+            written = os.write(descriptor, data)
+            while written < len(data):
+                written += os.write(descriptor, memoryview(data)[written:])
+            if self.durability == "os":
+                os.fdatasync(descriptor)
+        except OSError:
+            # Where this fails too, the next append finds the torn line and puts an end to it. Bytes that someone
+            # appended without the lock are not ours to cut off.
+            with contextlib.suppress(OSError):
+                if os.lseek(descriptor, 0, os.SEEK_END) == size + written:
+                    os.ftruncate(descriptor, size)
+            raise
+
+    def _sync_soon(self, descriptor: int) -> None:
+        if self._syncer is None:
+            try:
+                self._syncer = _Syncer(self)
+            except RuntimeError:  # no new threads: the interpreter ends, or the system has no more
+                os.fdatasync(descriptor)
+                return
+        self._syncer.note()
+
+    def _open(self) -> None:
+        created: list[str] = []
+        try:
+            try:
+                self._descriptor = os.open(self.path, _FLAGS)
+            except FileNotFoundError:
+                if not self._create:
+                    raise NotFound(f"log {self.path!r} does not exist") from None
+                created = make_private_folder(os.path.dirname(os.path.abspath(self.path)))
+                self._descriptor = os.open(self.path, _FLAGS | os.O_CREAT, 0o600)
+                os.fchmod(self._descriptor, 0o600)
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                self._drop()
+                raise InvalidInput(f"{self.path!r} is not a regular file")
+            if self.durability == "os":
+                # Whoever made the file may not have synced its name.
+                for name in (*created, self.path):
+                    _sync_folder(os.path.dirname(os.path.abspath(name)))
+        except OSError as error:
+            self._drop()
+            raise StorageFailed(f"can't open log {self.path!r}: {error.strerror}", _hint(error)) from error
+        self._size, self._last, self._torn = 0, "", False
+
+    def sync(self) -> None:
+        """Return when everything appended so far is on the disk.
+
+        Raises:
+            StorageFailed: when the system refused; what was appended may not survive a power loss.
+        """
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            try:
+                os.fdatasync(self._descriptor)
+            except OSError as error:
+                self._failure = error
+                self._raise_late_failure()
+
+    def _raise_late_failure(self) -> None:
+        error, self._failure = self._failure, None
+        # After a failed sync the kernel may call the lost pages clean: only a new descriptor tells the truth.
+        self._drop()
+        reason = error.strerror if error else ""
+        raise StorageFailed(
+            f"log {self.path!r} could not be synced: {reason}",
+            "what was appended in the last second may not survive a power loss; the next append opens the log anew",
+        ) from error
+
+    def _drop(self) -> None:
+        descriptor, self._descriptor, self._size = self._descriptor, -1, -1
+        if descriptor >= 0:
+            with contextlib.suppress(OSError):  # what a close reports late, a sync has reported or will report
+                os.close(descriptor)
+
+    def close(self) -> None:
+        """Sync what is not yet on the disk and close the file; a later append opens it again.
+
+        Raises:
+            StorageFailed: when the sync failed.
+        """
+        syncer, self._syncer = self._syncer, None
+        try:
+            if syncer is not None:
+                syncer.stop()
+                self.sync()
+        finally:
+            with self._lock:
+                self._drop()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if syncer := getattr(self, "_syncer", None):
+            syncer.stop()
+        if getattr(self, "_descriptor", -1) >= 0:
+            self._drop()
+
+    def sync_from_thread(self) -> None:
+        """Sync without holding up appends; a failure is raised by the next append."""
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            copy = os.dup(self._descriptor)
+        try:
+            os.fdatasync(copy)
+        except OSError as error:
+            self._failure = error
+        finally:
+            os.close(copy)
+
+
+class _Syncer:
+    """The daemon thread of one journal; holds the journal weakly, so that a forgotten journal can go."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = weakref.ref(journal)
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+        self._dirty = False
+        threading.Thread(target=self._run, name="ctxmgr-journal-sync", daemon=True).start()
+
+    def note(self) -> None:
+        """Remember that something was appended."""
+        if not self._dirty:
+            self._dirty = True
+            self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        while self._wake.wait() and not self._stopped.wait(_SYNC_EVERY):
+            self._wake.clear()
+            self._dirty = False
+            journal = self._journal()
+            if journal is None:
+                return
+            journal.sync_from_thread()
+            del journal
+
+
+_open_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+def _leave_parent() -> None:
+    for journal in list(_open_journals):
+        journal.leave_parent()
+
+
+os.register_at_fork(after_in_child=_leave_parent)
+
+
+def lock_within(descriptor: int, timeout: float) -> bool:
+    """Take the descriptor's exclusive ``flock``; return False when it was not free within ``timeout`` seconds.
+
+    Raises:
+        OSError: when the file system knows no locks.
+    """
+    deadline, pause = 0.0, 0.0002
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            now = time.monotonic()
+            deadline = deadline or now + timeout
+            if now >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.005)
+
+
+def make_private_folder(path: str) -> list[str]:
+    """Make the folder and its missing parents with mode 0700, whatever the umask; return those that were made.
+
+    Raises:
+        OSError: when the system refuses.
+    """
+    missing: list[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made: list[str] = []
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            continue
+        os.chmod(folder, 0o700)
+        made.append(folder)
+    return made
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _hint(error: OSError) -> str:
+    name = os.strerror(error.errno) if error.errno else "unknown"
+    return f"free some space, or fix the permissions or the device ({name}), and try again"

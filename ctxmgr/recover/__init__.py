@@ -1,0 +1,1 @@
+"""From a finding or a request to exactly one continuation."""

@@ -1,0 +1,280 @@
+"""Read a log of format 1 in any state of repair: every whole record, every damaged byte range, and none invented.
+
+A line is a record when it parses whole. In a line that does not, a record is looked for only where it can't be content
+of another one: after a torn record that something was appended to, or behind bytes that are no JSON (NUL runs).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, NoReturn, cast
+
+from ctxmgr.errors import NotFound, StorageFailed
+from ctxmgr.lines import read_lines
+from ctxmgr.wire import MAX_LINE, Record, chain, unseal
+
+Damage = Callable[[int, int, str], None]
+"""Called with offset, length and reason for each damaged byte range."""
+
+BROKEN_SUM = "sum does not match: changed, removed or inserted before this record"
+FOREIGN = "not a record of log format 1"
+
+_HEAD = '{"v":'
+_SPACE = b" \t\r\n"
+_BLANK = _SPACE + b"\0"
+_PADDING = _BLANK.decode()
+_GAP = re.compile(r"[ \t\r\n\0]*+")
+_TRIES = 32
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_KEY = re.compile(r'"([A-Za-z]{1,20})":$')
+_FREE = frozenset({"input", "output", "data", "meta", "error", "usage", "source", "links"})
+# A sealed tail whose member name was changed would else pass for a foreign line without a sum.
+_SUM_LIKE = re.compile(rb',"[^"\\]{3}":"[0-9a-f]{16}"\}$')
+
+
+class Line(NamedTuple):
+    """One record of a log.
+
+    Attributes:
+        offset: of its first byte in the file.
+        length: in bytes, without a line end.
+        record: the record without its ``sum``.
+        sum_ok: whether the sum follows from the one before; None when there is nothing to compare.
+        total: the recorded sum, "" when it carries none.
+    """
+
+    offset: int
+    length: int
+    record: Record
+    sum_ok: bool | None
+    total: str
+
+
+class _Found(NamedTuple):
+    at: int
+    raw: bytes
+    record: Record
+
+
+def read(
+    path: str | os.PathLike[str], start: int = 0, damage: Damage | None = None, last: str | None = ""
+) -> Iterator[Line]:
+    """Yield the records of the file from byte ``start`` in order; ``damage`` hears of every range that holds none.
+
+    Holds one line at a time, and none longer than `ctxmgr.wire.MAX_LINE`. A record whose sum doesn't match is reported
+    and still yielded.
+
+    Args:
+        path: of the log.
+        start: offset at which a line begins, to go on where an earlier reading ended.
+        damage: hears of damage; by default it is skipped in silence.
+        last: the sum before ``start``; None when unknown, then the first sum found is believed.
+
+    Raises:
+        NotFound: when the file does not exist.
+        StorageFailed: when it can't be read.
+    """
+    report = damage or _ignore
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(start)
+            for _, offset, raw, length in read_lines(stream, MAX_LINE):
+                if raw is None:
+                    report(start + offset, length, f"line of {length:,} bytes is longer than the limit of {MAX_LINE:,}")
+                    continue
+                for found in _records(raw, start + offset, length, last, report):
+                    line = _verify(found, start + offset, last, report)
+                    last = line.total or last
+                    yield line
+    except FileNotFoundError:
+        raise NotFound(f"log {os.fspath(path)!r} does not exist") from None
+    except OSError as error:
+        raise StorageFailed(f"log {os.fspath(path)!r} can't be read: {error.strerror}") from error
+
+
+def _ignore(offset: int, length: int, reason: str) -> None:
+    del offset, length, reason
+
+
+def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Line:
+    raw, record = found.raw, found.record
+    body, total = unseal(raw)
+    ok: bool | None = None
+    if total is not None:
+        ok = None if last is None else chain(last, body) == total
+        record.pop("sum", None)
+    elif "sum" in record or (last and _SUM_LIKE.search(raw)):
+        ok = False
+        record.pop("sum", None)
+    if ok is False:
+        report(offset + found.at, len(raw), BROKEN_SUM)
+    return Line(offset + found.at, len(raw), record, ok, total or "")
+
+
+def _records(raw: bytes, offset: int, length: int, last: str | None, report: Damage) -> Iterator[_Found]:
+    """Yield the records of one line of the file; ``length`` counts its line end too."""
+    content = raw.rstrip(_BLANK)
+    if not content:
+        if b"\0" in raw:
+            report(offset, len(raw), "NUL bytes")
+        return
+    text = content.decode("utf-8", "surrogateescape")
+    value, stop = _parse(text, 0)
+    if value is not None and stop == len(text):
+        if _is_record(value):
+            yield _Found(0, content, value)
+        else:
+            report(offset, len(content), FOREIGN)
+        if b"\0" in raw[len(content) :]:
+            report(offset + len(content), len(raw) - len(content), "NUL bytes")
+        return
+    torn = "torn last line, or one still being written" if length == len(raw) else "torn or unreadable record"
+    at = 0
+    for found in _salvage(text, last):
+        if raw[at : found.at].strip(_SPACE):
+            report(offset + at, found.at - at, "torn or unreadable record")
+        yield found
+        at = found.at + len(found.raw)
+    if raw[at:].strip(_SPACE):
+        report(offset + at, len(raw) - at, torn)
+
+
+def _salvage(text: str, last: str | None) -> Iterator[_Found]:
+    """Yield the records in a line that is not one record."""
+    at = place = 0  # up to here the line is understood, in characters and in bytes
+    start = text.find(_HEAD)
+    for _ in range(_TRIES):
+        if start < 0:
+            return
+        run, whole = _run(text, start)
+        before = text[at:start]
+        if run and before.strip(_PADDING) and not (whole and _stands_alone(before, run[0][1], last)):
+            run = []
+        for begin, raw, record in run:
+            place += _size(text[at:begin])
+            yield _Found(place, raw, record)
+            place += len(raw)
+            at = begin + len(raw.decode("utf-8"))
+            last = unseal(raw)[1] or last
+        start = text.find(_HEAD, max(at, start + 1))
+
+
+def _run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
+    """Return the whole records that follow each other from ``start``, and whether they reach the end of the line."""
+    run: list[tuple[int, bytes, Record]] = []
+    while text.startswith(_HEAD, start):
+        value, stop = _parse(text, start)
+        if value is None or not _is_record(value):
+            break
+        run.append((start, text[start:stop].encode("utf-8"), value))
+        gap = _GAP.match(text, stop)
+        start = gap.end() if gap else stop
+    return run, start == len(text)
+
+
+def _stands_alone(before: str, raw: bytes, last: str | None) -> bool:
+    """Whether a record behind the torn text ``before`` was appended to it, and is not a value inside it."""
+    body, total = unseal(raw)
+    follows = total is not None and last is not None and chain(last, body) == total
+    if total is not None and not follows:
+        return False
+    # At the start of a chain a copied first record follows as well as a true one.
+    return not _may_be_nested(before) or (follows and bool(last))
+
+
+def _may_be_nested(before: str) -> bool:
+    """Whether an object that follows this text can be a value of the record that the text begins.
+
+    It can't inside a string (recorded text has its quotes escaped), nor where JSON has no value, nor as the value of
+    a member of ours that is never an object.
+    """
+    bare = _STRING.sub("", before)
+    if '"' in bare:
+        return False
+    mark = before.rstrip(_PADDING)[-1:]
+    if mark not in (":", "[", ","):
+        return False
+    depth = bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
+    if depth != 1:
+        return depth > 1
+    if mark == ",":
+        return False
+    key = _KEY.search(before)
+    return key is None or key[1] in _FREE
+
+
+def _is_record(value: Record) -> bool:
+    version = value.get("v")
+    names = (value.get("kind"), value.get("session"))
+    return type(version) is int and version == 1 and all(isinstance(name, str) and name for name in names)
+
+
+def _parse(text: str, start: int) -> tuple[Record | None, int]:
+    """Return the JSON object that begins at ``start`` and where it ends, or None."""
+    try:
+        value, stop = cast("tuple[object, int]", _decoder.raw_decode(text, start))
+        if not text.isascii():
+            text[start:stop].encode("utf-8")  # raises on bytes that were not UTF-8
+    except (ValueError, RecursionError):
+        return None, start
+    return (cast("Record", value), stop) if isinstance(value, dict) else (None, start)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def tail(descriptor: int, size: int) -> tuple[bool, str]:
+    """Return whether the file's last line lacks its end, and the last sum a reader of the file would arrive at."""
+    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    pending: list[str] = []
+    anchor = ""
+    for raw in _backwards(descriptor, size):
+        if b'"sum"' not in raw:
+            continue
+        content = raw.rstrip(_BLANK)
+        text = content.decode("utf-8", "surrogateescape")
+        value, stop = _parse(text, 0)
+        if value is not None and stop == len(text):
+            total = unseal(content)[1]
+            if total and _is_record(value):
+                anchor = total
+                break
+            continue
+        pending.append(text)
+    for text in reversed(pending):
+        for found in _salvage(text, anchor):
+            anchor = unseal(found.raw)[1] or anchor
+    return torn, anchor
+
+
+def _backwards(descriptor: int, size: int, chunk: int = 1 << 13) -> Iterator[bytes]:
+    """Yield the file's lines from the last to the first, without their ends; those over the limit are left out."""
+    stop = size
+    while stop > 0:
+        begin, end, cut = stop, stop, -1
+        pieces: list[bytes] = []
+        while begin > 0 and cut < 0:
+            take = min(chunk, begin)
+            begin -= take
+            piece = os.pread(descriptor, take, begin)
+            # The line's own end, just before `stop`, is not the one in front of it.
+            cut = piece.rfind(b"\n", 0, len(piece) - 1 if begin + take == end else len(piece))
+            if end - begin <= MAX_LINE + 2 * take:
+                pieces.append(piece)
+            chunk = min(2 * chunk, 1 << 20)
+        start = begin + cut + 1 if cut >= 0 else 0
+        if end - start <= MAX_LINE + 1:
+            raw = b"".join(reversed(pieces))[start - begin :]
+            yield raw.rstrip(b"\r\n")
+        stop = start

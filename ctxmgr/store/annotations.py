@@ -1,0 +1,115 @@
+"""Read notes, snapshots and continuations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.store.append import storable
+from ctxmgr.store.folding import fold
+from ctxmgr.store.hydrate import NOTE_COLUMNS, entry_places, note_views, placeholders
+from ctxmgr.store.interface import Engine
+from ctxmgr.types.view import NoteView, SnapshotView
+from ctxmgr.wire import Record
+
+
+class Annotations:
+    """What was attached to a history after the fact."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def notes(
+        self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
+    ) -> tuple[list[NoteView], int]:
+        """Return a page of notes that carry all the tags and contain the text, oldest first, and their total."""
+        conditions, values = ["record.kind = 'note'"], dict[str, Any]()
+        if key is not None:
+            conditions.append("record.session = :session")
+            values["session"] = key
+        for number, tag in enumerate(tags):
+            conditions.append(
+                "EXISTS (SELECT 1 FROM note_tag WHERE note_tag.session = record.session "
+                f"AND note_tag.note = record.seq AND note_tag.tag = :tag{number})"
+            )
+            values[f"tag{number}"] = storable(tag)
+        if query:
+            conditions.append("EXISTS (SELECT 1 FROM folded WHERE folded.seq = record.seq AND instr(folded.text, :needle))")
+            values["needle"] = fold(query)
+        where = " AND ".join(conditions)
+        total = int(self._engine.query(f"SELECT count(*) FROM record WHERE {where}", values)[0][0])
+        rows = self._engine.query(
+            f"{NOTE_COLUMNS} WHERE {where} ORDER BY record.seq LIMIT :limit OFFSET :offset",
+            {**values, "limit": limit, "offset": offset},
+        )
+        return note_views(self._engine, rows), total
+
+    def note(self, key: int, note_id: str) -> NoteView | None:
+        """Return one note by its id, or None."""
+        rows = self._engine.query(
+            f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'note' AND record.id = :id",
+            {"session": key, "id": storable(note_id)},
+        )
+        return note_views(self._engine, rows)[0] if rows else None
+
+    def snapshots(self, key: int, offset: int, limit: int) -> tuple[list[SnapshotView], int]:
+        """Return a page of a session's snapshots, oldest first, and their total."""
+        values = {"session": key}
+        where = "record.session = :session AND record.kind = 'snapshot'"
+        total = int(self._engine.query(f"SELECT count(*) FROM record WHERE {where}", values)[0][0])
+        rows = self._engine.query(
+            f"{NOTE_COLUMNS} WHERE {where} ORDER BY record.seq LIMIT :limit OFFSET :offset",
+            {**values, "limit": limit, "offset": offset},
+        )
+        return [self._snapshot(int(row[1]), _load(row[2])) for row in rows], total
+
+    def snapshot(self, key: int, snapshot_id: str) -> SnapshotView | None:
+        """Return one snapshot by id or unambiguous id prefix, or None.
+
+        Raises:
+            InvalidInput: when several ids start so.
+        """
+        rows = self._engine.query(
+            f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'snapshot' "
+            "AND record.id >= :id AND record.id < :after LIMIT 3",
+            {"session": key, "id": storable(snapshot_id), "after": storable(snapshot_id) + "\U0010ffff"},
+        )
+        if len(rows) > 1:
+            raise InvalidInput(f"several snapshot ids start with {snapshot_id!r}", "give more of the id")
+        return self._snapshot(key, _load(rows[0][2])) if rows else None
+
+    def _snapshot(self, key: int, record: Record) -> SnapshotView:
+        entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
+        places = entry_places(self._engine, key, entries)
+        return SnapshotView(
+            id=record["id"], session=record["session"], ts=record.get("ts"), entries=entries,
+            indexes=[places[entry] for entry in entries if entry in places], summary=str(record.get("summary", "")),
+            reasoning=str(record.get("reasoning", "")), hash=str(record.get("hash", "")),
+            missing=[entry for entry in entries if entry not in places],
+        )  # fmt: skip
+
+    def continuations(self, key: int) -> list[Record]:
+        """Return the recorded continuations of a session, oldest first, as records."""
+        rows = self._engine.query(
+            "SELECT body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY seq", {"session": key}
+        )
+        return [_load(row[0]) for row in rows]
+
+    def entry_bodies(self, key: int, ids: Sequence[str]) -> dict[str, list[Record]]:
+        """Return the stored records (the entry and its result) of each entry id that exists."""
+        names, values = placeholders([storable(item) for item in ids], "id")
+        rows = self._engine.query(
+            "SELECT id, body FROM record WHERE session = :session AND kind IN ('entry', 'result') "
+            f"AND id IN ({names}) ORDER BY seq",
+            {"session": key, **values},
+        )
+        found: dict[str, list[Record]] = {}
+        for entry_id, body in rows:
+            found.setdefault(str(entry_id), []).append(_load(body))
+        return found
+
+
+def _load(body: object) -> Record:
+    return cast("Record", json.loads(str(body)))

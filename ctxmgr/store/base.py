@@ -1,0 +1,90 @@
+"""A store as the rest of the program sees it: append records, and five repositories to read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ctxmgr import wire
+from ctxmgr.recorder import is_live
+from ctxmgr.store.annotations import Annotations
+from ctxmgr.store.append import Appender
+from ctxmgr.store.imported import Imported
+from ctxmgr.store.interface import Appended, Engine, OnConflict
+from ctxmgr.store.leases import Leases
+from ctxmgr.store.queries import Queries
+from ctxmgr.store.sessions import Sessions
+from ctxmgr.types.record import check
+from ctxmgr.wire import Record
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRange:
+    """Bytes of a log that hold no readable record, or break its chain of sums."""
+
+    offset: int
+    length: int
+    reason: str
+
+
+class Store:
+    """One history: all its sessions.
+
+    Attributes:
+        location: the path or URL it was opened by.
+        readonly: whether appending is refused.
+    """
+
+    def __init__(self, engine: Engine, location: str, *, readonly: bool, masked: bool) -> None:
+        self.engine = engine
+        self.location = location
+        self.readonly = readonly
+        self.queries = Queries(engine)
+        self.annotations = Annotations(engine)
+        self.sessions = Sessions(engine)
+        self.leases = Leases(engine)
+        self.imported = Imported(engine)
+        self._appender = Appender(engine, masked=masked)
+
+    def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
+        """Write records, all or none; see `Appender.append`.
+
+        Raises:
+            InvalidInput: a record that does not follow format 1.
+            Conflict: a known id with other content.
+            StorageFailed, Busy: the record could not be written; nothing was.
+        """
+        with self.engine.transaction():
+            return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
+
+    def damage(self) -> list[DamagedRange]:
+        """Return the damaged ranges of the log; a database checks itself instead and has none."""
+        return []
+
+    def verify(self) -> tuple[int, list[DamagedRange]]:
+        """Check every record against its sum; return the number of records and what is damaged.
+
+        A range of a database is named by the record's place in it, with length 1.
+        """
+        damaged = [DamagedRange(0, 0, str(row[0])) for row in self.engine.query("PRAGMA integrity_check") if row[0] != "ok"]
+        last, checked = "", 0
+        for seq, body, total in self.engine.stream("SELECT seq, body, sum FROM record ORDER BY seq"):
+            checked += 1
+            if total is not None:
+                if wire.chain(last, str(body).encode("ascii", "replace")) != total:
+                    damaged.append(DamagedRange(int(seq), 1, "sum does not match: changed, removed or inserted"))
+                last = str(total)
+        return checked, damaged
+
+    def is_live(self, session: str) -> bool:
+        """Whether a recorder holds this session open now."""
+        return is_live(self.location, session)
+
+    def clock(self) -> float:
+        """Return the present, in seconds since 1970."""
+        return time.time()
+
+    def close(self) -> None:
+        """Release the store."""
+        self.engine.close()

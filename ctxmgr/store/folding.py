@@ -1,0 +1,63 @@
+"""What search compares: the texts of a record, case-folded, and where in the record each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ctxmgr.wire import Record
+
+_SEPARATOR = "\x1e"
+_DEPTH = 64
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "entry": ("action", "agent", "inputType", "input", "output", "error", "task"),
+    "result": ("output", "error"),
+    "event": ("type", "agent", "data"),
+    "note": ("content", "tags", "links", "author"),
+}
+
+
+def fold(text: str) -> str:
+    """Return the form in which two texts are compared: case-folded, lone surrogates replaced."""
+    return text.casefold().encode("utf-8", "replace").decode("utf-8")
+
+
+def folded_text(record: Record) -> str | None:
+    """Return the searchable text of a record, or None for kinds that search does not cover."""
+    texts = [fold(text) for _, text in texts_of(record)]
+    return _SEPARATOR.join(texts) if texts else None
+
+
+def texts_of(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of every text, number and key that search covers, e.g. ``("input.command", "ls")``."""
+    for name in _FIELDS.get(str(record.get("kind")), ()):
+        yield from _walk(name, record.get(name), _DEPTH)
+
+
+def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, bool) or value is None:
+        return
+    elif isinstance(value, int | float):
+        yield path, repr(value)
+    elif depth == 0:
+        return
+    elif isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            yield f"{path}.{key}", key
+            yield from _walk(f"{path}.{key}", item, depth - 1)
+    elif isinstance(value, list):
+        for number, item in enumerate(cast("list[Any]", value)):
+            yield from _walk(f"{path}[{number}]", item, depth - 1)
+
+
+def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None:
+    """Return (path, excerpt around the first match of the folded ``needle``), or None when nothing matches."""
+    for path, text in texts_of(record):
+        at = fold(text).find(needle)
+        if at >= 0:
+            start, end = max(0, at - width), min(len(text), at + len(needle) + width)
+            return path, ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    return None

@@ -1,0 +1,174 @@
+"""Turn rows into views: an entry with its result, its notes inlined, what it refers to and is gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ctxmgr.store.append import storable
+from ctxmgr.store.interface import Engine, Row
+from ctxmgr.types.view import EntryView, EventView, NoteView
+from ctxmgr.wire import Record
+
+_BATCH = 500
+
+ENTRY_COLUMNS = (
+    "SELECT entry.seq, entry.session, entry.idx, entry.status, record.body, "
+    "CASE WHEN entry.result = entry.seq THEN NULL ELSE done.body END "
+    "FROM entry JOIN record ON record.seq = entry.seq LEFT JOIN record AS done ON done.seq = entry.result "
+)
+EVENT_COLUMNS = "SELECT event.seq, event.session, event.after, record.body FROM event JOIN record ON record.seq = event.seq "
+NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
+
+
+def _load(body: object) -> Record:
+    return cast("Record", json.loads(str(body)))
+
+
+def placeholders(values: Sequence[object], prefix: str) -> tuple[str, dict[str, object]]:
+    """Return the text ``:p0, :p1`` for an IN list and its values; user text is always bound, never spelled out."""
+    names = [f"{prefix}{number}" for number in range(len(values))]
+    return ", ".join(f":{name}" for name in names), dict(zip(names, values, strict=True))
+
+
+def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
+    """Return the views of `ENTRY_COLUMNS` rows, in their order."""
+    views: list[EntryView] = []
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
+        records = [(row, _load(row[4]), _load(row[5]) if row[5] is not None else None) for row in batch]
+        keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
+        notes = _notes_on(engine, keyed)
+        events = _event_counts(engine, keyed)
+        gone = _gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
+        for (row, record, result), place in zip(records, keyed, strict=True):
+            parent = (int(row[1]), str(record.get("parent")))
+            views.append(_entry_view(row, record, result, notes.get(place, []), events.get(place, 0), gone=parent in gone))
+    return views
+
+
+def _entry_view(
+    row: Row, record: Record, result: Record | None, notes: list[NoteView], events: int, *, gone: bool
+) -> EntryView:
+    done = result if result is not None else record
+    meta = _merged(record.get("meta"), result.get("meta") if result else None)
+    missing = [f"parent {record['parent']}"] if gone else []
+    named: Any = cast("dict[str, Any]", meta).get("missing") if isinstance(meta, dict) else None
+    if isinstance(named, list):
+        missing += [str(item) for item in cast("list[Any]", named)]
+    return EntryView(
+        index=int(row[2]), id=record["id"], session=record["session"], process=_name(record.get("process")),
+        ts=_name(record.get("ts")), agent=str(record.get("agent", "")), action=str(record.get("action", "")),
+        input_type=_name(record.get("inputType")), input=record.get("input"), status=row[3],
+        output=done.get("output"), error=done.get("error"), duration_ms=_number(done.get("durationMs")),
+        notes=notes, events=events, missing=missing, turn=record.get("turn"), step=record.get("step"),
+        parent=_name(record.get("parent")), task=_name(record.get("task")),
+        timeout_ms=_number(record.get("timeoutMs")), usage=done.get("usage"), meta=meta,
+    )  # fmt: skip
+
+
+def _merged(first: Any, second: Any) -> Any:
+    if isinstance(first, dict) and isinstance(second, dict):
+        return {**cast("dict[str, Any]", first), **cast("dict[str, Any]", second)}
+    if second is None:
+        return first
+    both: dict[str, Any] = {"entry": first, "result": second}
+    return both if first is not None else second
+
+
+def _name(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
+
+
+def event_view(row: Row) -> EventView:
+    """Return the view of one `EVENT_COLUMNS` row."""
+    record = _load(row[3])
+    return EventView(
+        id=record["id"], session=record["session"], ts=_name(record.get("ts")), type=str(record.get("type")),
+        agent=_name(record.get("agent")), entry=_name(record.get("entry")),
+        after=None if row[2] is None else int(row[2]), data=record.get("data"),
+    )  # fmt: skip
+
+
+def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
+    """Return the views of `NOTE_COLUMNS` rows, in their order."""
+    views: list[NoteView] = []
+    for row in rows:
+        key, record = int(row[1]), _load(row[2])
+        entries = _list(record.get("entries"))
+        places = entry_places(engine, key, entries)
+        after = engine.query(
+            "SELECT successor FROM superseded WHERE session = :session AND note = :note",
+            {"session": key, "note": storable(str(record["id"]))},
+        )
+        views.append(
+            NoteView(
+                id=record["id"], session=record["session"], ts=_name(record.get("ts")), entries=entries,
+                indexes=[places[entry] for entry in entries if entry in places], content=str(record.get("content", "")),
+                tags=_list(record.get("tags")), links=_list(record.get("links")), author=_name(record.get("author")),
+                supersedes=_name(record.get("supersedes")), superseded_by=after[0][0] if after else None,
+                missing=[entry for entry in entries if entry not in places],
+            )
+        )  # fmt: skip
+    return views
+
+
+def _list(value: object) -> list[str]:
+    return [str(item) for item in cast("list[Any]", value)] if isinstance(value, list) else []
+
+
+def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]:
+    """Return the index of each entry id that exists in the session with this key."""
+    places: dict[str, int] = {}
+    for start in range(0, len(ids), _BATCH):
+        batch = list(dict.fromkeys(ids[start : start + _BATCH]))
+        names, values = placeholders([storable(item) for item in batch], "id")
+        found = engine.query(
+            "SELECT record.id, entry.idx FROM record JOIN entry ON entry.seq = record.seq "
+            f"WHERE record.session = :session AND record.kind = 'entry' AND record.id IN ({names})",
+            {"session": key, **values},
+        )
+        by_stored = {str(row[0]): int(row[1]) for row in found}
+        places.update({item: by_stored[storable(item)] for item in batch if storable(item) in by_stored})
+    return places
+
+
+def _notes_on(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], list[NoteView]]:
+    found: dict[tuple[int, str], list[NoteView]] = {}
+    for key in {key for key, _ in keyed}:
+        names, values = placeholders([entry for owner, entry in keyed if owner == key], "id")
+        rows = engine.query(
+            "SELECT note_entry.entry, record.seq, record.session, record.body FROM note_entry "
+            "JOIN record ON record.seq = note_entry.note "
+            f"WHERE note_entry.session = :session AND note_entry.entry IN ({names}) ORDER BY record.seq",
+            {"session": key, **values},
+        )
+        for row, view in zip(rows, note_views(engine, [row[1:] for row in rows]), strict=True):
+            found.setdefault((key, str(row[0])), []).append(view)
+    return found
+
+
+def _event_counts(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    counts: dict[tuple[int, str], int] = {}
+    for key in {key for key, _ in keyed}:
+        names, values = placeholders([entry for owner, entry in keyed if owner == key], "id")
+        rows = engine.query(
+            f"SELECT entry, count(*) FROM event WHERE session = :session AND entry IN ({names}) GROUP BY entry",
+            {"session": key, **values},
+        )
+        counts.update({(key, str(entry)): int(count) for entry, count in rows})
+    return counts
+
+
+def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[tuple[int, str]]:
+    gone: set[tuple[int, str]] = set()
+    for key in {key for key, parent in parents if parent is not None}:
+        named = [str(parent) for owner, parent in parents if owner == key and parent is not None]
+        places = entry_places(engine, key, named)
+        gone |= {(key, parent) for parent in named if parent not in places}
+    return gone

@@ -1,0 +1,64 @@
+"""The seam of a store: the engine that runs SQL, and what an append answers.
+
+Repositories are written once, over this protocol. An engine translates its driver's errors into ours where they come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Row = tuple[Any, ...]
+Values = Mapping[str, Any]
+OnConflict = Literal["raise", "keep"]
+
+
+class Engine(Protocol):
+    """Runs parametrised statements (``:name`` placeholders) on one database."""
+
+    def query(self, sql: str, values: Values | None = None) -> list[Row]:
+        """Return all rows of a reading statement."""
+        ...
+
+    def stream(self, sql: str, values: Values | None = None) -> Iterator[Row]:
+        """Yield the rows of a reading statement without holding them all."""
+        ...
+
+    def execute(self, sql: str, values: Values | None = None) -> int:
+        """Run a writing statement; return the number of rows it touched."""
+        ...
+
+    def insert(self, sql: str, values: Values) -> int:
+        """Run one INSERT; return the new row's integer key."""
+        ...
+
+    def many(self, sql: str, rows: Sequence[Values]) -> None:
+        """Run a writing statement once for each set of values."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Hold the write lock: all statements inside take effect together or not at all; nests."""
+        ...
+
+    def close(self) -> None:
+        """Release the database."""
+        ...
+
+
+@dataclass(slots=True)
+class Appended:
+    """What an append did: records written, known already, and known with other content (``changed``: first kept)."""
+
+    added: int = 0
+    known: int = 0
+    changed: int = 0
+    doubles: int = 0
+
+    def plus(self, other: Appended) -> None:
+        """Add another append's counts to these."""
+        self.added += other.added
+        self.known += other.known
+        self.changed += other.changed
+        self.doubles += other.doubles

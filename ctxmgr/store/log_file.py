@@ -1,0 +1,209 @@
+"""A JSONL log read in place: the file is the truth, a disposable SQLite index answers the questions.
+
+The index lies in the user's cache folder, is built on first use, grows with the log, and can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
+from ctxmgr.journal import Journal
+from ctxmgr.salvage import Line, read
+from ctxmgr.store import schema
+from ctxmgr.store.append import Appender
+from ctxmgr.store.base import DamagedRange, Store
+from ctxmgr.store.interface import Appended, OnConflict
+from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.types.record import check
+from ctxmgr.wire import Record
+
+_BATCH = 5_000
+_HEAD = 4096
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all while an index is built."""
+
+
+class LogStore(Store):
+    """A store over one ``.jsonl`` file."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        readonly: bool = False,
+        masked: bool = True,
+        durable: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        require_regular_file(path)
+        self.path = path
+        engine = _open_index(path)
+        super().__init__(engine, str(path), readonly=readonly, masked=masked)
+        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
+        self._indexer = Appender(engine, masked=False, sums=False)
+        self._masked = masked
+        self._durable = durable
+        self._tail: list[DamagedRange] = []
+        self.catch_up(progress)
+
+    def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
+        """Append to the log what is new, then to the index."""
+        fresh: list[Record] = []
+        report = Appended()
+        with self.engine.transaction():
+            self._catch_up_locked(None)
+            self.engine.execute("SAVEPOINT trial")
+            trial = Appender(self.engine, masked=self._masked, sums=False)
+            for record in records:
+                step = trial.append([check(record)], on_conflict=on_conflict, doubles=doubles)
+                report.plus(step)
+                if step.added:
+                    fresh.append(record)
+            # What was tried is taken back: the log is written first, and the index follows it.
+            self.engine.execute("ROLLBACK TO trial")
+            self.engine.execute("RELEASE trial")
+            if fresh:
+                journal = Journal(self.path, durability="os" if self._durable else "process", mask=self._masked)
+                try:
+                    journal.append(fresh)
+                finally:
+                    journal.close()
+                self._catch_up_locked(None)
+        return report
+
+    def damage(self) -> list[DamagedRange]:
+        """Return the damaged ranges of the log, in order."""
+        rows = self.engine.query("SELECT offset, length, reason FROM damage ORDER BY offset")
+        return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
+
+    def verify(self) -> tuple[int, list[DamagedRange]]:
+        """Read the whole log again and check every sum; return the number of records and what is damaged."""
+        damaged: list[DamagedRange] = []
+        lines = read(self.path, damage=lambda offset, length, why: damaged.append(DamagedRange(offset, length, why)))
+        return sum(1 for _ in lines), damaged
+
+    def catch_up(self, progress: Progress | None = None) -> None:
+        """Index what was appended to the log since last time; rebuild when it is another file now."""
+        with self.engine.transaction():
+            self._catch_up_locked(progress)
+
+    def _catch_up_locked(self, progress: Progress | None) -> None:
+        try:
+            size = self.path.stat().st_size
+            head = _head(self.path)
+        except OSError as error:
+            raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
+        state = dict(self.engine.query("SELECT name, value FROM state"))
+        done = int(state.get("offset", "0"))
+        same = head[: len(state.get("head", ""))] == state.get("head", "") if state else True
+        if not same or size < done:
+            self._clear()
+            done, state = 0, {}
+        if size == done:
+            return
+        end, last_sum = self._index_from(done, state.get("sum", ""), size, progress)
+        for name, value in (("offset", str(end)), ("head", head), ("sum", last_sum)):
+            self.engine.execute(
+                "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)", {"name": name, "value": value}
+            )
+
+    def _index_from(self, start: int, last_sum: str, size: int, progress: Progress | None) -> tuple[int, str]:
+        damaged: list[DamagedRange] = []
+        lines = read(
+            self.path, start, last=last_sum,
+            damage=lambda offset, length, reason: damaged.append(DamagedRange(offset, length, reason)),
+        )  # fmt: skip
+        end = start
+        while batch := list(islice(lines, _BATCH)):
+            self._indexer.append(_checked(batch, damaged), on_conflict="keep")
+            end = batch[-1].offset + batch[-1].length
+            last_sum = next((line.total for line in reversed(batch) if line.total), last_sum)
+            if progress is not None:
+                progress(end, size)
+        # A last line without its end may still be being written: it is looked at again next time.
+        complete = _complete_end(self.path, start, size)
+        self._tail = [item for item in damaged if item.offset >= complete]
+        damaged = [item for item in damaged if item.offset < complete]
+        end = max(end, complete)
+        self.engine.many(
+            "INSERT OR REPLACE INTO damage (offset, length, reason) VALUES (:offset, :length, :reason)",
+            [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged],
+        )
+        return end, last_sum
+
+    def _clear(self) -> None:
+        for table in ("folded", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session",
+                      "damage", "state", "imported"):  # fmt: skip
+            self.engine.execute(f"DELETE FROM {table}")
+
+
+def _checked(batch: Iterable[Line], damaged: list[DamagedRange]) -> Iterator[Record]:
+    for line in batch:
+        try:
+            yield check(line.record)
+        except InvalidInput as error:
+            damaged.append(DamagedRange(line.offset, line.length, error.message))
+
+
+def require_regular_file(path: Path) -> None:
+    """Refuse what can't be a log.
+
+    Raises:
+        NotFound: nothing is there.
+        InvalidInput: a folder, a pipe or a device.
+    """
+    if not path.exists():
+        raise NotFound(f"no log at {path}", "check the path given by --store or CTXMGR_STORE")
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder, not a log", "name a .jsonl file")
+    if not path.is_file():
+        raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
+
+
+def _head(path: Path) -> str:
+    with path.open("rb") as stream:
+        return stream.read(_HEAD).hex()
+
+
+def _complete_end(path: Path, start: int, size: int) -> int:
+    """Return the offset after the last line end between ``start`` and ``size``."""
+    with path.open("rb") as stream:
+        end = size
+        while end > start:
+            begin = max(start, end - (1 << 16))
+            stream.seek(begin)
+            at = stream.read(end - begin).rfind(b"\n")
+            if at >= 0:
+                return begin + at + 1
+            end = begin
+    return start
+
+
+def _open_index(path: Path) -> SqliteEngine:
+    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32] + ".db"
+    for folder in (_cache_folder(), Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if folder.stat().st_uid != os.getuid():
+                continue
+            return _prepared(SqliteEngine(str(folder / name)))
+        except (OSError, CtxmgrError):
+            continue
+    return _prepared(SqliteEngine(":memory:"))  # nothing is writable: indexed anew each time
+
+
+def _prepared(engine: SqliteEngine) -> SqliteEngine:
+    engine.migrate(schema.LATEST, schema.apply)
+    return engine
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "ctxmgr" / "index"

@@ -1,0 +1,189 @@
+"""Read entries, events and search hits: every filter, paging, and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.ids import parse_time
+from ctxmgr.store.append import storable
+from ctxmgr.store.folding import fold
+from ctxmgr.store.hydrate import ENTRY_COLUMNS, EVENT_COLUMNS, entry_views, event_view, placeholders
+from ctxmgr.store.interface import Engine
+from ctxmgr.types.query import Filters, RowKind
+from ctxmgr.types.record import MESSAGE_TYPES
+from ctxmgr.types.view import EntryView, EventView
+
+Hit = tuple[int, str]
+"""Place in the log and "entry" or "event"."""
+
+
+class Queries:
+    """The reading half of a store; ``key`` is a session's integer key."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
+                ) -> tuple[list[EntryView], int]:  # fmt: skip
+        """Return one page of matching entries in the order of the log, and how many match in all."""
+        where, values = _entry_where(filters, key)
+        total = int(self._engine.query(f"SELECT count(*) FROM entry WHERE {where}", values)[0][0])
+        order = "DESC" if newest_first else "ASC"
+        rows = self._engine.query(
+            f"{ENTRY_COLUMNS} WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset",
+            {**values, "limit": -1 if limit is None else limit, "offset": offset},
+        )
+        return entry_views(self._engine, rows), total
+
+    def hits(self, key: int | None, filters: Filters, kind: RowKind, query: str | None = None) -> list[Hit]:
+        """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
+        found: list[Hit] = []
+        needle = {"needle": fold(query)} if query is not None else {}
+        if kind in ("entry", "all") and not filters.event_type:
+            where, values = _entry_where(filters, key)
+            if query is not None:
+                where += (
+                    " AND (EXISTS (SELECT 1 FROM folded WHERE folded.seq = entry.seq AND instr(folded.text, :needle))"
+                    " OR EXISTS (SELECT 1 FROM folded WHERE folded.seq = entry.result AND instr(folded.text, :needle)))"
+                )
+            rows = self._engine.query(f"SELECT seq FROM entry WHERE {where} ORDER BY seq", {**values, **needle})
+            found += [(int(row[0]), "entry") for row in rows]
+        if kind in ("event", "all"):
+            where, values = _event_where(filters, key)
+            if query is not None:
+                where += " AND EXISTS (SELECT 1 FROM folded WHERE folded.seq = event.seq AND instr(folded.text, :needle))"
+            rows = self._engine.query(f"SELECT seq FROM event WHERE {where} ORDER BY seq", {**values, **needle})
+            found += [(int(row[0]), "event") for row in rows]
+        return sorted(found)
+
+    def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
+        """Return the views at these places, in their order."""
+        entries = [seq for seq, kind in places if kind == "entry"]
+        events = [seq for seq, kind in places if kind == "event"]
+        views: dict[int, EntryView | EventView] = {}
+        if entries:
+            names, values = placeholders(entries, "s")
+            found = self._engine.query(f"{ENTRY_COLUMNS} WHERE entry.seq IN ({names})", values)
+            views.update(zip((int(row[0]) for row in found), entry_views(self._engine, found), strict=True))
+        if events:
+            names, values = placeholders(events, "s")
+            found = self._engine.query(f"{EVENT_COLUMNS} WHERE event.seq IN ({names})", values)
+            views.update((int(row[0]), event_view(row)) for row in found)
+        return [views[seq] for seq, _ in places]
+
+    def entry_at(self, key: int, index: int) -> EntryView | None:
+        """Return the entry with this index, or None."""
+        rows = self._engine.query(
+            f"{ENTRY_COLUMNS} WHERE entry.session = :session AND entry.idx = :idx", {"session": key, "idx": index}
+        )
+        return entry_views(self._engine, rows)[0] if rows else None
+
+    def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
+        """Return the entry with this id, or with an id that starts so, if there is exactly one.
+
+        Raises:
+            InvalidInput: when several ids start so.
+        """
+        for condition in ("record.id = :id", "record.id >= :id AND record.id < :after"):
+            rows = self._engine.query(
+                f"{ENTRY_COLUMNS} WHERE record.session = :session AND record.kind = 'entry' AND {condition} LIMIT 6",
+                {"session": key, "id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
+            )
+            if len(rows) > 1:
+                raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", "give more of the id")
+            if rows:
+                return entry_views(self._engine, rows)[0]
+        return None
+
+    def messages(self, key: int, entry: EntryView | None, offset: int, limit: int) -> tuple[list[EventView], int]:
+        """Return a page of message events: those of an entry and what was said on the way to it, or all.
+
+        On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
+        previous entry in the same process.
+        """
+        names, values = placeholders(MESSAGE_TYPES, "t")
+        where = f"event.session = :session AND event.type IN ({names})"
+        values = {**values, "session": key}
+        if entry is not None:
+            where += (
+                " AND (event.entry = :entry OR (event.entry IS NULL"
+                " AND event.seq > :start AND event.seq < :end AND (event.agent IS NULL OR event.agent = :agent"
+                " OR event.type IN ('user_message', 'user_message_chunk', 'interrupt'))))"
+            )
+            values |= {"entry": storable(entry.id), "agent": storable(entry.agent), **self._span(key, entry)}
+        total = int(self._engine.query(f"SELECT count(*) FROM event WHERE {where}", values)[0][0])
+        rows = self._engine.query(
+            f"{EVENT_COLUMNS} WHERE {where} ORDER BY event.seq LIMIT :limit OFFSET :offset",
+            {**values, "limit": limit, "offset": offset},
+        )
+        return [event_view(row) for row in rows], total
+
+    def _span(self, key: int, entry: EntryView) -> dict[str, Any]:
+        """Return the places in the log between the agent's previous entry and this one."""
+        values: dict[str, Any] = {"session": key, "idx": entry.index, "agent": storable(entry.agent)}
+        own = self._engine.query("SELECT seq FROM entry WHERE session = :session AND idx = :idx", values)
+        before = self._engine.query(
+            "SELECT max(seq) FROM entry WHERE session = :session AND idx < :idx AND agent = :agent", values
+        )
+        return {"start": int(before[0][0] or 0), "end": int(own[0][0])}
+
+
+def _time(name: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    moment = parse_time(text)
+    if moment is None:
+        raise InvalidInput(f"{name} {text!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
+    return moment
+
+
+def _common(filters: Filters, table: str, key: int | None) -> tuple[list[str], dict[str, Any]]:
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    if key is not None:
+        conditions.append(f"{table}.session = :session")
+        values["session"] = key
+    for name, sign, text in (("since", ">=", filters.since), ("until", "<", filters.until)):
+        if (moment := _time(name, text)) is not None:
+            conditions.append(f"{table}.ts {sign} :{name}")
+            values[name] = moment
+    if filters.agent:
+        names, bound = placeholders([storable(item) for item in filters.agent], "agent")
+        conditions.append(f"{table}.agent IN ({names})")
+        values |= bound
+    return conditions, values
+
+
+def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    for column, wanted in (("action", filters.action), ("input_type", filters.input_type), ("status", filters.status)):
+        if wanted:
+            names, bound = placeholders([storable(item) for item in wanted], column)
+            conditions.append(f"entry.{column} IN ({names})")
+            values |= bound
+    return conditions, values
+
+
+def _entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
+    conditions, values = _common(filters, "entry", key)
+    more, bound = _columns(filters)
+    return " AND ".join([*conditions, *more]) or "1", {**values, **bound}
+
+
+def _event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
+    conditions, values = _common(filters, "event", key)
+    if filters.event_type:
+        names, bound = placeholders([storable(item) for item in filters.event_type], "type")
+        conditions.append(f"event.type IN ({names})")
+        values |= bound
+    more, bound = _columns(filters)
+    if more:  # an event has no action of its own: it is found by that of the entry it belongs to
+        conditions.append(
+            "EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq WHERE record.session = event.session "
+            f"AND record.kind = 'entry' AND record.id = event.entry AND {' AND '.join(more)})"
+        )
+        values |= bound
+    return " AND ".join(conditions) or "1", values

@@ -1,0 +1,148 @@
+"""Read sessions: which there are, who acted in them, which processes ran them (FR-026)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.ids import format_time
+from ctxmgr.store.append import storable
+from ctxmgr.store.interface import Engine, Row
+from ctxmgr.types.view import ProcessView, SessionView
+from ctxmgr.wire import Record
+
+_COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last FROM session "
+
+
+class Sessions:
+    """The sessions of a store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def key(self, session: str) -> int | None:
+        """Return the integer key of a session given by its id or an unambiguous prefix, or None.
+
+        Raises:
+            InvalidInput: when several ids start so.
+        """
+        rows = self._engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
+        if not rows and session:
+            rows = self._engine.query(
+                "SELECT key FROM session WHERE id >= :id AND id < :after LIMIT 3",
+                {"id": storable(session), "after": storable(session) + "\U0010ffff"},
+            )
+        if len(rows) > 1:
+            raise InvalidInput(f"several session ids start with {session!r}", "give more of the id")
+        return int(rows[0][0]) if rows else None
+
+    def latest(self) -> int | None:
+        """Return the key of the session with the latest activity, or None in an empty store."""
+        rows = self._engine.query("SELECT key FROM session ORDER BY last DESC NULLS LAST, seq DESC LIMIT 1")
+        return int(rows[0][0]) if rows else None
+
+    def name(self, key: int) -> str:
+        """Return the id of the session with this key."""
+        return str(self._engine.query("SELECT id FROM session WHERE key = :key", {"key": key})[0][0])
+
+    def entry_count(self, key: int) -> int:
+        """Return the number of entries of a session."""
+        return int(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key})[0][0])
+
+    def count(self) -> int:
+        """Return the number of sessions."""
+        return int(self._engine.query("SELECT count(*) FROM session")[0][0])
+
+    def page(self, offset: int, limit: int | None, agent: str | None = None) -> list[tuple[int, SessionView]]:
+        """Return sessions with their keys, latest activity first; ``agent`` keeps those in which it acted."""
+        where, values = "", dict[str, Any]()
+        if agent is not None:
+            where = "WHERE EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
+            values["agent"] = storable(agent)
+        rows = self._engine.query(
+            f"{_COLUMNS} {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
+            {**values, "limit": -1 if limit is None else limit, "offset": offset},
+        )
+        return [(int(row[0]), self._view(row)) for row in rows]
+
+    def view(self, key: int) -> SessionView:
+        """Return one session."""
+        return self._view(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})[0])
+
+    def _view(self, row: Row) -> SessionView:
+        key = int(row[0])
+        processes = self.processes(key)
+        status = dict(
+            self._engine.query("SELECT status, count(*) FROM entry WHERE session = :key GROUP BY status", {"key": key})
+        )
+        counts = self._engine.query(
+            "SELECT (SELECT count(*) FROM event WHERE session = :key), "
+            "(SELECT count(*) FROM record WHERE session = :key AND kind = 'note')",
+            {"key": key},
+        )[0]
+        meta: Any = json.loads(row[4]) if row[4] else None
+        named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        outcomes = [process.outcome for process in processes]
+        return SessionView(
+            session=row[1], workflow=row[2], source=json.loads(row[3]) if row[3] else None,
+            title=str(named["title"]) if named.get("title") else None, processes=processes, agents=self.agents(key),
+            entries=int(row[5]), open=int(status.get("open", 0)),
+            failed=sum(int(status.get(name, 0)) for name in ("error", "denied", "interrupted")),
+            events=int(counts[0]), notes=int(counts[1]), started=_time(row[6]), last=_time(row[7]), live=False,
+            outcome=outcomes[-1] if outcomes else None, usage=self.usage(key), meta=named or None,
+        )  # fmt: skip
+
+    def agents(self, key: int) -> list[str]:
+        """Return the agents that acted in a session, in order of appearance."""
+        rows = self._engine.query("SELECT agent FROM entry WHERE session = :key GROUP BY agent ORDER BY min(idx)", {"key": key})
+        return [str(row[0]) for row in rows]
+
+    def processes(self, key: int) -> list[ProcessView]:
+        """Return the executions of a session, first one first."""
+        rows = self._engine.query(
+            "SELECT process, started, outcome FROM process WHERE session = :key ORDER BY seq", {"key": key}
+        )
+        return [ProcessView(process=row[0] or None, started=row[1], outcome=row[2]) for row in rows]
+
+    def of_process(self, process: str) -> list[str]:
+        """Return the ids of the sessions that this process executed (FR-026)."""
+        rows = self._engine.query(
+            "SELECT session.id FROM process JOIN session ON session.key = process.session WHERE process.process = :process",
+            {"process": storable(process)},
+        )
+        return [str(row[0]) for row in rows]
+
+    def usage(self, key: int) -> dict[str, int]:
+        """Return the session's tokens: each API response once, plus what results themselves carry."""
+        totals: dict[str, int] = {}
+        rows = self._engine.query(
+            "SELECT record.body FROM event JOIN record ON record.seq = event.seq "
+            "WHERE event.session = :key AND event.type = 'usage' UNION ALL "
+            "SELECT body FROM record WHERE session = :key AND kind = 'result' AND body LIKE '%\"usage\":{%'",
+            {"key": key},
+        )
+        for (body,) in rows:
+            record = cast("Record", json.loads(body))
+            usage = record.get("usage") if record.get("kind") == "result" else record.get("data")
+            for name in ("inputTokens", "outputTokens"):
+                value = cast("dict[str, Any]", usage).get(name) if isinstance(usage, dict) else None
+                if isinstance(value, int) and not isinstance(value, bool):
+                    totals[name] = totals.get(name, 0) + value
+        return totals
+
+    def records(self, key: int | None, kinds: tuple[str, ...] = ()) -> Iterator[Record]:
+        """Yield the records of a session (None: of all) in the order of the log, without their sums."""
+        conditions = ["1"]
+        if key is not None:
+            conditions.append("session = :key")
+        if kinds:
+            conditions.append("kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds)))
+        sql = f"SELECT body FROM record WHERE {' AND '.join(conditions)} ORDER BY seq"
+        for (body,) in self._engine.stream(sql, {} if key is None else {"key": key}):
+            yield cast("Record", json.loads(body))
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else format_time(seconds)

@@ -1,0 +1,66 @@
+"""What the recorder writes to when its target is a database; found by name, since the recorder stands below the store."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+
+from ctxmgr.store import open_store
+from ctxmgr.store.base import Store
+from ctxmgr.wire import Record
+
+# Connections of a parent process, kept alive in the child: SQLite asks that they be neither used nor closed there.
+_inherited: list[Store] = []
+
+
+class StoreSink:
+    """Appends to a store, from any thread of a process; after a fork the child opens its own connection."""
+
+    def __init__(self, path: str, durability: str, mask: bool) -> None:
+        self._path = path
+        self._durability = durability
+        self._mask = mask
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._store: Store | None = None
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write the records in one transaction; when this returns they survive a kill.
+
+        Raises:
+            Conflict, InvalidInput, StorageFailed, Busy: nothing was written.
+        """
+        with self._lock:
+            self._opened().append(records)
+
+    def _opened(self) -> Store:
+        if self._store is not None and self._owner != os.getpid():
+            _inherited.append(self._store)
+            self._store = None
+        if self._store is None:
+            self._store = open_store(self._path, create=True, masked=self._mask, durable=self._durability == "os")
+            self._owner = os.getpid()
+        return self._store
+
+    def close(self) -> None:
+        """Release the store."""
+        with self._lock:
+            if self._store is not None and self._owner == os.getpid():
+                self._store.close()
+            self._store = None
+
+
+def open_sink(path: str, durability: str = "process", mask: bool = True) -> StoreSink:
+    """Return a sink for the recorder; see `ctxmgr.recorder.Recorder`."""
+    return StoreSink(path, durability, mask)
+
+
+def read_ids(path: str, session: str) -> list[str]:
+    """Return the ids of a session's entries in the order of their index."""
+    store = open_store(path, readonly=True)
+    try:
+        key = store.sessions.key(session)
+        return [] if key is None else [str(record["id"]) for record in store.sessions.records(key, ("entry",))]
+    finally:
+        store.close()

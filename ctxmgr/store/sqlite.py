@@ -1,0 +1,244 @@
+"""The SQLite engine: the one module that imports SQLite, and the one place where its errors become ours.
+
+The SQLite of most systems (3.7.0 to 3.51.2) can corrupt a database in write-ahead mode when a log is restarted while
+another process reads; fixed in 3.51.3, 3.50.7 and 3.44.6. A sound library is required, never assumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+try:
+    from pysqlite3 import dbapi2 as _pysqlite3
+
+    sqlite: Any = _pysqlite3
+except ImportError:  # no wheel for this platform
+    import sqlite3 as _sqlite3
+
+    sqlite = _sqlite3
+
+from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
+from ctxmgr.store.interface import Row, Values
+
+BUSY_MS = 10_000
+_SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
+
+
+def is_sound(version: tuple[int, ...]) -> bool:
+    """Whether a SQLite of this version is free of the WAL-reset bug."""
+    if version < (3, 7, 0) or version >= (3, 51, 3):
+        return True
+    return version[2] >= _SOUND_BRANCHES.get((version[0], version[1]), 1_000)
+
+
+def require_sound_library() -> None:
+    """Refuse to open a store with a SQLite that may corrupt it.
+
+    Raises:
+        Damaged: naming the version found.
+    """
+    version: tuple[int, ...] = tuple(sqlite.sqlite_version_info)
+    if not is_sound(version):
+        raise Damaged(
+            f"the SQLite library {sqlite.sqlite_version} has the WAL-reset bug and may corrupt a store",
+            "install pysqlite3 0.6.1 or newer (pip install 'pysqlite3>=0.6.1'), or keep the history in a .jsonl log",
+        )
+
+
+class SqliteEngine:
+    """One connection; any thread may use it, one at a time.
+
+    Args:
+        path: the database file, or ":memory:".
+        readonly: open for reading only; the file must exist.
+        durable: sync every commit (level ``os``) instead of leaving it to the kernel (level ``process``).
+    """
+
+    def __init__(self, path: str, *, readonly: bool = False, durable: bool = False) -> None:
+        require_sound_library()
+        self.path = path
+        self.readonly = readonly
+        self._depth = 0
+        with _translated(path):
+            self._connection = self._connect(path, readonly)
+            for pragma in _pragmas(readonly, durable):
+                self._connection.execute(pragma)
+
+    @staticmethod
+    def _connect(path: str, readonly: bool) -> Any:
+        options: dict[str, Any] = {
+            "isolation_level": None,
+            "timeout": BUSY_MS / 1000,
+            "cached_statements": 256,
+            "check_same_thread": False,
+        }
+        if path == ":memory:":
+            return sqlite.connect(path, **options)
+        if not readonly:
+            _create_private(Path(path))
+        uri = Path(path).absolute().as_uri() + ("?mode=ro" if readonly else "?mode=rw")
+        return sqlite.connect(uri, uri=True, **options)
+
+    def query(self, sql: str, values: Values | None = None) -> list[Row]:
+        """Return all rows of a reading statement."""
+        with _translated(self.path):
+            rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
+            return rows
+
+    def stream(self, sql: str, values: Values | None = None) -> Iterator[Row]:
+        """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
+        with _translated(self.path):
+            cursor = self._connection.execute(sql, values or {})
+            try:
+                while rows := cursor.fetchmany(256):
+                    yield from rows
+            finally:
+                cursor.close()
+
+    def execute(self, sql: str, values: Values | None = None) -> int:
+        """Run a writing statement; return the number of rows it touched."""
+        with _translated(self.path):
+            return int(self._connection.execute(sql, values or {}).rowcount)
+
+    def insert(self, sql: str, values: Values) -> int:
+        """Run one INSERT; return the new row's integer key."""
+        with _translated(self.path):
+            return int(self._connection.execute(sql, values).lastrowid)
+
+    def many(self, sql: str, rows: Sequence[Values]) -> None:
+        """Run a writing statement once for each set of values."""
+        with _translated(self.path):
+            self._connection.executemany(sql, rows)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Generator[None]:
+        """Take the write lock at once (a deferred lock fails under readers), commit at the end; nests."""
+        if self._depth == 0:
+            self.execute("BEGIN IMMEDIATE")
+        self._depth += 1
+        try:
+            yield
+        except BaseException:
+            self._depth -= 1
+            if self._depth == 0:
+                self._rollback()
+            raise
+        self._depth -= 1
+        if self._depth == 0:
+            try:
+                self.execute("COMMIT")
+            except CtxmgrError:
+                self._rollback()
+                raise
+
+    def _rollback(self) -> None:
+        # A full disk or an I/O error makes SQLite roll back by itself; a second rollback then has nothing to undo.
+        with contextlib.suppress(sqlite.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def migrate(self, latest: int, apply: Callable[[Any], None]) -> None:
+        """Bring the schema up to ``latest`` inside one transaction; ``apply`` gets a sqlite_utils Database.
+
+        Raises:
+            Damaged: when the store was written by a newer ctxmgr.
+        """
+        if self._check_version(latest):
+            return
+        if self.readonly:
+            raise Damaged(
+                f"{self.path} has an older schema, and reading never migrates it",
+                "run any writing command once, e.g. 'ctxmgr import'",
+            )
+        import sqlite_utils  # costs more than a whole query, and is needed once in a store's life
+
+        with self.transaction():
+            if self._check_version(latest):  # another process was faster
+                return
+            with _translated(self.path):
+                apply(sqlite_utils.Database(self._connection))
+            self.execute(f"PRAGMA user_version = {latest:d}")
+
+    def _check_version(self, latest: int) -> bool:
+        found = int(self.query("PRAGMA user_version")[0][0])
+        if found > latest:
+            raise Damaged(
+                f"{self.path} was written by a newer ctxmgr (schema {found}, this one knows {latest})",
+                "upgrade: pip install -U ctxmgr-cli",
+            )
+        return found == latest
+
+    def close(self) -> None:
+        """Release the database."""
+        self._connection.close()
+
+
+def _pragmas(readonly: bool, durable: bool) -> list[str]:
+    common = [
+        f"PRAGMA busy_timeout = {BUSY_MS:d}",
+        "PRAGMA trusted_schema = OFF",
+        "PRAGMA cell_size_check = ON",
+        "PRAGMA temp_store = MEMORY",
+    ]
+    if readonly:
+        return [*common, "PRAGMA query_only = ON"]
+    return [
+        *common,
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA foreign_keys = ON",
+        f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
+    ]
+
+
+def _create_private(path: Path) -> None:
+    """Create the folder 0700 and the file 0600 before SQLite does: its side files inherit the mode.
+
+    Only a file that does not exist is opened here. Opening an existing database outside of SQLite would drop this
+    process's locks on it when closed.
+    """
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if path.is_dir():
+            raise StorageFailed(f"{path} is a folder, not a store", "name a file: --store FOLDER/history.db") from None
+    except OSError as error:
+        raise StorageFailed(
+            f"can't create the store {path}: {error.strerror}", "choose another place with --store PATH"
+        ) from None
+
+
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
+
+
+@contextlib.contextmanager
+def _translated(path: str) -> Generator[None]:
+    try:
+        yield
+    except sqlite.Error as error:
+        raise _ours(path, cast("Exception", error)) from None
+
+
+def _ours(path: str, error: Exception) -> CtxmgrError:
+    name = str(getattr(error, "sqlite_errorname", "") or "")
+    if name.startswith(_BUSY):
+        return Busy(f"{path} is being written by another process", f"it stayed locked for {BUSY_MS // 1000} s; try again")
+    if name.startswith(_DAMAGED):
+        return Damaged(f"{path} is damaged or not a ctxmgr store: {error}", "run 'ctxmgr verify', or restore a backup")
+    if name.startswith("SQLITE_CONSTRAINT"):
+        return Conflict(f"{path}: {error}")
+    if name.startswith("SQLITE_FULL"):
+        return StorageFailed(f"no space left for {path}", "free some space and try again; nothing was half written")
+    if name.startswith("SQLITE_CANTOPEN"):
+        return StorageFailed(f"can't open {path}", "check that it exists and that you may read it")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
+        return StorageFailed(f"{path} can't be written", "check the permissions of the file and its folder")
+    if name.startswith("SQLITE_IOERR"):
+        return StorageFailed(f"input/output error on {path}: {name}", "check the disk")
+    return Damaged(f"{path}: {error}", "this may be a bug in ctxmgr; 'ctxmgr verify' checks the store")

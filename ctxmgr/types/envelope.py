@@ -1,0 +1,37 @@
+"""The one envelope of all JSON answers (design section 5)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.query import Page
+
+SCHEMA = "ctxmgr/1"
+
+
+class ErrorView(Shape):
+    """What went wrong; ``kind`` is the contract, the message is for people."""
+
+    kind: str
+    message: Text
+    hint: Text | None
+    retryable: bool
+
+
+class Envelope(Shape):
+    """One answer: lists are arrays, single things objects; the shape never changes with the row count."""
+
+    schema_: str = SCHEMA
+    command: str
+    status: Literal["ok", "empty", "partial", "error"]
+    data: Any = None
+    page: Page | None = None
+    warnings: list[Text] = []
+    next: list[Text] = []
+    error: ErrorView | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the envelope with ``schema`` as its first key."""
+        data = super().to_json()
+        return {"schema": data.pop("schema_", None) or data.pop("schema"), **data}

@@ -1,0 +1,239 @@
+"""One request and one response type for each of the seven history tools (spec 002 and FR-011).
+
+The library, the command line and every other door build these requests and show these responses, so there is nothing
+for a front end to get wrong except spelling. Times are RFC 3339 text; indexes are dense and 0-based.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
+
+Status = Literal["ok", "empty"]
+Offset = Annotated[int, Field(ge=0, le=2**53)]
+Limit = Annotated[int, Field(ge=1, le=100_000)]
+RowKind = Literal["entry", "event", "all"]
+
+DEFAULT_LIMIT = 20
+
+
+class Filters(Shape):
+    """What every history query can be narrowed by (FR-025, ruling 3).
+
+    ``action``, ``agent`` and ``input_type`` match whole names, regardless of case; several values mean any of them.
+    ``since`` is inclusive, ``until`` exclusive; records without a timestamp match neither.
+    """
+
+    session: Text | None = None
+    action: list[Text] = []
+    agent: list[Text] = []
+    input_type: list[Text] = []
+    status: list[EntryStatus] = []
+    since: str | None = None
+    until: str | None = None
+    event_type: list[Text] = []
+
+
+class Page(Shape):
+    """Where a page stands in the whole; ``next_offset`` is null on the last page."""
+
+    offset: int
+    limit: int
+    has_more: bool
+    next_offset: int | None
+    total: int
+
+    @classmethod
+    def of(cls, offset: int, limit: int, shown: int, total: int) -> Page:
+        """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on."""
+        more = offset + shown < total and shown > 0
+        return cls(offset=offset, limit=limit, has_more=more, next_offset=offset + shown if more else None, total=total)
+
+
+class TraceRequest(Filters):
+    """The ordered history of an action or agent (FR-007); without filters, of the whole session."""
+
+    offset: Offset = 0
+    limit: Limit | None = None
+
+
+class TraceResponse(Shape):
+    """Matching entries in the order of the log."""
+
+    status: Status
+    session: Text | None
+    entries: list[EntryView]
+    page: Page
+
+
+class ListRequest(Filters):
+    """A page of a session's entries, events or both, oldest first (FR-009)."""
+
+    offset: Offset = 0
+    limit: Limit = DEFAULT_LIMIT
+    kind: RowKind = "entry"
+    newest_first: bool = False
+
+
+class ListResponse(Shape):
+    """One page of rows."""
+
+    status: Status
+    session: Text | None
+    rows: list[EntryView | EventView]
+    page: Page
+
+
+class SearchRequest(Filters):
+    """Text anywhere in actions, agents, input types, inputs, outputs, errors and events (FR-008).
+
+    The query is taken literally, whatever its punctuation, and found inside words, regardless of case.
+    """
+
+    query: Text
+    max_results: Limit = 50
+    offset: Offset = 0
+    kind: RowKind = "all"
+    all_sessions: bool = False
+
+
+class SearchHit(Shape):
+    """A row that matches, and where: ``field`` names the place, ``excerpt`` shows its surroundings."""
+
+    field: str
+    excerpt: Text
+    row: EntryView | EventView
+
+
+class SearchResponse(Shape):
+    """Hits in the order of the log, events beside entries."""
+
+    status: Status
+    session: Text | None
+    hits: list[SearchHit]
+    page: Page
+
+
+class ShowRequest(Shape):
+    """One entry by index (negative: from the end) or by id or unambiguous id prefix (FR-010)."""
+
+    session: Text | None = None
+    index: int | None = None
+    entry_id: Text | None = None
+
+
+class ShowResponse(Shape):
+    """The entry with all details."""
+
+    entry: EntryView
+
+
+class MessagesRequest(Shape):
+    """What was said at an entry, or in the whole session when no entry is named (FR-011)."""
+
+    session: Text | None = None
+    index: int | None = None
+    entry_id: Text | None = None
+    offset: Offset = 0
+    limit: Limit = DEFAULT_LIMIT
+
+
+class MessagesResponse(Shape):
+    """Message events in the order of the log; ``entry`` is the entry they were asked for."""
+
+    status: Status
+    session: Text | None
+    entry: EntryView | None
+    messages: list[EventView]
+    page: Page
+
+
+class AddNoteRequest(Shape):
+    """Annotate entries (FR-012); they are named by index or id, at least one."""
+
+    session: Text | None = None
+    entry_indices: list[int] = []
+    entry_ids: list[Text] = []
+    content: Text
+    tags: list[Text] = []
+    links: list[Text] = []
+    author: Text | None = None
+    supersedes: Text | None = None
+
+
+class AddNoteResponse(Shape):
+    """The stored note."""
+
+    note: NoteView
+
+
+class ListNotesRequest(Shape):
+    """Notes by tag, text and session (FR-024); several tags mean all of them."""
+
+    session: Text | None = None
+    tags: list[Text] = []
+    query: Text | None = None
+    all_sessions: bool = False
+    offset: Offset = 0
+    limit: Limit = DEFAULT_LIMIT
+
+
+class ListNotesResponse(Shape):
+    """One page of notes, oldest first."""
+
+    status: Status
+    session: Text | None
+    notes: list[NoteView]
+    page: Page
+
+
+class CreateSnapshotRequest(Shape):
+    """Bundle entries as a curated context (spec 002, tool 5)."""
+
+    session: Text | None = None
+    entry_indices: list[int] = []
+    entry_ids: list[Text] = []
+    summary: Text
+    reasoning: Text
+
+
+class CreateSnapshotResponse(Shape):
+    """The stored snapshot."""
+
+    snapshot: SnapshotView
+
+
+class ListSnapshotsRequest(Shape):
+    """The snapshots of a session, oldest first."""
+
+    session: Text | None = None
+    offset: Offset = 0
+    limit: Limit = DEFAULT_LIMIT
+
+
+class ListSnapshotsResponse(Shape):
+    """One page of snapshots."""
+
+    status: Status
+    session: Text | None
+    snapshots: list[SnapshotView]
+    page: Page
+
+
+class ShowSnapshotRequest(Shape):
+    """One snapshot by id or unambiguous id prefix."""
+
+    session: Text | None = None
+    snapshot_id: Text
+
+
+class ShowSnapshotResponse(Shape):
+    """The snapshot and its entries as they stand; ``intact`` is false when one is gone or differs from the hash."""
+
+    snapshot: SnapshotView
+    entries: list[EntryView]
+    intact: bool

@@ -1,0 +1,155 @@
+"""Ask for context and be sent on: the routing request and the one continuation (spec 000, routing semantics).
+
+A continuation has one ``target``, so that zero or two branches can't be built in Python; the form with one branch per
+agent is how it is written on the wire (ruling 20).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ctxmgr.types.base import Json, Shape, Text
+
+RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
+Source = Literal["agentRequest", "stuckHandler", "reviewMerge"]
+Label = Literal["verified", "reconstructed", "unknown"]
+By = Literal["rules", "model"]
+
+CONTEXT_MANAGER = "context-manager"
+"""The context manager agent's own name; never a target (FR-019)."""
+
+
+class ContextRequest(Shape):
+    """A request to the context manager.
+
+    Attributes:
+        type: ``INTROSPECT_AGENT_CONTEXT`` goes back to the requester, richer; ``PROCEED`` on to a downstream agent.
+        source: which of the three entry points it came through (FR-017).
+        requester: the agent that asks; null when the stuck handler does.
+        return_to: the agents it may be answered to; empty means those of the session.
+    """
+
+    session: Text
+    type: RequestType
+    source: Source
+    requester: Text | None = None
+    reason: Text
+    goal: Text
+    additional_context: Text | None = None
+    return_to: list[Text] = []
+
+
+class Fact(Shape):
+    """One thing the next agent must know.
+
+    ``verified``: read off records that exist; ``reconstructed``: concluded from them; ``unknown``: the record it would rest
+    on is gone (ruling 12).
+    """
+
+    text: Text
+    entries: list[Text]
+    label: Label
+
+
+class Section(Shape):
+    """A titled part of the context, ready to be put into a prompt."""
+
+    title: Text
+    text: Text
+
+
+class Context(Shape):
+    """The rebuilt context; ``token_count`` is an estimate by the named ``counter``."""
+
+    summary: Text
+    facts: list[Fact]
+    sections: list[Section]
+    token_count: int
+    counter: str
+    diff_of: Text | None = None
+
+
+class Pattern(Shape):
+    """The loop or stall that is answered; members are entry ids."""
+
+    finding: str
+    identity: str
+    kind: str
+    period: int
+    count: int
+    members: list[Text]
+    start: Text | None
+    last_progress: Text | None
+    reason: Text
+
+
+class DoNotRepeat(Shape):
+    """An action that was tried and did not help, in the words of the record."""
+
+    action: Text
+    input: Json
+    times: int
+    outcome: Text
+    entries: list[Text]
+
+
+class Alternative(Shape):
+    """Something the history shows was not tried here, or last worked."""
+
+    text: Text
+    basis: Text
+    entries: list[Text]
+
+
+class Continuation(Shape):
+    """Exactly one request for another agent, which resumes the workflow (FR-018).
+
+    Attributes:
+        target: the one agent that continues.
+        candidates: every agent that was allowed, the target among them; the branches of ``returnTo``.
+        loop, stall: what it answers; both null for an explicit request in a healthy session.
+        snapshot: id of the stored bundle of the entries used; notes: ids of the notes attached to them.
+        by: rules or model; fallback: the rules answered because the model could not.
+        attempts: how many recoveries of this same loop have been given, this one included.
+    """
+
+    id: str
+    session: Text
+    request_type: RequestType
+    source: Source
+    target: Annotated[Text, Field(min_length=1)]
+    candidates: list[Text]
+    target_reason: Text
+    reason: Text
+    goal: Text
+    context: Context
+    loop: Pattern | None
+    stall: Pattern | None
+    do_not_repeat: list[DoNotRepeat]
+    alternatives: list[Alternative]
+    snapshot: Text | None
+    notes: list[Text]
+    by: By
+    fallback: bool
+    attempts: int
+
+    @model_validator(mode="after")
+    def _one_allowed_branch(self) -> Self:
+        if self.target == CONTEXT_MANAGER:
+            raise ValueError("the context manager is never a target")
+        if self.target not in self.candidates or len(set(self.candidates)) != len(self.candidates):
+            raise ValueError("the target must be one of the distinct candidates")
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
+        data = super().to_json()
+        context = data["context"]
+        branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
+        branches[self.target] = {
+            "request": {"type": self.request_type, "goal": self.goal},
+            "context": context["summary"],
+        }
+        return {**data, "returnTo": branches}

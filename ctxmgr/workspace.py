@@ -1,0 +1,251 @@
+"""The composition root and public facade: open a workspace, then ask it.
+
+    with Workspace.open() as workspace:
+        workspace.list(ListRequest(limit=20))
+
+Every method takes one request and returns one response, the same through every door.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ctxmgr.config import Config, find_store, load_config
+from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
+from ctxmgr.history import annotating, judging, reading
+from ctxmgr.history.address import session_key
+from ctxmgr.store import DamagedRange, Store, empty_store, open_store
+from ctxmgr.types.desk import (
+    AgentRequest,
+    DetectRequest,
+    DetectResponse,
+    RecoverRequest,
+    RecoverResponse,
+    SessionsRequest,
+    SessionsResponse,
+)
+from ctxmgr.types.query import (
+    AddNoteRequest,
+    AddNoteResponse,
+    CreateSnapshotRequest,
+    CreateSnapshotResponse,
+    ListNotesRequest,
+    ListNotesResponse,
+    ListRequest,
+    ListResponse,
+    ListSnapshotsRequest,
+    ListSnapshotsResponse,
+    MessagesRequest,
+    MessagesResponse,
+    SearchRequest,
+    SearchResponse,
+    ShowRequest,
+    ShowResponse,
+    ShowSnapshotRequest,
+    ShowSnapshotResponse,
+    TraceRequest,
+    TraceResponse,
+)
+from ctxmgr.types.route import ContextRequest
+
+if TYPE_CHECKING:
+    from ctxmgr.recover.agent import Limits
+    from ctxmgr.types.importing import ImportReport
+    from ctxmgr.types.route import Continuation
+
+
+class Workspace:
+    """One opened store with its settings.
+
+    Attributes:
+        store: the history.
+        config: what the configuration file says.
+        warnings: what a person should hear: no store yet, damage met, masking off.
+    """
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self.store = store
+        self.config = config
+        self.warnings: list[str] = [_told(damage) for damage in store.damage()[:5]]
+        if (more := len(store.damage()) - 5) > 0:
+            self.warnings.append(f"{more} more damaged ranges; 'ctxmgr verify' lists them all")
+
+    @classmethod
+    def open(
+        cls,
+        location: str | None = None,
+        *,
+        create: bool = False,
+        masked: bool = True,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Workspace:
+        """Open the store that is meant (see `ctxmgr.config.find_store`).
+
+        Args:
+            location: path of the store; None to find it.
+            create: make it when it is not there, as writing commands do. Without it an absent store that nobody named
+                is read as an empty one.
+            masked: mask secrets in what is written.
+            folder: where to start looking; the current one by default.
+            environment: of the process.
+            progress: hears of long indexing.
+
+        Raises:
+            NotFound: a store was named and is not there.
+            CtxmgrError: it can't be opened.
+        """
+        folder = folder or Path.cwd()
+        config = load_config(folder)
+        path, explicit = (
+            (location, True)
+            if location is not None
+            else find_store(folder, os.environ if environment is None else environment, config)
+        )
+        if not create and not explicit and not Path(path).exists():
+            workspace = cls(empty_store(path), config)
+            workspace.warnings.append("no history here yet: 'ctxmgr import' reads the logs on this machine")
+            return workspace
+        store = open_store(path, create=create, masked=masked, progress=progress)
+        try:
+            return cls(store, config)
+        except CtxmgrError:
+            store.close()
+            raise
+
+    def trace(self, request: TraceRequest) -> TraceResponse:
+        """Return the ordered history of an action or agent."""
+        return reading.trace(self.store, request)
+
+    def list(self, request: ListRequest) -> ListResponse:
+        """Return one page of a session's entries or events."""
+        return reading.list_(self.store, request)
+
+    def search(self, request: SearchRequest) -> SearchResponse:
+        """Return the rows that contain a text."""
+        return reading.search(self.store, request)
+
+    def show(self, request: ShowRequest) -> ShowResponse:
+        """Return one entry."""
+        return reading.show(self.store, request)
+
+    def messages(self, request: MessagesRequest) -> MessagesResponse:
+        """Return what was said at an entry."""
+        return reading.messages(self.store, request)
+
+    def add_note(self, request: AddNoteRequest) -> AddNoteResponse:
+        """Annotate entries."""
+        return annotating.add_note(self.store, request)
+
+    def list_notes(self, request: ListNotesRequest) -> ListNotesResponse:
+        """Return notes by tag and text."""
+        return annotating.list_notes(self.store, request)
+
+    def create_snapshot(self, request: CreateSnapshotRequest) -> CreateSnapshotResponse:
+        """Store a curated bundle of entries."""
+        return annotating.create_snapshot(self.store, request)
+
+    def list_snapshots(self, request: ListSnapshotsRequest) -> ListSnapshotsResponse:
+        """Return a session's snapshots."""
+        return annotating.list_snapshots(self.store, request)
+
+    def show_snapshot(self, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
+        """Return a snapshot and its entries."""
+        return annotating.show_snapshot(self.store, request)
+
+    def sessions(self, request: SessionsRequest) -> SessionsResponse:
+        """Return the sessions, each judged by the detectors."""
+        return judging.sessions(self.store, request, self.config.detect)
+
+    def detect(self, request: DetectRequest) -> DetectResponse:
+        """Return what the detectors find in a session, or in all."""
+        return judging.detect_(self.store, request, self.config.detect)
+
+    def recover(self, request: RecoverRequest) -> RecoverResponse:
+        """Return exactly one continuation for what is wrong with a session.
+
+        Raises:
+            NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
+        """
+        from ctxmgr.recover.stuck import request_for, worst
+
+        key = self._key(request.session)
+        verdict, _ = judging.judge(self.store, key, self.config.detect, request.now)
+        finding = worst(verdict.findings, request.finding)
+        asked = request_for(verdict.session, finding, force=request.force)
+        from ctxmgr.recover.agent import recover
+
+        continuation = recover(self.store, key, asked, finding, to=request.to, limits=self._limits(), plan=request.plan)
+        return RecoverResponse(continuation=continuation)
+
+    def request(self, request: AgentRequest) -> RecoverResponse:
+        """Answer an agent that asks for context itself, or a review or merge agent that has completed.
+
+        Raises:
+            NoHistory, RecoveryRefused, InvalidInput: each its own answer.
+        """
+        from ctxmgr.recover.agent import recover
+        from ctxmgr.recover.stuck import worst
+
+        for name, text in (("requester", request.requester), ("reason", request.reason), ("goal", request.goal)):
+            if not text.strip():
+                raise InvalidInput(f"the {name} cannot be empty", "say who asks, why, and what for")
+        key = self._key(request.session)
+        verdict, _ = judging.judge(self.store, key, self.config.detect, None)
+        asked = ContextRequest(
+            session=verdict.session, type=request.type, requester=request.requester, reason=request.reason,
+            source="reviewMerge" if request.review else "agentRequest", goal=request.goal,
+            additional_context=request.additional_context, return_to=request.return_to,
+        )  # fmt: skip
+        to = request.to
+        if request.type == "INTROSPECT_AGENT_CONTEXT" and to is not None and to != request.requester:
+            raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
+        continuation: Continuation = recover(
+            self.store, key, asked, worst(verdict.findings), to=to, limits=self._limits(), plan=request.plan
+        )
+        return RecoverResponse(continuation=continuation)
+
+    def import_logs(
+        self,
+        paths: Sequence[Path] | None,
+        *,
+        only: str | None = None,
+        home: Path | None = None,
+        progress: Callable[[int, int, Path], None] | None = None,
+    ) -> ImportReport:
+        """Bring foreign logs into the store; see `ctxmgr.history.ingest.import_logs`."""
+        from ctxmgr.history.ingest import import_logs
+
+        return import_logs(self.store, paths, home=home or Path.home(), environment=os.environ, only=only, progress=progress)
+
+    def _key(self, session: str | None) -> int:
+        key = session_key(self.store, session)
+        if key is None:
+            raise NoHistory("record or import a run first")
+        return key
+
+    def _limits(self) -> Limits:
+        from ctxmgr.recover.agent import Limits
+
+        return Limits() if self.config.attempts is None else Limits(attempts=self.config.attempts)
+
+    def close(self) -> None:
+        """Release the store."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with suppress(CtxmgrError):
+            self.close()
+
+
+def _told(damage: DamagedRange) -> str:
+    return f"damaged: {damage.length:,} bytes at offset {damage.offset:,}: {damage.reason}"

@@ -1,0 +1,53 @@
+"""What every test stands on: a home of its own, no network, and both kinds of store."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import settings
+
+
+settings.register_profile("house", deadline=None, print_blob=True)
+settings.load_profile("house")
+
+STORE_FILES = {"sqlite": "history.db", "jsonl": "history.jsonl"}
+
+_LEAKS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "COLUMNS")
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point everything that a home or a setting of this machine could leak through into the test's folder."""
+    home = tmp_path / "home"
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(home if name == "HOME" else home / name.lower()))
+    home.mkdir(exist_ok=True)
+    for name in [*_LEAKS, *(name for name in os.environ if name.startswith("CTXMGR_"))]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CTXMGR_STORE", str(tmp_path / "default.db"))
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection that would leave this machine's own file system."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def refuse(*_args: object, **_options: object) -> NoReturn:
+        raise AssertionError("a test tried to reach the network")
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        connect(self, address) if self.family == socket.AF_UNIX else refuse()
+
+    def guarded_ex(self: socket.socket, address: Any) -> int:
+        return connect_ex(self, address) if self.family == socket.AF_UNIX else refuse()
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+    monkeypatch.setattr(socket.socket, "connect_ex", guarded_ex)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+

@@ -1,0 +1,109 @@
+"""Every clause the product answers to, by id, and which tests name it.
+
+``python -m tests.requirements`` prints what no test names yet and what this release leaves out. A test names the
+clauses it covers with ``@pytest.mark.requirement("FR-001", ...)``; tests/test_requirements.py holds both directions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.requirements_design import CONTRACTS, RULINGS, TICKET
+from tests.requirements_functional import FUNCTIONAL, OUTCOMES
+from tests.requirements_stories import EDGE_CASES, STORIES
+
+TESTS = Path(__file__).parent
+
+
+class Requirement(NamedTuple):
+    """One clause: what it demands, where it comes from, and why this release leaves it out (None when it does not)."""
+
+    sentence: str
+    source: str
+    deferred: str | None
+
+
+_NO_BUS = "the live event bus is not part of this release; recorded and imported events are"
+_NO_HANDLER = "the live stuck handler is not part of this release; recorded loops and stalls are recovered"
+_NO_RATE = "a rate over live recoveries needs recoveries in the field; this release does not measure one"
+
+DEFERRED = {
+    "FR-004": _NO_HANDLER,
+    "FR-014": _NO_BUS,
+    "FR-015": _NO_BUS,
+    "FR-016": _NO_BUS,
+    "SC-001": _NO_RATE,
+    "SC-010": _NO_RATE,
+    "SC-011": _NO_BUS,
+    "SC-014": _NO_RATE,
+    "US7-1": _NO_BUS,
+    "US7-2": _NO_BUS,
+    "US7-4": _NO_BUS,
+    "US8-2": _NO_HANDLER,
+    "US11-1": _NO_HANDLER,
+    "AC-1-model": "the rules alone rebuild context in this release; no language model is called",
+    "AC-3-live": _NO_HANDLER,
+    "R-21": _NO_BUS,
+}
+
+_SOURCES = {
+    "spec 000, functional requirements": FUNCTIONAL,
+    "spec 000, measurable outcomes": OUTCOMES,
+    "spec 000, acceptance scenarios": STORIES,
+    "spec 000, edge cases": EDGE_CASES,
+    "spec 001": TICKET,
+    "spec 002": CONTRACTS,
+    "design, rulings": RULINGS,
+}
+
+REQUIREMENTS: dict[str, Requirement] = {
+    name: Requirement(sentence, source, DEFERRED.get(name))
+    for source, sentences in _SOURCES.items()
+    for name, sentence in sentences.items()
+}
+
+
+class Mark(NamedTuple):
+    """One requirement mark in a test module; ``name`` is None where it is not written as plain text."""
+
+    name: str | None
+    place: str
+
+
+def marks(folder: Path = TESTS) -> Iterator[Mark]:
+    """Yield every requirement mark of the test modules below a folder, read from their syntax, not by running them."""
+    for path in sorted(folder.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+                place = f"{path.relative_to(folder)}:{node.lineno}"
+                for argument in node.args:
+                    plain = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+                    yield Mark(ast.literal_eval(argument) if plain else None, place)
+
+
+def covered(folder: Path = TESTS) -> set[str]:
+    """Return the ids that some test names."""
+    return {mark.name for mark in marks(folder) if mark.name is not None}
+
+
+def uncovered(folder: Path = TESTS) -> list[str]:
+    """Return the ids, in the registry's order, that this release holds and no test names."""
+    named = covered(folder)
+    return [name for name, clause in REQUIREMENTS.items() if clause.deferred is None and name not in named]
+
+
+def report() -> str:
+    """Return the state of the registry as text: what is uncovered, what is left out and why."""
+    missing = uncovered()
+    held = sum(clause.deferred is None for clause in REQUIREMENTS.values())
+    lines = [f"{held - len(missing)} of {held} requirements are named by a test; {len(DEFERRED)} are left out"]
+    lines += [f"uncovered  {name:10}  {REQUIREMENTS[name].sentence}" for name in missing]
+    lines += [f"left out   {name:10}  {reason}" for name, reason in DEFERRED.items()]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(report())

@@ -1,0 +1,51 @@
+"""The ticket's criteria (spec 001), the tool contracts (spec 002) and the rulings of the design."""
+
+from __future__ import annotations
+
+TICKET = {
+    "AC-1": "Context is rebuilt through the history tools alone, from nothing kept in memory.",
+    "AC-1-model": "A language model may curate the context, through the same tools and no others.",
+    "AC-2": "Recovery decisions leave notes that outlive the process and are queried with the history.",
+    "AC-3": "A recorded loop or stall leads to the context manager, marked as the stuck handler's.",
+    "AC-3-live": "A running workflow that gets stuck is handed over by its stuck handler.",
+    "AC-4": "Every invocation of the context manager returns exactly one continuation request.",
+    "T-trace": "There is a tool that returns the ordered history of an action or agent execution.",
+    "T-list": "There is a tool that pages both ways through a history by time, agent and action.",
+    "T-search": "There is a tool that searches the contents of a history as text.",
+    "T-show": "There is a tool that fetches one entry by its identifier.",
+    "T-snapshot": "There is a tool that keeps a curated bundle of entries and links back to them.",
+    "T-note": "There is a tool that attaches notes to entries.",
+    "N-additive": "Notes are additive: the annotated entries stay as they are.",
+    "N-several": "One note may speak of several entries.",
+    "N-tags": "A note may be classified by tags.",
+    "N-text": "A note holds free text, kept to the letter.",
+    "N-links": "A note may link to related history.",
+    "N-agentless": "A note belongs to no agent and no model.",
+}
+
+CONTRACTS = {
+    "C-trace": "Trace takes an action and an agent filter and returns matching entries in order.",
+    "C-list": "List takes offset, limit, start and end time and returns entries, hasMore and nextOffset.",
+    "C-search": "Search takes a query and a maximum and returns entries that contain the query.",
+    "C-show": "Show takes an index or an entry id and returns that entry or an error.",
+    "C-snapshot": "Snapshot takes indices, a summary and a reasoning and returns the stored bundle.",
+    "C-note": "Note takes indices, content and tags and returns the stored note.",
+}
+
+RULINGS = {
+    "R-01": "Notes persist with the store.",
+    "R-02": "Seven tools answer: trace, list, search, show, messages, note and snapshot.",
+    "R-03": "Every history query filters by action, agent, input type, status, time range and kind.",
+    "R-04": "Queries of an empty history succeed as empty; show, note and snapshot fail there.",
+    "R-05": "The four messages that the specification words are given word for word.",
+    "R-06": "A loop is found at its third identical round.",
+    "R-07": "Sameness is action, input and result; input type alone raises no alarm.",
+    "R-08": "A human message or interrupt resets detection; a nudge, compaction or retry does not.",
+    "R-09": "Only entries and results are progress; waiting, paused and finished sessions are not hung.",
+    "R-10": "A second live process on one session is refused as busy unless it joins.",
+    "R-11": "A lease and an attempt cap bound recoveries, and the context manager is never a target.",
+    "R-12": "A fact that rests on what is gone is labelled unknown, never invented.",
+    "R-13": "A verdict can be explained, and thresholds and exempt actions are configuration.",
+    "R-20": "A continuation has one target; its wire form has one branch that is not null.",
+    "R-21": "A stored counter shows how many published events were lost: none.",
+}

@@ -1,0 +1,191 @@
+"""The rules of the house: sizes, words, walls between rooms, and what is loaded only when it is needed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctxmgr.store import open_store
+
+ROOT = Path(__file__).parents[1]
+MODULE_LINES, FUNCTION_LINES = 400, 60
+
+CODE = sorted(path for room in ("ctxmgr", "tests", "bench") for path in (ROOT / room).rglob("*.py"))
+PRODUCT = [path for path in CODE if path.is_relative_to(ROOT / "ctxmgr")]
+
+DATABASES = {"sqlite3", "pysqlite3", "sqlite_utils", "psycopg"}
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    """Yield the name and text of every file of the project that people write; recorded logs are not among them."""
+    places = [*CODE, *ROOT.glob("*"), *(ROOT / ".ci").glob("*"), *(ROOT / "fixtures").rglob("*.md")]
+    for path in places:
+        if path.is_file():
+            yield _name(path), path.read_text(encoding="utf-8")
+
+
+def test_modules_stay_small() -> None:
+    """No module is longer than 400 lines."""
+    lengths = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in CODE}
+
+    assert {name: length for name, length in lengths.items() if length > MODULE_LINES} == {}
+
+
+def test_functions_stay_small() -> None:
+    """No function is longer than 60 lines, its docstring included."""
+    long: list[str] = []
+    for path in CODE:
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > FUNCTION_LINES:
+                    long.append(f"{_name(path)}:{node.lineno} {node.name} has {length} lines")
+
+    assert long == []
+
+
+def test_modules_say_their_responsibility() -> None:
+    """Every module opens with a docstring whose first line is a sentence."""
+    docstrings = {_name(path): (ast.get_docstring(_tree(path)) or "").partition("\n")[0] for path in CODE}
+
+    assert [name for name, first in docstrings.items() if not re.fullmatch(r"[A-Z0-9`].*\w.*[.?!:]", first)] == []
+
+
+def test_only_the_command_line_prints() -> None:
+    """No module outside the command line calls ``print`` or writes to the standard streams."""
+    talking: list[str] = []
+    for path in PRODUCT:
+        if path.is_relative_to(ROOT / "ctxmgr" / "cli") or path.name == "__main__.py":
+            continue
+        for node in ast.walk(_tree(path)):
+            prints = isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
+            streams = isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.stdout", "sys.stderr")
+            if isinstance(node, ast.expr) and (prints or streams):
+                talking.append(f"{_name(path)}:{node.lineno}")
+
+    assert talking == []
+
+
+def test_nothing_is_left_to_do() -> None:
+    """No text of the project puts work off to later by the usual marks."""
+    marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
+
+    assert [name for name, text in _texts() if marks.search(text)] == []
+
+
+def test_no_file_names_one_machine() -> None:
+    """No text of the project names a path that exists on one machine only."""
+    paths = re.compile(
+        "|".join(["/wo" + "rk/(main|shared|[.])", "/ro" + r"ot\b", r"\bsha" + "red/(spec|design|ref|sam)"])
+    )
+
+    assert [name for name, text in _texts() if paths.search(text)] == []
+
+
+def _loaded(code: str, *arguments: str) -> set[str]:
+    """Run code in a fresh interpreter and return the top-level names of the modules it has loaded at its end."""
+    tail = (
+        "\nimport json, sys\nsys.stderr.write('\\n' + json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code + tail, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return set(json.loads(ran.stderr.splitlines()[-1]))
+
+
+RUN_CLI = """
+from ctxmgr.__main__ import main
+try:
+    code = main()
+except SystemExit as ended:
+    code = ended.code
+assert not code, code
+"""
+
+
+def test_the_recorder_loads_only_the_standard_library() -> None:
+    """Importing the recorder loads nothing from outside the standard library."""
+    loaded = _loaded("import ctxmgr.recorder")
+
+    assert loaded & {"pydantic", "pydantic_core", "typer", "click", "rich", *DATABASES} == set()
+
+
+def test_the_version_loads_neither_shapes_nor_stores() -> None:
+    """Asking for the version loads no pydantic, no rich and no database."""
+    loaded = _loaded(RUN_CLI, "--version")
+
+    assert loaded & {"pydantic", "pydantic_core", "rich", *DATABASES} == set()
+
+
+def test_listing_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    """A list for a program loads no model library, no other engine and nothing that draws."""
+    location = tmp_path / "history.db"
+    open_store(str(location), create=True).close()
+
+    loaded = _loaded(RUN_CLI, "list", "--store", str(location), "--json")
+
+    assert "pydantic" in loaded
+    assert loaded & {"pydantic_ai", "mcp", "psycopg", "sqlite_utils", "rich"} == set()
+
+
+def test_the_walls_stand() -> None:
+    """The contracts of the floors, the doors and the pure rooms hold (import-linter)."""
+    command = Path(sys.executable).with_name("lint-imports")
+    ran = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_wheel_holds_the_product_alone(tmp_path: Path) -> None:
+    """The built wheel holds the modules of ctxmgr, its type marker and its metadata, and nothing else."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+
+    assert names == {*(_name(path) for path in PRODUCT), "ctxmgr/py.typed"}
+
+
+def test_no_test_reaches_the_network() -> None:
+    """A connection by address, and the look-up of a name, are refused in every test."""
+    with socket.socket() as opened, pytest.raises(AssertionError, match="network"):
+        opened.connect(("127.0.0.1", 9))
+    with pytest.raises(AssertionError, match="network"):
+        socket.getaddrinfo("localhost", 9)
+
+
+def test_no_test_sees_this_machine(tmp_path: Path) -> None:
+    """Home, cache and store lie in the test's own folder."""
+    places = [Path.home(), *(Path(os.environ[name]) for name in ("XDG_CACHE_HOME", "CTXMGR_STORE"))]
+
+    assert all(place.is_relative_to(tmp_path) for place in places)
+
+
+@pytest.mark.parametrize("name", [".ci/run", "ctxmgr/__main__.py"])
+def test_what_is_called_by_name_is_there(name: str) -> None:
+    """What others start by its path exists, and the script among them may be executed."""
+    path = ROOT / name
+
+    assert path.is_file()
+    assert path.suffix == ".py" or os.access(path, os.X_OK)
