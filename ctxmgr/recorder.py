@@ -14,14 +14,14 @@ import weakref
 from collections.abc import Sequence
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, Unpack, cast, runtime_checkable
 
 from ctxmgr import ids
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
 from ctxmgr.journal import Durability, Journal
 from ctxmgr.liveness import Claim, claim, is_live, live_sessions
 from ctxmgr.plain import describe, plain, shorten, type_name
-from ctxmgr.wire import Record
+from ctxmgr.wire import MAX_LINE, Record, encode
 
 __all__ = ["EVENT_ALIASES", "SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
 
@@ -39,6 +39,8 @@ By name, because the recorder stands below the stores and may not import them: w
 not have to load a database.
 """
 _OTHER_SINK = "ctxmgr.store.sink:open_sink"
+
+_LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 
 Status = Literal["ok", "error", "denied", "interrupted"]
 Outcome = Literal["completed", "failed", "cancelled"]
@@ -143,7 +145,7 @@ class Recorder:
 
     def _start(self, **extra: str) -> None:
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
-        self._write("session", process=self.process, workflow=self._workflow, meta=meta)
+        self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 
     def leave_parent(self) -> None:
         """Become, in a forked child, a process of its own; what that needs happens at the first use."""
@@ -155,21 +157,31 @@ class Recorder:
             if not self._forked:
                 return
             parent, self.process = self.process, ids.new_id()
-            self._inherited = self._sink  # kept: closing a database that was opened before a fork damages it
             if self._path is not None and not isinstance(self._sink, Journal):
+                self._inherited = self._sink  # kept open: closing a database opened before the fork can damage it
                 self._sink = self._open_sink()
             if self._path is not None and self._claim is not None:
                 self._claim = claim(self._path, self.session, self.process, join=True)
-            self._forked = False
             self._start(forkedFrom=parent)
+            self._forked = False
 
-    def _write(self, kind: str, **fields: object) -> None:
+    def _record(self, kind: str, fields: dict[str, Any]) -> Record:
+        record: Record = {"v": 1, "kind": kind, "session": self.session, "ts": ids.now()}
+        for name, value in fields.items():
+            if value is not None:
+                record[name] = value
+        return record
+
+    def _write(self, kind: str, fields: dict[str, Any]) -> None:
         if self._forked:
             self._continue_as_child()
         if self._ended:
             raise InvalidInput(f"the recorder of session {self.session!r} has ended", "open a new one")
-        record: Record = {"v": 1, "kind": kind, "session": self.session, "ts": ids.now()}
-        record.update((name, value) for name, value in fields.items() if value is not None)
+        if "process" in fields:
+            fields["process"] = self.process
+        self._put(self._record(kind, fields))
+
+    def _put(self, record: Record) -> None:
         if isinstance(self._sink, Journal):
             try:
                 self._sink.append((record,))
@@ -181,3 +193,240 @@ class Recorder:
             self._sink.append((record,))
         except InvalidInput:
             self._sink.append(({name: _within_limits(value) for name, value in record.items()},))
+
+    def entry(
+        self,
+        agent: str | None,
+        action: str,
+        input: object = None,  # noqa: A002
+        *,
+        input_type: str | None = None,
+        turn: str | int | None = None,
+        step: str | int | None = None,
+        parent: str | None = None,
+        task: str | None = None,
+        timeout_ms: float | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> str:
+        """Record that an action begins and return its id. Until `result` is called for it, the entry is open.
+
+        Args:
+            agent: who acts; None for the recorder's own.
+            action: name of the tool or step.
+            input: what it is given; values that are no JSON are converted, never refused.
+            input_type: by default the JSON type of the input or the name of its class.
+            turn: what belongs to one turn of a human has the same value.
+            step: what one response of a model asked for has the same value.
+            parent: id of the entry within which this one happens; by default the surrounding `action`.
+            task: id of the task it serves.
+            timeout_ms: declared limit, in milliseconds.
+            meta: anything else.
+        """
+        entry = ids.new_id()
+        fields: dict[str, Any] = {
+            "id": entry,
+            "agent": self._name(agent),
+            "action": action,
+            "inputType": input_type or type_name(input),
+            "input": input,
+            "process": self.process,
+            "turn": turn,
+            "step": step,
+            "parent": parent or self._inside(),
+            "task": task,
+            "timeoutMs": timeout_ms,
+            "meta": meta,
+        }
+        self._write("entry", fields)
+        return entry
+
+    def result(
+        self,
+        entry: str,
+        status: Status = "ok",
+        *,
+        output: object = None,
+        error: BaseException | dict[str, Any] | str | None = None,
+        duration_ms: float | None = None,
+        usage: dict[str, Any] | None = None,
+    ) -> None:
+        """Record what completed the entry.
+
+        Args:
+            entry: id from `entry`.
+            status: ``ok``, ``error``, ``denied`` or ``interrupted``.
+            output: what came out.
+            error: an exception, a message, or ``{"type", "message"}``.
+            duration_ms: how long it took, in milliseconds.
+            usage: ``{"inputTokens", "outputTokens"}``.
+        """
+        fields = {"entry": entry, "status": status, "output": output, "error": _error(error)}
+        self._write("result", {**fields, "durationMs": duration_ms, "usage": usage})
+
+    def event(self, type: str, data: object = None, *, entry: str | None = None, agent: str | None = None) -> str:  # noqa: A002
+        """Record a message, thought or tool update and return its id.
+
+        Args:
+            type: one of the types of log format 1, an alias of `EVENT_ALIASES`, or any other name, which is kept.
+            data: its content.
+            entry: the entry it belongs to; by default the surrounding `action`.
+            agent: whose it is.
+        """
+        event = ids.new_id()
+        fields = {"id": event, "type": EVENT_ALIASES.get(type, type), "entry": entry or self._inside()}
+        self._write("event", {**fields, "agent": agent or self._agent, "data": data})
+        return event
+
+    def action(self, agent: str | None, name: str, **details: Unpack[Details]) -> Step:
+        """Return a context manager that records the action: its beginning on entering, its result on leaving.
+
+        Takes the arguments of `entry`. An exception becomes the result and goes on its way. Works in ``async with``
+        too.
+        """
+        return Step(self, agent, name, details)
+
+    def _name(self, agent: str | None) -> str:
+        return agent or self._agent or "agent"
+
+    def _inside(self) -> str | None:
+        surrounding = _current.get()
+        return surrounding[1] if surrounding and surrounding[0] == self.session else None
+
+    def end(self, outcome: Outcome = "completed") -> None:
+        """Record how the session ended and close; calling it again does nothing."""
+        if self._ended:
+            return
+        try:
+            self._write("sessionEnd", {"outcome": outcome, "process": self.process})
+        finally:
+            self._ended = True
+            self._release()
+
+    def _release(self) -> None:
+        sink: Sink | None = getattr(self, "_sink", None)
+        try:
+            if sink is not None and self._path is not None:
+                sink.close()
+        finally:
+            if self._claim is not None:
+                self._claim.release()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        outcome: Outcome = "completed" if error is None else "cancelled" if _is_interruption(error) else "failed"
+        with _Beside(error):
+            self.end(outcome)
+
+
+class Step:
+    """One action while it happens.
+
+    Attributes:
+        id: of its entry, once entered.
+        output: set it to what came out.
+        usage: set it to ``{"inputTokens", "outputTokens"}``.
+    """
+
+    def __init__(self, recorder: Recorder, agent: str | None, name: str, details: Details) -> None:
+        self.id = ""
+        self.output: object = None
+        self.usage: dict[str, Any] | None = None
+        self._recorder = recorder
+        self._what = (agent, name, details)
+        self._status: Status = "ok"
+        self._error: dict[str, Any] | None = None
+
+    def fail(self, message: str, type: str = "Error") -> None:  # noqa: A002
+        """Let the action count as failed without raising."""
+        self._status, self._error = "error", {"type": type, "message": message}
+
+    def deny(self, message: str = "denied", type: str = "Denied") -> None:  # noqa: A002
+        """Let the action count as denied: somebody or some rule did not allow it."""
+        self._status, self._error = "denied", {"type": type, "message": message}
+
+    def __enter__(self) -> Step:
+        agent, name, details = self._what
+        self.id = self._recorder.entry(agent, name, **details)
+        self._outside = _current.get()
+        _current.set((self._recorder.session, self.id))
+        self._began = time.monotonic_ns()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        took = (time.monotonic_ns() - self._began) / 1e6
+        _current.set(self._outside)
+        status, failure = self._status, self._error
+        if error is not None:
+            status, failure = "interrupted" if _is_interruption(error) else "error", _error(error)
+        with _Beside(error):
+            self._recorder.result(
+                self.id, status, output=self.output, error=failure, duration_ms=round(took, 3), usage=self.usage
+            )
+
+    async def __aenter__(self) -> Step:
+        return self.__enter__()
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.__exit__(kind, error, trace)
+
+
+class Details(TypedDict, total=False):
+    """What `Recorder.entry` takes besides agent and action."""
+
+    input: object
+    input_type: str | None
+    turn: str | int | None
+    step: str | int | None
+    parent: str | None
+    task: str | None
+    timeout_ms: float | None
+    meta: dict[str, Any] | None
+
+
+class _Beside:
+    """Keeps a failure to record from replacing an exception of the agent that is on its way; it becomes a note."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self._error = error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> bool:
+        if self._error is None or not isinstance(failure, CtxmgrError):
+            return False
+        self._error.add_note(f"ctxmgr could not record this: {failure.message}")
+        return True
+
+
+def _error(error: BaseException | dict[str, Any] | str | None) -> dict[str, Any] | None:
+    if isinstance(error, BaseException):
+        return {"type": type(error).__name__, "message": describe(error)}
+    return {"type": "Error", "message": error} if isinstance(error, str) else error
+
+
+def _is_interruption(error: BaseException) -> bool:
+    # By name: asyncio's, trio's and concurrent.futures' cancellations, without importing any of them.
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not isinstance(error, Exception) or bool(names & {"CancelledError", "Cancelled"})
+
+
+def _within_limits(value: object) -> object:
+    try:
+        return value if len(encode({"": value})) <= _LARGE else shorten(value)
+    except InvalidInput:
+        return shorten(value)
+
+
+_current: ContextVar[tuple[str, str] | None] = ContextVar("ctxmgr_action", default=None)
+_open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+def _leave_parent() -> None:
+    for recorder in list(_open_recorders):
+        recorder.leave_parent()
+
+
+os.register_at_fork(after_in_child=_leave_parent)

@@ -81,6 +81,7 @@ class Workspace:
         location: str | None = None,
         *,
         create: bool = False,
+        readonly: bool = False,
         masked: bool = True,
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
@@ -92,6 +93,7 @@ class Workspace:
             location: path of the store; None to find it.
             create: make it when it is not there, as writing commands do. Without it an absent store that nobody named
                 is read as an empty one.
+            readonly: refuse to write, as reading commands do; never migrates the store.
             masked: mask secrets in what is written.
             folder: where to start looking; the current one by default.
             environment: of the process.
@@ -112,7 +114,7 @@ class Workspace:
             workspace = cls(empty_store(path), config)
             workspace.warnings.append("no history here yet: 'ctxmgr import' reads the logs on this machine")
             return workspace
-        store = open_store(path, create=create, masked=masked, progress=progress)
+        store = open_store(path, create=create, readonly=readonly, masked=masked, progress=progress)
         try:
             return cls(store, config)
         except CtxmgrError:

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import settings
 
+from ctxmgr.store import Store, open_store
+from tests.doors import ask as ask
 
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
@@ -51,3 +53,15 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
+@pytest.fixture(params=sorted(STORE_FILES))
+def store_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Name the place of the test's history: a database and a log, one after the other."""
+    return tmp_path / STORE_FILES[request.param]
+
+
+@pytest.fixture
+def store(store_path: Path) -> Iterator[Store]:
+    """Open the test's history, empty."""
+    opened = open_store(str(store_path), create=True)
+    yield opened
+    opened.close()

@@ -8,7 +8,8 @@ import sys
 
 import typer
 
-from ctxmgr.cli import about, annotations, history, sources, stuck
+from ctxmgr.cli import about, history, sources, stuck
+from ctxmgr.cli.annotations import note_app, snapshot_app
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import say
 from ctxmgr.errors import CtxmgrError
@@ -41,7 +42,7 @@ COMMANDS = (
     ("schema", about.schema),
     ("demo", about.demo),
 )
-GROUPS = (("note", annotations.note_app), ("snapshot", annotations.snapshot_app))
+GROUPS = (("note", note_app), ("snapshot", snapshot_app))
 
 for _name, _command in COMMANDS:
     app.command(_name)(_command)

@@ -63,7 +63,7 @@ def add(
         tell_session(workspace, named, done.note.session)
         return Answer(done.note.to_json(), lambda out: views.show_notes(out, [done.note]))
 
-    answer("note add", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("note add", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
 
 
 def _notes(
@@ -156,7 +156,7 @@ def create(
         tell_session(workspace, named, done.snapshot.session)
         return Answer(done.snapshot.to_json(), lambda out: views.show_snapshots(out, [done.snapshot]))
 
-    answer("snapshot create", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("snapshot create", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
 
 
 @snapshot_app.command("list")

@@ -70,14 +70,27 @@ def answer(
     work: Callable[[Workspace], Answer],
     *,
     store: str | None,
+    writes: bool = False,
     create: bool = False,
     masked: bool = True,
 ) -> None:
-    """Open the workspace, do the work, show the answer, and end with its exit code."""
+    """Open the workspace, do the work, show the answer, and end with its exit code.
+
+    Args:
+        command: its name, for the envelope.
+        wanted: reads the output options.
+        work: what the command does.
+        store: path of the store, if one was named.
+        writes: whether the command adds to history; create: and makes a store where there is none.
+        create: see ``writes``.
+        masked: mask secrets in what is written.
+    """
     how = Shown()
     try:
         how = wanted()
-        with Workspace.open(store, create=create, masked=masked, progress=_indexing) as workspace:
+        with Workspace.open(
+            store, create=create, readonly=not (writes or create), masked=masked, progress=_indexing
+        ) as workspace:
             done = work(workspace)
             done.warnings[:0] = workspace.warnings
             _emit(command, how, done)

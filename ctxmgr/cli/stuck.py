@@ -139,7 +139,7 @@ def recover(
         )
         return _continued(workspace.recover(request))
 
-    answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)
 
 
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
@@ -184,4 +184,4 @@ def request(
         )  # fmt: skip
         return _continued(workspace.request(asked))
 
-    answer("request", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("request", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)

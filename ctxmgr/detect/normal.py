@@ -1,9 +1,4 @@
-"""Make equal what is the same: canonical inputs, results without their noise, fingerprints of errors.
-
-Two depths. *Noise* (durations, process ids, memory addresses, random names of temporary files) is never news and is
-always blurred. *Ids* (clock times, UUIDs, hashes, request ids) are blurred in errors and in the receipts of mutations
-alone: for a read they are often the only news there is.
-"""
+"""Make equal what is the same: canonical inputs, results as text, fingerprints of errors."""
 
 from __future__ import annotations
 
@@ -12,52 +7,29 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-MAX_TEXT = 64 * 1024
-"""Characters of a result that are normalised; beyond them its length and a hash of the whole stand for the rest."""
+from ctxmgr.detect.blur import MAX_TEXT, blur
 
-NOISE_KEYS = frozenset(
+NOISE_KEYS = words(
     "duration durationMs duration_ms durationSeconds elapsed elapsedMs elapsed_ms wallTime wall_time took tookMs pid "
-    "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd".split()
+    "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd"
 )
-RECEIPT_KEYS = frozenset(
+RECEIPT_KEYS = words(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
-    "updated_at uuid etag version time sentAt".split()
+    "updated_at uuid etag version time sentAt"
 )
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justification"}
 
-_UNIT = r"(?:ns|µs|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)"
-NOISE = re.compile(
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]"
-    rf"|\b\d+\.\d+ ?{_UNIT}\b"
-    r"|\b\d+ ?(?:ns|µs|us|ms|milliseconds?)\b"
-    rf"|\b(?:in|took|elapsed|duration|(?:wall |real )?time)[ :=]+\d+ ?{_UNIT}\b(?: ?\d+ ?{_UNIT}\b)?"
-    r"|\bwall time: ?[\d.]+"
-    r"|\b(?:chunk id|pid|process id)[ :=]+[0-9a-f]+\b"
-    r"|\b0x[0-9a-f]{5,16}\b"
-    r"|/(?:var/)?(?:tmp|folders/\w+/\w+/T)/(?:tmp[\w-]{4,}|[\w-]+\.[A-Za-z0-9]{6,12}\b|pytest-of-[\w-]+/pytest-\d+)",
-    re.IGNORECASE,
-)
-IDS = re.compile(
-    r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
-    r"|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-    r"|\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}\b"
-    r"|\b(?:req|request|trace|run|msg)_[A-Za-z0-9]+\b"
-    r"|\b1[5-9]\d{8}(?:\d{3})?\b",
-    re.IGNORECASE,
-)
-_BLANKS = re.compile(r"\s+")
 _ERROR_LINE = re.compile(
     r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I
 )
-_QUOTED = re.compile(r"[a-z]{3,}", re.IGNORECASE)
-_GENERIC = frozenset(
+_LONG_WORD = re.compile(r"[a-z]{3,}", re.IGNORECASE)
+_GENERIC = words(
     "error errors failed failure fail exit code command status exited returned non zero with the was has been not and "
     "for found file does exist such match matches result results empty none null unknown invalid traceback most recent "
     "call last line stderr stdout output process exception assertionerror directory tests test tool use string could "
-    "cannot can ran run".split()
+    "cannot can ran run"
 )
 _NO_TOOL = re.compile(
     r"\b(?:unknown|no such|no|undefined) (?:tool|function)\b|\b(?:tool|function)\b.{1,80}\b(?:not found|does not exist"
@@ -70,9 +42,11 @@ def canonical(value: object) -> str | None:
     """Return an input as text that is equal for equal inputs, whatever the order of keys; None when it is not JSON."""
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
+        plain: object = fields
         cosmetic = _COMMAND_COSMETICS if any(key in fields for key in _COMMAND_KEYS) else COSMETIC_KEYS
         if not cosmetic.isdisjoint(fields) and not cosmetic.issuperset(fields):
-            value = {key: item for key, item in fields.items() if key not in cosmetic}
+            plain = {key: item for key, item in fields.items() if key not in cosmetic}
+        return _dump(plain)
     return _dump(value)
 
 
@@ -104,18 +78,6 @@ def _without(value: object, drop: frozenset[str]) -> object:
     return value
 
 
-def blur(text: str, *, ids: bool = False) -> str:
-    """Return the text without noise, blanks folded; with ``ids`` also without clock times and ids."""
-    rest = ""
-    if len(text) > MAX_TEXT:
-        rest = f"…{len(text)}:{hash(text)}"
-        text = text[:MAX_TEXT]
-    text = NOISE.sub("~", text)
-    if ids:
-        text = IDS.sub("#", text)
-    return _BLANKS.sub(" ", text).strip() + rest
-
-
 def error_text(error: object, output: object) -> str:
     """Return what a failed call said: its error message, else its output, else the error's type."""
     said: Mapping[str, object] = cast("dict[str, object]", error) if isinstance(error, dict) else {}
@@ -139,11 +101,10 @@ def is_specific(core: str) -> bool:
     """Whether an error says enough that two different calls with it share one cause ("exit code 1" does not)."""
     if _NO_TOOL.search(core[:400]):
         return True
-    return len({word.lower() for word in _QUOTED.findall(core[:2000])} - _GENERIC) >= 2
+    return len({word.lower() for word in _LONG_WORD.findall(core[:2000])} - _GENERIC) >= 2
 
 
 def one_line(text: str, width: int = 80) -> str:
     """Return recorded text as one printable line of at most ``width`` characters."""
-    text = "".join(char if char.isprintable() else " " for char in text[: width * 8])
-    text = _BLANKS.sub(" ", text).strip()
+    text = " ".join("".join(char if char.isprintable() else " " for char in text[: width * 8]).split())
     return text if len(text) <= width else text[: width - 1] + "…"

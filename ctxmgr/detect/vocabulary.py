@@ -10,31 +10,31 @@ from typing import Literal
 ActionClass = Literal["query", "mutation", "sleep", "poll", "gesture", "other"]
 """What a call does to the world. ``other`` may change anything, so guards treat it like a mutation."""
 
-MUTATIONS = frozenset(
+MUTATIONS = words(
     "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
-    "publish install upload add set apply save merge deploy mkdir copy multiedit drop reply submit assign close".split()
+    "publish install upload add set apply save merge deploy mkdir copy multiedit drop reply submit assign close"
 )
-QUERIES = frozenset(
+QUERIES = words(
     "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
-    "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot".split()
+    "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot"
 )
-POLLS = frozenset("poll wait await stdin bashoutput taskoutput monitor watch".split())
-GESTURES = frozenset("scroll swipe press key keypress hotkey pagedown pageup next tap wheel".split())
-ASKS_HUMAN = frozenset(
+POLLS = words("poll wait await stdin bashoutput taskoutput monitor watch")
+GESTURES = words("scroll swipe press key keypress hotkey pagedown pageup next tap wheel")
+ASKS_HUMAN = words(
     "askuser askuserquestion askhuman askfollowupquestion humaninput requestapproval requestuserinput waitforuser "
     "waitforapproval waitforhuman getuserinput userinput approval confirm elicit exitplanmode requestpermission "
-    "confirmwithuser askquestion askforhelp humanapproval".split()
+    "confirmwithuser askquestion askforhelp humanapproval"
 )
-FINISHES = frozenset(
+FINISHES = words(
     "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
-    "taskdone finishtask endtask terminate".split()
+    "taskdone finishtask endtask terminate"
 )
-DELEGATES = frozenset("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask".split())
+DELEGATES = words("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
 
-_SHELLS = frozenset("bash shell sh exec terminal command cmd powershell console".split())
-_SHELL_QUERIES = frozenset(
+_SHELLS = words("bash shell sh exec terminal command cmd powershell console")
+_SHELL_QUERIES = words(
     "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
-    "jq nl less more diff test true printenv type hostname free uptime history man".split()
+    "jq nl less more diff test true printenv type hostname free uptime history man"
 )
 _SHELL_QUERY_PAIRS = frozenset(
     f"{tool} {verb}"
@@ -49,8 +49,8 @@ _SHELL_QUERY_PAIRS = frozenset(
     }.items()
     for verb in verbs.split()
 )
-_SHELL_MUTATIONS = frozenset(
-    "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir".split()
+_SHELL_MUTATIONS = words(
+    "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
 )
 _SPLIT = re.compile(r"&&|\|\||;|\||\n")
 _SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
@@ -59,15 +59,16 @@ _LETTERS = re.compile(r"[^a-z]")
 
 _WAITING = re.compile(
     r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
-    r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b",
-    re.IGNORECASE,
+    r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b"
 )
-_TRANSIENT = re.compile(
-    r"\b(?:429|502|503|504|529)\b|too many requests|rate.?limit|overloaded|service unavailable|bad gateway"
-    r"|gateway time-?out|temporarily unavailable|try again later|connection (?:reset|refused|aborted|timed out)"
-    r"|econnreset|econnrefused|etimedout|eai_again|name resolution|timed? ?out|time-?out",
-    re.IGNORECASE,
-)
+_WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
+_TRANSIENT = (
+    "too many requests", "rate limit", "rate-limit", "ratelimit", "rate_limit", "overloaded", "service unavailable",
+    "bad gateway", "gateway timeout", "gateway time-out", "temporarily unavailable", "try again later",
+    "connection reset", "connection refused", "connection aborted", "connection timed out", "econnreset",
+    "econnrefused", "etimedout", "eai_again", "name resolution", "timed out", "timeout", "time-out",
+)  # fmt: skip
+_TRANSIENT_CODE = re.compile(r"(?:429|50[234]|529)\b")
 
 
 @lru_cache(maxsize=1024)
@@ -143,12 +144,18 @@ def _classify_command(command: str) -> ActionClass:
 
 def is_waiting(text: str) -> bool:
     """Whether a result says that something is still under way; only a short text is an answer to that question."""
-    return len(text) <= 2000 and _WAITING.search(text[:400]) is not None
+    if len(text) > 2000:
+        return False
+    head = text[:400].lower()
+    return any(hint in head for hint in _WAITING_HINTS) and _WAITING.search(head) is not None
 
 
 def is_transient(error: str) -> bool:
     """Whether an error is trouble of the infrastructure (rate limits, time-outs), which waiting may cure."""
-    return _TRANSIENT.search(error[:2000]) is not None
+    head = error[:2000].lower()
+    if any(phrase in head for phrase in _TRANSIENT):
+        return True
+    return any(not head[: match.start()][-1:].isalnum() for match in _TRANSIENT_CODE.finditer(head))
 
 
 def is_shell(action: str) -> bool:

@@ -48,7 +48,7 @@ _FAST = re.compile(
     rb'|\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),(?:"agentId":"[^"]{1,64}",)?'
     rb'"attachment":\{"type":"([a-z_]{1,40})"'
 )
-_GLUED = re.compile(rb'[^:,\[]\{"(?:parentUuid|type|uuid)"')
+_STARTS = (b'{"parentUuid"', b'{"type"', b'{"uuid"')
 _UUID = re.compile(rb'"uuid":"([^"]{1,64})"')
 _EXPORT = re.compile(r'"loglines"\s*:\s*\[')
 
@@ -118,7 +118,7 @@ class Source:
         kind = hit.group(1)
         if kind is not None and kind.decode() in KEPT_ATTACHMENTS:
             return False
-        if b"\0" in line or _GLUED.search(line, 1) is not None or not _is_utf8(line):
+        if b"\0" in line or _is_glued(line) or not _is_utf8(line):
             return False
         self._count.records += 1
         self._place += 1
@@ -211,6 +211,17 @@ def is_export(head: bytes) -> bool:
         return False
     found = _EXPORT.search(start.decode("utf-8", "replace"))
     return found is not None and b'"parentUuid"' not in start[: found.start()]
+
+
+def _is_glued(line: bytes) -> bool:
+    """Whether another record begins inside the line: the opening of one, and not as a part of the line's own JSON."""
+    for start in _STARTS:
+        at = line.find(start, 1)
+        while at > 0:
+            if line[at - 1 : at] not in b":,[":
+                return True
+            at = line.find(start, at + 1)
+    return False
 
 
 def _is_utf8(line: bytes) -> bool:

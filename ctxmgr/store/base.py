@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ctxmgr import wire
+from ctxmgr.errors import StorageFailed
 from ctxmgr.recorder import is_live
 from ctxmgr.store.annotations import Annotations
 from ctxmgr.store.append import Appender
@@ -55,6 +56,8 @@ class Store:
             Conflict: a known id with other content.
             StorageFailed, Busy: the record could not be written; nothing was.
         """
+        if self.readonly:
+            raise StorageFailed(f"{self.location} was opened for reading only", "open it for writing")
         with self.engine.transaction():
             return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
 

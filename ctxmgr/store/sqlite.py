@@ -78,10 +78,20 @@ class SqliteEngine:
         }
         if path == ":memory:":
             return sqlite.connect(path, **options)
+        uri = Path(path).absolute().as_uri()
         if not readonly:
             _create_private(Path(path))
-        uri = Path(path).absolute().as_uri() + ("?mode=ro" if readonly else "?mode=rw")
-        return sqlite.connect(uri, uri=True, **options)
+            return sqlite.connect(uri + "?mode=rw", uri=True, **options)
+        connection = sqlite.connect(uri + "?mode=ro", uri=True, **options)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite.OperationalError:
+            connection.close()
+            # In a folder that can't be written SQLite can't make its side files. Without a log there is nothing to miss.
+            if _holds_anything(Path(path + "-wal")):
+                raise
+            connection = sqlite.connect(uri + "?immutable=1", uri=True, **options)
+        return connection
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return all rows of a reading statement."""
@@ -211,6 +221,13 @@ def _create_private(path: Path) -> None:
         raise StorageFailed(
             f"can't create the store {path}: {error.strerror}", "choose another place with --store PATH"
         ) from None
+
+
+def _holds_anything(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")

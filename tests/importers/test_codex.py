@@ -24,7 +24,6 @@ ALL_LOGS = [LOGS / name for name in TRUTH] + [EXEC]
 
 def read(*paths: Path) -> tuple[list[Record], list[FileCount]]:
     """Return the records of the files and their counts."""
-
     counts: list[FileCount] = []
     return list(Codex().read(paths, counts)), counts
 
@@ -41,7 +40,6 @@ def identity(record: Record) -> tuple[str, str]:
 
 def events(records: list[Record], kind: str) -> list[Record]:
     """Return the events of one type."""
-
     return [record for record in records if record["kind"] == "event" and record["type"] == kind]
 
 

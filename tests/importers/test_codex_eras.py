@@ -12,7 +12,7 @@ import pytest
 from ctxmgr.importers.codex import Codex
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import check
-from ctxmgr.wire import Record
+from ctxmgr.wire import Record, encode
 
 THREAD = "019b0000-1111-7222-8333-0123456789ab"
 TURN = "019b0000-2222-7222-8333-0123456789ab"
@@ -23,37 +23,31 @@ Reader = Callable[[list[Any]], tuple[list[Record], FileCount]]
 
 def at(second: float) -> str:
     """Return a moment some seconds after the start of the log."""
-
     return f"2026-01-02T03:{4 + int(second) // 60:02d}:{second % 60:06.3f}Z"
 
 
 def line(second: float, kind: str, /, **payload: Any) -> dict[str, Any]:
     """Return a line of a log from 0.32 on."""
-
     return {"timestamp": at(second), "type": kind, "payload": payload}
 
 
 def meta(thread: str = THREAD, second: float = 0, **more: Any) -> dict[str, Any]:
     """Return the first line of a log."""
-
     return line(second, "session_meta", id=thread, timestamp=at(second), cwd="/p", cli_version="0.130.0", **more)
 
 
 def item(second: float, kind: str, /, **payload: Any) -> dict[str, Any]:
     """Return a conversation item."""
-
     return line(second, "response_item", **{"type": kind, **payload})
 
 
 def event(second: float, kind: str, /, **payload: Any) -> dict[str, Any]:
     """Return an event."""
-
     return line(second, "event_msg", **{"type": kind, **payload})
 
 
 def says(second: float, words: str, role: str = "user") -> dict[str, Any]:
     """Return a message item."""
-
     return item(
         second,
         "message",
@@ -64,19 +58,16 @@ def says(second: float, words: str, role: str = "user") -> dict[str, Any]:
 
 def call(second: float, call_id: str, name: str = "exec_command", arguments: str = "{}", **more: Any) -> dict[str, Any]:
     """Return a function call."""
-
     return item(second, "function_call", name=name, arguments=arguments, call_id=call_id, **more)
 
 
 def answer(second: float, call_id: str, output: Any) -> dict[str, Any]:
     """Return the output of a function call."""
-
     return item(second, "function_call_output", call_id=call_id, output=output)
 
 
 def usage(second: float, total: int, last: int) -> dict[str, Any]:
     """Return a running total of tokens."""
-
     info = {"total_token_usage": {"input_tokens": total, "output_tokens": 1},
             "last_token_usage": {"input_tokens": last, "output_tokens": 1}}  # fmt: skip
     return event(second, "token_count", info=info)
@@ -84,26 +75,34 @@ def usage(second: float, total: int, last: int) -> dict[str, Any]:
 
 def write(path: Path, lines: list[Any]) -> Path:
     """Write the lines, those given as text as they are."""
-
     path.write_text("".join((text if isinstance(text, str) else json.dumps(text)) + "\n" for text in lines))
     return path
 
 
+def read_file(path: Path) -> tuple[list[Record], FileCount]:
+    """Return the checked records of one file and its counts."""
+    counts: list[FileCount] = []
+    records = [check(record) for record in Codex().read([path], counts)]
+    return records, counts[0]
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Reader:
-    """Return a reader of handwritten lines that checks every record."""
+    """Return a reader of handwritten lines; it also proves that growth of the log changes no record already read."""
 
     def reader(lines: list[Any]) -> tuple[list[Record], FileCount]:
-        counts: list[FileCount] = []
-        records = [check(record) for record in Codex().read([write(tmp_path / NAME, lines)], counts)]
-        return records, counts[0]
+        records, count = read_file(write(tmp_path / NAME, lines))
+        whole = [encode(record) for record in records]
+        for length in range(1, len(lines)):
+            part = [encode(record) for record in read_file(write(tmp_path / NAME, lines[:length]))[0][1:]]
+            assert not set(part) - set(whole), f"after line {length}"
+        return records, count
 
     return reader
 
 
 def of(records: list[Record], kind: str) -> list[Record]:
     """Return the records of one kind, or the events of one type."""
-
     return [record for record in records if kind in (record["kind"], record.get("type"))]
 
 
@@ -164,7 +163,8 @@ def test_era_b_takes_words_that_an_event_confirms(read: Reader) -> None:
     """An unnamed text of role user is a person's only when the event says so; an unconfirmed one is a nudge."""
     records, count = read(
         [
-            meta(), says(1, "Something a plugin added"), says(2, "My question"), event(2, "user_message", message="My question"),
+            meta(), says(1, "Something a plugin added"), says(2, "My question"),
+            event(2, "user_message", message="My question"),
             line(2, "turn_context", cwd="/q", model="m"), event(3, "agent_reasoning", text="hm"),
             item(3, "reasoning", summary=[], encrypted_content="x"), call(4, "c1", arguments="not json"),
         ]
@@ -264,7 +264,8 @@ def test_era_d_and_e_items_name_their_writer(read: Reader) -> None:
              "content_item_metadata": [{"provenance": {"type": "harness"}}, {"provenance": {"type": "user"}}]}  # fmt: skip
     records, count = read(
         [
-            meta(), item(1, "message", id=f"msg_{TURN}", role="user", content=parts, internal_chat_message_metadata_passthrough=marks),
+            meta(),
+            item(1, "message", id=f"msg_{TURN}", role="user", content=parts, internal_chat_message_metadata_passthrough=marks),
             event(1, "item_completed", item={"type": "UserMessage", "content": [{"type": "text", "text": "my words"}]}),
             call(2, "c1"),
         ]
@@ -379,3 +380,55 @@ def test_a_line_written_twice_is_one_record(read: Reader) -> None:
     same = call(1, "call_AbCdEfGhIjKlMnOpQrStUvWx")
     records, _ = read([meta(), says(0, "<environment_context/>"), same, same, {**same, "timestamp": at(9)}])
     assert len(of(records, "entry")) == 2
+
+
+def steps(records: list[Record]) -> list[int]:
+    """Return the number of the step of each entry."""
+    return [int(entry["step"].rpartition(":")[2]) for entry in of(records, "entry")]
+
+
+def test_without_marks_between_responses_an_output_begins_a_new_step(read: Reader) -> None:
+    """A log without usage or context lines: calls with no output between them were issued together."""
+    begin = [meta(), event(0, "task_started", turn_id=TURN), says(1, "<environment_context/>")]
+    pair = [call(2, "c1"), call(2, "c2"), answer(3, "c1", "x"), answer(3, "c2", "x")]
+    records, _ = read([*begin, *pair, call(4, "c3"), answer(5, "c3", "x"), call(6, "c4")])
+    assert steps(records) == [1, 1, 2, 3]
+
+
+def test_with_usage_the_total_separates_responses(read: Reader) -> None:
+    """Buffered logs write call, output, call, output of one response; only a new total means a new response."""
+    begin = [meta(), says(1, "<environment_context/>"), usage(2, 10, 10)]
+    pair = [call(3, "c1"), answer(3, "c1", "x"), call(3, "c2"), answer(3, "c2", "x")]
+    records, _ = read([*begin, *pair, usage(4, 20, 10), call(5, "c3"), answer(5, "c3", "x"), usage(6, 20, 10), call(6, "c4")])
+    assert steps(records) == [1, 1, 2, 2]
+
+
+def test_a_persons_message_begins_a_new_step(read: Reader) -> None:
+    """What follows a message is never part of the response before it."""
+    records, _ = read([meta(), call(1, "c1"), says(2, "more"), event(2, "user_message", message="more"), call(3, "c2")])
+    assert steps(records) == [1, 2]
+
+
+def test_outputs_without_their_call_are_told_once(read: Reader) -> None:
+    """A fork's or torn log's outputs may answer calls written elsewhere; that is a note, not a silent loss."""
+    records, count = read([meta(), says(0, "<environment_context/>"), answer(1, "c1", "x"), answer(2, "c2", "y")])
+    assert of(records, "result") == []
+    assert count.notes == ["2 tool outputs belong to calls that this file does not hold"]
+
+
+def test_an_error_that_ends_its_turn_is_told_once(read: Reader) -> None:
+    """The error event and the turn's end speak of the same failure; the next turn's failure is another."""
+    failure = {"message": "quota", "codex_error_info": {"http": 429}}
+    turn = [event(1, "task_started", turn_id=TURN), event(2, "error", **failure), event(3, "task_complete", error=failure)]
+    records, _ = read([meta(), *turn, *turn])
+    assert [record["data"]["type"] for record in of(records, "error")] == [{"http": 429}] * 2
+    assert [record["data"]["reason"] for record in of(records, "turn_end")] == ["failed", "failed"]
+
+
+def test_agents_messages_to_each_other_are_nudges(read: Reader) -> None:
+    """What another agent wrote resets nothing, and its two copies are one."""
+    body = {"author": "root", "recipient": "worker", "content": [{"type": "input_text", "text": "go on"}]}
+    records, count = read([meta(), item(1, "agent_message", **body), line(1, "inter_agent_communication", **body)])
+    (nudge,) = of(records, "nudge")
+    assert nudge["data"] == {"text": "go on", "origin": "agent", "role": "agent", "author": "root", "recipient": "worker"}
+    assert (count.user_messages, count.harness_messages) == (0, 0)

@@ -29,14 +29,12 @@ GRANDCHILD = "019b0000-7777-7222-8333-ba9876543210"
 
 def read(*paths: Path) -> tuple[list[Record], list[FileCount]]:
     """Return the records of the files and their counts."""
-
     counts: list[FileCount] = []
     return list(Codex().read(paths, counts)), counts
 
 
 def rollout(folder: Path, thread: str, minute: int, lines: list[Any], **meta: Any) -> Path:
     """Write a rollout whose first line is its session_meta."""
-
     path = folder / f"rollout-2026-01-02T03-{minute:02d}-05-{thread}.jsonl"
     stamp = f"2026-01-02T03:{minute:02d}:05.000Z"
     first = {"timestamp": stamp, "type": "session_meta", "payload": {"id": thread, "timestamp": stamp, "cwd": "/p", **meta}}
@@ -46,20 +44,17 @@ def rollout(folder: Path, thread: str, minute: int, lines: list[Any], **meta: An
 
 def wrapped(stamp: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Return one line."""
-
     return {"timestamp": f"2026-01-02T03:{stamp}Z", "type": kind, "payload": payload}
 
 
 def called(stamp: str, call_id: str) -> dict[str, Any]:
     """Return a function call."""
-
     payload = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": call_id}
     return wrapped(stamp, "response_item", payload)
 
 
 def said(stamp: str, words: str) -> dict[str, Any]:
     """Return a message of the model."""
-
     content = [{"type": "output_text", "text": words}]
     return wrapped(stamp, "response_item", {"type": "message", "role": "assistant", "content": content})
 
@@ -277,7 +272,7 @@ HANDMADE: list[dict[str, Any]] = [
     wrapped("04:05", "response_item", {"type": "agent_message", "author": "a", "recipient": "b", "content": [{"text": "x"}]}),
     {"type": "thread.started", "thread_id": PARENT},
     {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}},
-    {"type": "item.completed", "item": {"id": "i", "type": "mcp_tool_call", "result": {"content": []}, "error": {"message": "m"}}},
+    {"type": "item.completed", "item": {"id": "i", "type": "mcp_tool_call", "result": {"content": []}, "error": {}}},
     {"type": "item.completed", "item": {"id": "j", "type": "todo_list", "items": [{"text": "a"}]}},
 ]  # fmt: skip
 SOUND: list[dict[str, Any]] = [
