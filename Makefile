@@ -20,7 +20,7 @@ demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
 	@$(BIN)/ctxmgr demo
 
 test: .venv/.ready-dev ## Run the tests (ARGS="-k note" chooses among them)
-	@$(BIN)/pytest -q $(ARGS)
+	@$(BIN)/pytest -q -n auto $(ARGS)
 
 lint: .venv/.ready-dev ## Check format, style, types and the walls between the rooms
 	@echo "format"; $(BIN)/ruff format --check --quiet .
@@ -31,8 +31,8 @@ lint: .venv/.ready-dev ## Check format, style, types and the walls between the r
 check: lint test ## Everything that must hold before a change goes in
 
 bench: .venv/.ready-dev ## Measure speed and endurance; the figures depend on this machine
-	@set -e; for script in recorder kill startup; do \
-		echo "bench/$$script.py"; $(BIN)/python bench/$$script.py; done
+	@set -e; for script in $(filter-out bench/detect_cases.py,$(wildcard bench/*.py)); do \
+		echo "$$script"; $(BIN)/python $$script; done
 
 clean: ## Remove the environment and everything that was made
 	@rm -rf .venv build dist bench/out .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -247,7 +247,7 @@ class _Reader:
             past = at + 1
             if before not in _INSIDE or self._accept is not None or self._shapes:
                 value, stop, reached, _ = self._value(text, at)
-                budget -= reached - at + _TRY_COST
+                budget -= reached - at + _TRY_COST + (reached >> 4 if value is None else 0)  # a failure counts lines too
                 if value is not None:
                     if self._is_record(text, value, stop, before):
                         return at

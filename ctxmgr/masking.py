@@ -100,6 +100,7 @@ _DASH = _Finder(
         ("gitlab", "gl(?:pat|ptt|cbt|imt)-", f"({_WORD}{{20,}}+)"),
         ("gitlab", "gl(?:rt|dt|ft)-", f"({_WORD}{{20,}}+)"),
         ("gitlab", "glsoat-", f"({_WORD}{{20,}}+)"),
+        ("slack", "xox[abeoprs]-", r"([A-Za-z0-9\-]{20,}+)"),
         ("slack", "xapp-", r"([A-Za-z0-9\-]{20,}+)"),
         ("xai", "xai-", f"({_ALNUM}{{60,}}+)"),
         ("perplexity", "pplx-", f"({_ALNUM}{{40,}}+)"),
@@ -117,7 +118,7 @@ _DASH = _Finder(
         ("age", "AGE-SECRET-KEY-", "(1[A-Z0-9]{58})"),
     ],
     # No dash of a UUID follows one of these letters, and every record holds several UUIDs.
-    ahead=rf"(?<=[g-zA-Z]-)(?={_WORD}{{16}})",
+    ahead=rf"(?:(?<=[g-zA-Z]-)|(?<=ox[abe]-)|(?<=sib-))(?={_WORD}{{16}})",
 )
 
 _DOT = _Finder(
@@ -149,10 +150,10 @@ _TOKENS = (
     _DOT,
     _A,
     _Finder("S", [("twilio", "S", f"K([0-9a-f]{{32}})(?!{_ALNUM})")]),
-    # Here a word may hold "-" and "_": in "eyJ-eyJ-..." each "eyJ" would else be followed to the end of the text.
-    _Finder("J", [("jwt", "eyJ", rf"({_WORD}{{6,}}+\.eyJ{_WORD}{{4,}}+\.{_WORD}*+)")], inside=_WORD),
-    _Finder("x", [("slack", "x", r"ox[abeoprs]-([A-Za-z0-9\-]{20,}+)")]),
 )
+# Here a word may hold "-" and "_": in "eyJ-eyJ-..." each "eyJ" would else be followed to the end of the text.
+_JWT = _Finder("J", [("jwt", "eyJ", rf"({_WORD}{{6,}}+\.eyJ{_WORD}{{4,}}+\.{_WORD}*+)")], inside=_WORD)
+_SEARCHES = tuple((finder.pattern.search, finder) for finder in _TOKENS)
 
 # Assignments. The name is looked for in the lowered line, with the same one-literal trick.
 _ASSIGN = (
@@ -167,10 +168,11 @@ _KEY = "|".join(f"(?<={owner}{joint}k)" for owner in _OWNERS.split("|") for join
 _NAMES = (
     ("password", re.compile(rb"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _ASSIGN)),
     ("secret", re.compile(rb"c(?<=sec)ret" + _ASSIGN)),
-    ("token", re.compile(rb"k(?<=tok)en" + _ASSIGN)),
-    ("key", re.compile(rb"k(?=ey)(?:" + _KEY + rb")ey" + _ASSIGN)),
+    # A private key block is met here too: its first line ends in "private key-----".
+    ("key", re.compile(rb"k(?:(?<=tok)en|(?=ey)(?:" + _KEY + rb")ey)(?:" + _ASSIGN + rb"|(?: block)?-----)")),
 )
 _DIGITS, _LETTERS = string.digits.encode(), string.ascii_letters.encode()
+_NAME_SEARCHES = tuple((pattern.search, kind, pattern) for kind, pattern in _NAMES)
 _STRONG = frozenset({"password", "secret"})
 _MEMBER = re.compile(rb"(?:[^\"\\]++|\\.)*+")
 _QUOTED = re.compile(rb"[^\"'`\\\s]{4,}+")
@@ -198,15 +200,17 @@ def mask(line: bytes) -> bytes:
     secrets comes back as the same object.
     """
     spans: list[_Span] = []
-    for finder in _TOKENS:
-        if finder.pattern.search(line):
+    for search, finder in _SEARCHES:
+        if search(line):
             spans.extend(finder.spans(line))
+    if b"J" in line:  # as rare as that: not worth a search of its own in most lines
+        spans.extend(_JWT.spans(line))
     lowered = line.lower()
-    for kind, pattern in _NAMES:
-        if pattern.search(lowered):
+    for search, kind, pattern in _NAME_SEARCHES:
+        if search(lowered):
             spans.extend(_assignments(line, lowered, kind, pattern))
-    if b"-----BEGIN" in line:
-        spans.extend(_private_keys(line))
+            if kind == "key":
+                spans.extend(_private_keys(line))
     if b"@" in line:
         spans.extend((*match.span(1), "url-password") for match in _USERINFO.finditer(line))
     if b"authorization" in lowered or b"bearer " in lowered:
@@ -231,6 +235,8 @@ def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[byt
     for match in pattern.finditer(lowered):
         start = match.end()
         opened = match["open"]
+        if opened is None:  # the header of a private key block
+            continue
         if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
             member = _MEMBER.match(line, start)
             if member and _is_secret_member(member[0], strong):
@@ -276,7 +282,8 @@ def _is_secret_word(value: bytes, strong: bool) -> bool:
         return False
     if strong:
         return len(value) >= 8 and digits >= 1 and letters >= 1
-    return len(value) >= 16 and digits >= 3 and letters >= 2
+    names = b"_" in value or b"." in value
+    return len(value) >= 16 and digits >= (3 if names else 2) and letters >= 2
 
 
 def _count(value: bytes) -> tuple[int, int]:

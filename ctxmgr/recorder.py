@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from collections.abc import Sequence
-from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Literal, Protocol, TypedDict, Unpack, cast, runtime_checkable
+from typing import Any, Literal, Protocol, Unpack, cast, runtime_checkable
 
 from ctxmgr import ids
-from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
+from ctxmgr.errors import Busy, InvalidInput
 from ctxmgr.journal import Durability, Journal
 from ctxmgr.liveness import Claim, claim, is_live, live_sessions
-from ctxmgr.plain import describe, plain, shorten, type_name
+from ctxmgr.plain import plain, shorten, type_name
+from ctxmgr.step import Beside, Details, Status, Step, error_body, is_interruption, surrounding
 from ctxmgr.wire import MAX_LINE, Record, encode
 
 __all__ = ["EVENT_ALIASES", "SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
@@ -42,7 +41,6 @@ _OTHER_SINK = "ctxmgr.store.sink:open_sink"
 
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 
-Status = Literal["ok", "error", "denied", "interrupted"]
 Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
 
@@ -168,7 +166,7 @@ class Recorder:
     def _record(self, kind: str, fields: dict[str, Any]) -> Record:
         record: Record = {"v": 1, "kind": kind, "session": self.session, "ts": ids.now()}
         for name, value in fields.items():
-            if value is not None:
+            if value is not None or name == "input":  # null is an input too
                 record[name] = value
         return record
 
@@ -260,7 +258,7 @@ class Recorder:
             duration_ms: how long it took, in milliseconds.
             usage: ``{"inputTokens", "outputTokens"}``.
         """
-        fields = {"entry": entry, "status": status, "output": output, "error": _error(error)}
+        fields = {"entry": entry, "status": status, "output": output, "error": error_body(error)}
         self._write("result", {**fields, "durationMs": duration_ms, "usage": usage})
 
     def event(self, type: str, data: object = None, *, entry: str | None = None, agent: str | None = None) -> str:  # noqa: A002
@@ -289,8 +287,7 @@ class Recorder:
         return agent or self._agent or "agent"
 
     def _inside(self) -> str | None:
-        surrounding = _current.get()
-        return surrounding[1] if surrounding and surrounding[0] == self.session else None
+        return surrounding(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:
         """Record how the session ended and close; calling it again does nothing."""
@@ -315,102 +312,9 @@ class Recorder:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        outcome: Outcome = "completed" if error is None else "cancelled" if _is_interruption(error) else "failed"
-        with _Beside(error):
+        outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
+        with Beside(error):
             self.end(outcome)
-
-
-class Step:
-    """One action while it happens.
-
-    Attributes:
-        id: of its entry, once entered.
-        output: set it to what came out.
-        usage: set it to ``{"inputTokens", "outputTokens"}``.
-    """
-
-    def __init__(self, recorder: Recorder, agent: str | None, name: str, details: Details) -> None:
-        self.id = ""
-        self.output: object = None
-        self.usage: dict[str, Any] | None = None
-        self._recorder = recorder
-        self._what = (agent, name, details)
-        self._status: Status = "ok"
-        self._error: dict[str, Any] | None = None
-
-    def fail(self, message: str, type: str = "Error") -> None:  # noqa: A002
-        """Let the action count as failed without raising."""
-        self._status, self._error = "error", {"type": type, "message": message}
-
-    def deny(self, message: str = "denied", type: str = "Denied") -> None:  # noqa: A002
-        """Let the action count as denied: somebody or some rule did not allow it."""
-        self._status, self._error = "denied", {"type": type, "message": message}
-
-    def __enter__(self) -> Step:
-        agent, name, details = self._what
-        self.id = self._recorder.entry(agent, name, **details)
-        self._outside = _current.get()
-        _current.set((self._recorder.session, self.id))
-        self._began = time.monotonic_ns()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        took = (time.monotonic_ns() - self._began) / 1e6
-        _current.set(self._outside)
-        status, failure = self._status, self._error
-        if error is not None:
-            status, failure = "interrupted" if _is_interruption(error) else "error", _error(error)
-        with _Beside(error):
-            self._recorder.result(
-                self.id, status, output=self.output, error=failure, duration_ms=round(took, 3), usage=self.usage
-            )
-
-    async def __aenter__(self) -> Step:
-        return self.__enter__()
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.__exit__(kind, error, trace)
-
-
-class Details(TypedDict, total=False):
-    """What `Recorder.entry` takes besides agent and action."""
-
-    input: object
-    input_type: str | None
-    turn: str | int | None
-    step: str | int | None
-    parent: str | None
-    task: str | None
-    timeout_ms: float | None
-    meta: dict[str, Any] | None
-
-
-class _Beside:
-    """Keeps a failure to record from replacing an exception of the agent that is on its way; it becomes a note."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self._error = error
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> bool:
-        if self._error is None or not isinstance(failure, CtxmgrError):
-            return False
-        self._error.add_note(f"ctxmgr could not record this: {failure.message}")
-        return True
-
-
-def _error(error: BaseException | dict[str, Any] | str | None) -> dict[str, Any] | None:
-    if isinstance(error, BaseException):
-        return {"type": type(error).__name__, "message": describe(error)}
-    return {"type": "Error", "message": error} if isinstance(error, str) else error
-
-
-def _is_interruption(error: BaseException) -> bool:
-    # By name: asyncio's, trio's and concurrent.futures' cancellations, without importing any of them.
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return not isinstance(error, Exception) or bool(names & {"CancelledError", "Cancelled"})
 
 
 def _within_limits(value: object) -> object:
@@ -420,7 +324,6 @@ def _within_limits(value: object) -> object:
         return shorten(value)
 
 
-_current: ContextVar[tuple[str, str] | None] = ContextVar("ctxmgr_action", default=None)
 _open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
 
 

@@ -28,9 +28,7 @@ def entry_id(session: str, number: int) -> str:
     return f"{session}-e{number:04}"
 
 
-def entry(
-    session: str, number: int, action: str = "Bash", given: Any = None, *, agent: str = "coder", **fields: Any
-) -> Record:
+def entry(session: str, number: int, action: str = "Bash", given: Any = None, *, agent: str = "coder", **fields: Any) -> Record:
     """Return an open entry; ``given`` is its input, further fields have their names of the wire (``inputType=...``)."""
     known = {"id": entry_id(session, number), "agent": agent, "action": action, "input": given}
     return build("entry", session, fields.pop("ts", at(number)), **{**known, **fields})

@@ -77,7 +77,7 @@ def marks(folder: Path = TESTS) -> Iterator[Mark]:
     """Yield every requirement mark of the test modules below a folder, read from their syntax, not by running them."""
     for path in sorted(folder.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "requirement":
                 place = f"{path.relative_to(folder)}:{node.lineno}"
                 for argument in node.args:
                     plain = isinstance(argument, ast.Constant) and isinstance(argument.value, str)

@@ -93,21 +93,15 @@ def test_nothing_is_left_to_do() -> None:
 
 def test_no_file_names_one_machine() -> None:
     """No text of the project names a path that exists on one machine only."""
-    paths = re.compile(
-        "|".join(["/wo" + "rk/(main|shared|[.])", "/ro" + r"ot\b", r"\bsha" + "red/(spec|design|ref|sam)"])
-    )
+    paths = re.compile("|".join(["/wo" + "rk/(main|shared|[.])", "/ro" + r"ot\b", r"\bsha" + "red/(spec|design|ref|sam)"]))
 
     assert [name for name, text in _texts() if paths.search(text)] == []
 
 
 def _loaded(code: str, *arguments: str) -> set[str]:
     """Run code in a fresh interpreter and return the top-level names of the modules it has loaded at its end."""
-    tail = (
-        "\nimport json, sys\nsys.stderr.write('\\n' + json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code + tail, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    tail = "\nimport json, sys\nsys.stderr.write('\\n' + json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    ran = subprocess.run([sys.executable, "-c", code + tail, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return set(json.loads(ran.stderr.splitlines()[-1]))
 

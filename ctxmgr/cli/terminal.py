@@ -7,12 +7,11 @@ byte is written, and a table is plain columns, one row a line. Colour is asked f
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import TextIO
 
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
@@ -28,6 +27,8 @@ _COLOURS: Mapping[str, str] = {
     "loop": "1;31", "hung": "1;33", "warn": "33", "verified": "32", "reconstructed": "36", "unknown": "33",
     "dim": "2", "head": "2", "strong": "1", "match": "1;7", "name": "1;34",
 }  # fmt: skip
+# Terminals disagree on how wide these make a sign; without them columns stay straight.
+_UNVARIED = dict.fromkeys(map(ord, VARIATION))
 _SPELLED = str.maketrans({"⏎": "\\n", "…": "...", "×": "x", "→": "->", "–": "-", "·": "."})
 
 
@@ -59,8 +60,10 @@ class Printer:
     def safe(self, text: object, *, keep_lines: bool = False) -> str:
         """Return the text as it will appear on this stream: filtered, and spelt in its encoding."""
         shown = safe(text, keep_lines=keep_lines)
-        if self._unicode or shown.isascii():
+        if shown.isascii():
             return shown
+        if self._unicode:
+            return shown.translate(_UNVARIED) if self.terminal else shown
         return shown.translate(_SPELLED).encode("ascii", "backslashreplace").decode("ascii")
 
     def cells(self, text: str) -> int:
@@ -71,8 +74,15 @@ class Printer:
 
     def fit(self, text: object, width: int, keep: Keep = "start") -> str:
         """Return the text in one line, on a terminal cut to ``width`` cells."""
-        shown = self.safe(text)
+        shown = self.safe(self._foreseeable(text))
         return cut(shown, width, self.symbols.ellipsis, keep) if self.terminal else shown
+
+    def _foreseeable(self, text: object) -> object:
+        # Filtering megabytes to show one line of them would make a list crawl.
+        most = 4096 + 4 * self.width
+        if self.terminal and isinstance(text, str) and len(text) > most:
+            return text[:most] + self.symbols.ellipsis
+        return text
 
     def line(self, *parts: str | Span, indent: int = 0, hang: int = 0) -> None:
         """Write one line; on a terminal wrapped at words, continued lines ``hang`` cells further in."""
@@ -91,7 +101,7 @@ class Printer:
             if self.terminal:
                 self.line(Span(line.replace("\t", "    "), style), indent=indent)
             else:
-                self._emit([Span(" " * indent), Span(line, style)])
+                self._emit([Span(" " * indent), Span(line, style)], exact=True)
         return len(lines) - len(shown)
 
     def heading(self, title: str) -> None:
@@ -131,8 +141,8 @@ class Printer:
             natural = [self._natural(column.title, place, drawn) for place, column in enumerate(columns)]
             first = not widths
             if not self.terminal:
-                widths = [max(old, min(new, _WIDEST_PLAIN)) for old, new in zip(widths or natural, natural, strict=True)]
-                widths = [min(width, _WIDEST_PLAIN) for width in widths]
+                before = widths or [0] * len(columns)
+                widths = [max(old, min(new, _WIDEST_PLAIN)) for old, new in zip(before, natural, strict=True)]
             elif first:
                 widths = fitted(columns, natural, self.width - indent)
             if first:
@@ -161,11 +171,7 @@ class Printer:
 
     def _spans(self, cell: Cell) -> list[Span]:
         parts = [cell] if isinstance(cell, str | Span) else [str(cell)] if isinstance(cell, int) else cell or []
-        spans = [Span(self.safe(span.text), span.style) for span in map(as_span, parts)]
-        if self.terminal and not all(span.text.isascii() for span in spans):
-            # Terminals disagree on how wide these make a character; without them columns stay straight.
-            spans = [Span(re.sub(f"[{VARIATION}]", "", span.text), span.style) for span in spans]
-        return spans
+        return [Span(self.safe(self._foreseeable(span.text)), span.style) for span in map(as_span, parts)]
 
     def _cut(self, spans: list[Span], width: int, keep: Keep = "start") -> list[Span]:
         if len(spans) == 1:
@@ -180,12 +186,15 @@ class Printer:
             width -= self.cells(span.text)
         return kept
 
-    def _emit(self, spans: Iterable[Span]) -> None:
+    def _emit(self, spans: Iterable[Span], *, exact: bool = False) -> None:
         if not self.colour:
-            self._out.write("".join(span.text for span in spans).rstrip(" ") + "\n")
+            text = "".join(span.text for span in spans)
+            self._out.write((text if exact else text.rstrip(" ")) + "\n")
             return
-        texts = [(span.text, _COLOURS.get(span.style, "")) for span in spans if span.text]
-        self._out.write("".join(f"\x1b[{code}m{text}\x1b[0m" if code else text for text, code in texts) + "\n")
+        for style, group in groupby((span for span in spans if span.text), lambda span: span.style):
+            text, code = "".join(span.text for span in group), _COLOURS.get(style, "")
+            self._out.write(f"\x1b[{code}m{text}\x1b[0m" if code else text)
+        self._out.write("\n")
 
 
 def printer() -> Printer:
@@ -193,6 +202,4 @@ def printer() -> Printer:
     terminal = sys.stdout.isatty()
     forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     colour = not os.environ.get("NO_COLOR") and (forced or (terminal and os.environ.get("TERM") != "dumb"))
-    return Printer(
-        sys.stdout, sys.stderr, terminal=terminal, width=shutil.get_terminal_size().columns, colour=colour
-    )
+    return Printer(sys.stdout, sys.stderr, terminal=terminal, width=shutil.get_terminal_size().columns, colour=colour)

@@ -1,4 +1,4 @@
-"""The life of a finding: raised once, grown while the loop lasts, resolved when it is left, never raised on old evidence."""
+"""The life of a finding: raised once, grown while the loop lasts, resolved when it is left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxmgr.detect import normal
 from ctxmgr.detect.interface import Sighting
 from ctxmgr.detect.step import Step
 from ctxmgr.detect.wording import loop_reason
-from ctxmgr.types.finding import Finding, Scope
+from ctxmgr.types.finding import Finding, FindingKind, Scope
 from ctxmgr.wire import fingerprint
 
 _ERROR_LEAVE = 3
@@ -32,7 +32,7 @@ class Case:
 
     def __init__(self, sighting: Sighting, session: str, past: Sequence[Step], left_after: int) -> None:
         start = sighting.steps[-1].calls[-1].start
-        self.kind = sighting.kind
+        self.kind: FindingKind = sighting.kind
         self.key = sighting.key
         self.period = sighting.period
         self.agent, self.process, self._session = start.agent, start.process, session
@@ -57,9 +57,7 @@ class Case:
     def _identity(self) -> str:
         if self._error is not None:
             return fingerprint([self.agent, "error", self._error])
-        asked_ = [
-            sorted(fingerprint([call.start.action, call.start.input]) for call in step.calls) for step in self.round
-        ]
+        asked_ = [sorted(fingerprint([call.start.action, call.start.input]) for call in step.calls) for step in self.round]
         return fingerprint([self.agent, min(asked_[turn:] + asked_[:turn] for turn in range(len(asked_)))])
 
     def _append(self, step: Step) -> None:
@@ -80,7 +78,7 @@ class Case:
         del self._indexes[length:]
 
     def extend(self, step: Step) -> None:
-        """The pattern held for one more step."""
+        """Take one more step for which the pattern held."""
         self._append(step)
         self._off = frozenset()
         self._touched = False

@@ -34,13 +34,18 @@ class CycleDetector:
         else:
             self.state = ()
             return None
+        if patience.is_patient(past[-1], step, self._settings):
+            self.state = ()
+            return None
         runs = self.state or (0,) * (self._settings.max_period + 1)
         counts = [0] * (self._settings.max_period + 1)
         for period in range(1, longest + 1):
             earlier = past[-period]
-            if earlier.query == query and step.same(earlier) and self._counts(earlier, step):
+            if earlier.query == query and step.same(earlier):
                 counts[period] = runs[period] + 1
         self.state = tuple(counts)
+        if counts[1] >= self._settings.max_period:
+            return None  # one step over and over: no longer round is made of different ones
         rounds = self._settings.cycle_rounds
         for period in range(2, longest + 1):
             if counts[period] >= period * (rounds - 1):
@@ -48,9 +53,6 @@ class CycleDetector:
                 if sighting is not None:
                     return sighting
         return None
-
-    def _counts(self, earlier: Step, step: Step) -> bool:
-        return not patience.is_patient(earlier, step, self._settings)
 
     def _sighting(self, period: int, steps: tuple[Step, ...]) -> Sighting | None:
         round_ = steps[-period:]

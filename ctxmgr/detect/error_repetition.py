@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ctxmgr.detect import normal, patience, vocabulary
+from ctxmgr.detect import normal, patience
 from ctxmgr.detect.interface import Sighting
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step
@@ -46,7 +46,7 @@ class ErrorRepetitionDetector:
         if step.first.finish is not None and step.first.finish.status == "denied":
             return None  # a refusal is an answer by a person or a rule, not a failure of the call
         core = normal.error_core(step.first.error())
-        streak = self._extended(core, step)
+        streak = self._extended(core, step, past)
         streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
         while len(streaks) >= _MAX_STREAKS:
             del streaks[next(iter(streaks))]
@@ -54,20 +54,20 @@ class ErrorRepetitionDetector:
         self.state = streaks
         return self._sighting(core, streak, past)
 
-    def _extended(self, core: str, step: Step) -> _Streak:
+    def _extended(self, core: str, step: Step, past: Sequence[Step]) -> _Streak:
         old = self.state.get(core)
         if old is None or step.number - old.failures[-1].number > self._settings.error_gap:
             return _Streak((step,), (step,), None)
         last = old.failures[-1]
         gap = patience.gap(last, step)
-        if patience.is_patient(last, step, self._settings) or patience.backs_off(old.gap, gap, step):
+        if patience.is_patient(past[-1] if past else last, step, self._settings) or patience.backs_off(old.gap, gap, step):
             return _Streak((step,), (step,), gap)
         keep = self._settings.window
         return _Streak((*old.failures, step)[-keep:], (*old.unbroken, step)[-keep:], gap)
 
     @staticmethod
     def _without_query(streak: _Streak, step: Step) -> _Streak:
-        """A different error of the same call is a new answer to it."""
+        """Return the streak without a call that failed differently now: that is a new answer to it."""
         if any(failure.query == step.query for failure in streak.failures[:-1]):
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             return streak._replace(failures=failures or streak.failures[-1:])
@@ -77,6 +77,8 @@ class ErrorRepetitionDetector:
         meaning = step.meaning(self._settings.pollers)
         if meaning in ("mutation", "other"):
             return {}
+        if meaning == "sleep":
+            return {error: streak for error, streak in self.state.items() if not streak.failures[-1].transient}
         kept: dict[str, _Streak] = {}
         for error, streak in self.state.items():
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
@@ -90,7 +92,7 @@ class ErrorRepetitionDetector:
         settings = self._settings
         step = streak.failures[-1]
         same = tuple(failure for failure in streak.failures if failure.query == step.query)
-        transient = vocabulary.is_transient(core)
+        transient = step.transient
         untimed = transient and step.started is None
         needed = settings.transient_rounds if untimed else settings.error_same_rounds
         if len(same) >= needed and not _is_round(same, past):

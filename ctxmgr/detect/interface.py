@@ -40,7 +40,7 @@ class Detector(Protocol):
 
     Rules that hold for every detector (the contract battery in the tests):
 
-    * the cost of a step does not grow with the history: ``past`` reaches back ``settings.window`` steps, counters beyond;
+    * the cost of a step does not grow with the history: ``past`` reaches back ``settings.window`` steps;
     * everything it remembers is ``state``, a value that is replaced and never changed, so that keeping a reference to
       it is enough to take steps back (a replay after a broken stream, a late member of a parallel batch);
     * it returns a sighting for every step that continues the pattern, from the threshold on;

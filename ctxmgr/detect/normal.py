@@ -9,11 +9,17 @@ from typing import Any, cast
 
 from ctxmgr.detect.blur import MAX_TEXT, blur
 
-NOISE_KEYS = words(
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of ``text``: vocabularies are written as prose, not as columns of quotes."""
+    return frozenset(text.split())
+
+
+NOISE_KEYS = word_set(
     "duration durationMs duration_ms durationSeconds elapsed elapsedMs elapsed_ms wallTime wall_time took tookMs pid "
     "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd"
 )
-RECEIPT_KEYS = words(
+RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
     "updated_at uuid etag version time sentAt"
 )
@@ -21,11 +27,9 @@ COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolActio
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justification"}
 
-_ERROR_LINE = re.compile(
-    r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I
-)
+_ERROR_LINE = re.compile(r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I)
 _LONG_WORD = re.compile(r"[a-z]{3,}", re.IGNORECASE)
-_GENERIC = words(
+_GENERIC = word_set(
     "error errors failed failure fail exit code command status exited returned non zero with the was has been not and "
     "for found file does exist such match matches result results empty none null unknown invalid traceback most recent "
     "call last line stderr stdout output process exception assertionerror directory tests test tool use string could "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxmgr.detect import vocabulary
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step
 
@@ -16,53 +15,44 @@ def gap(earlier: Step, later: Step) -> float | None:
     return later.started - earlier.started
 
 
-def _idle(earlier: Step, later: Step) -> float | None:
-    ended = earlier.ended if earlier.ended is not None else earlier.started
-    return None if ended is None or later.started is None else later.started - ended
-
-
 def waits(step: Step, settings: DetectSettings) -> bool:
     """Whether the step asks after something that is still under way."""
-    if step.failed:
-        return False
-    return step.meaning(settings.pollers) == "poll" or vocabulary.is_waiting(step.answer())
+    return not step.failed and (step.waiting or step.meaning(settings.pollers) == "poll")
 
 
-def is_patient(earlier: Step, later: Step, settings: DetectSettings) -> bool:
-    """Whether two identical steps lie so far apart that the second one is a new question.
+def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
+    """Whether ``step`` came so long after the step ``before`` it that its question is a new one.
 
-    A poll counts from start to start, since many polls wait inside the call. Any other query must have been idle for
-    long. Failures are patient only where waiting can cure them: rate limits and unreachable servers, not a command
-    that itself runs into its time limit.
+    A poll may have waited inside the call too. Any other query must have been idle for long. Failures are patient only
+    where waiting can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
     """
-    between = gap(earlier, later)
-    if between is None or between < settings.poll_gap:
-        return False
-    meaning = later.meaning(settings.pollers)
-    if later.failed:
-        error = later.first.error()
-        return vocabulary.is_transient(error) and not _own_timeout(error)
-    if meaning in ("mutation", "sleep"):
-        return False
-    if waits(later, settings):
+    if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):
         return True
-    idle = _idle(earlier, later)
-    return idle is not None and idle >= settings.idle_gap
-
-
-def backs_off(previous_gap: float | None, now_gap: float | None, later: Step) -> bool:
-    """Whether a retry after trouble of the infrastructure waited longer than the one before."""
-    if previous_gap is None or now_gap is None or not later.failed:
+    if step.started is None or before.started is None:
         return False
-    return now_gap > previous_gap * 1.2 and now_gap >= 1 and vocabulary.is_transient(later.first.error())
-
-
-def rounds_needed(step: Step, settings: DetectSettings, usual: int) -> int:
-    """Return how many identical steps make a loop of this one; more where the log can't show whether it waited."""
+    idle = step.started - (before.started if before.ended is None else before.ended)
+    inside = 0.0 if step.ended is None else step.ended - step.started
+    if idle < settings.poll_gap and inside < settings.poll_gap:
+        return False
     if step.failed:
-        if step.started is None and vocabulary.is_transient(step.first.error()):
-            return max(usual, settings.transient_rounds)
-        return usual
+        return step.transient and idle >= settings.poll_gap and not _own_timeout(step.first.error())
+    if waits(step, settings):
+        return True
+    return idle >= settings.idle_gap and step.meaning(settings.pollers) not in ("mutation", "sleep")
+
+
+def backs_off(previous_gap: float | None, now_gap: float | None, step: Step) -> bool:
+    """Whether a retry after trouble of the infrastructure waited longer than the one before."""
+    if previous_gap is None or now_gap is None or now_gap < 1:
+        return False
+    return now_gap > previous_gap * 1.2 and step.transient
+
+
+def rounds_needed(step: Step, settings: DetectSettings) -> int:
+    """Return how many identical steps make a loop of this one; more where the log can't show whether it waited."""
+    usual = settings.repeat_rounds
+    if step.failed:
+        return max(usual, settings.transient_rounds) if step.started is None and step.transient else usual
     if step.meaning(settings.pollers) == "gesture":
         return max(usual, settings.gesture_rounds)
     if step.started is None and waits(step, settings):
@@ -75,12 +65,12 @@ def is_paced(round_: Sequence[Step], settings: DetectSettings) -> bool:
     paused = False
     for step in round_:
         meaning = step.meaning(settings.pollers)
-        if meaning == "sleep":
+        if meaning in ("sleep", "paced"):
             paused = True
         elif step.failed:
-            if not vocabulary.is_transient(step.first.error()):
+            if not step.transient:
                 return False
-        elif meaning == "mutation" or (meaning == "other" and not waits(step, settings)):
+        elif meaning == "mutation" or (meaning == "other" and not step.waiting):
             return False
     return paused
 

@@ -43,10 +43,9 @@ class RepetitionDetector:
             return None
         length += 1
         self.state = _Run(step, length, gap)
-        usual = self._settings.repeat_rounds
-        if length < usual:
+        if length < self._settings.repeat_rounds:
             return None
-        needed = patience.rounds_needed(step, self._settings, usual)
+        needed = patience.rounds_needed(step, self._settings)
         if length < needed:
             return None
         return Sighting("repetition", step.query, 1, (*past[len(past) - needed + 1 :], step), needed, 0.95)

@@ -37,9 +37,7 @@ class AgentScope:
     step back and enters it again, complete.
     """
 
-    def __init__(
-        self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0
-    ) -> None:
+    def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
         self._session = session
         self._settings = settings
         self._detectors = detectors
@@ -55,7 +53,7 @@ class AgentScope:
         self._before_last = self._mark()
 
     def begin(self, start: Observation) -> None:
-        """An entry began."""
+        """Take the start of an entry."""
         if start.turn is not None:
             if self._turn is not None and self._turn != start.turn:
                 self.reset("user")
@@ -72,7 +70,7 @@ class AgentScope:
         batch.open += 1
 
     def end(self, start: Observation, finish: Observation | None) -> list[Case]:
-        """An entry got its result (None: the log records none); return the cases raised by that."""
+        """Take the result of an entry (None: the log records none); return the cases raised by that."""
         call = Call.of(start, finish)
         batch = None if start.step is None else self._batches.get(start.step)
         if batch is None:
@@ -160,14 +158,14 @@ class AgentScope:
         self._boundary = self._number
 
     def replay(self) -> None:
-        """The stream broke: the steps of this attempt come again and are not counted twice.
+        """Expect the steps of this attempt again, not to be counted twice: the stream broke.
 
         What was counted stays counted, so a real loop whose stream breaks now and then is found all the same.
         """
         self._replay = [step for step in self._steps if step.number >= self._boundary]
 
     def reset(self, why: str) -> None:
-        """A person spoke: forget all evidence and close the cases."""
+        """Forget all evidence and close the cases: a person spoke."""
         for case in self.active:
             case.resolved = why
         self.active = []

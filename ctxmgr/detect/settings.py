@@ -53,7 +53,7 @@ class DetectSettings:
     poll_rounds: int = 10
     gesture_rounds: int = 10
     transient_rounds: int = 8
-    poll_gap: float = 10.0
+    poll_gap: float = 5.0
     idle_gap: float = 120.0
     left_after: int = 2
     stall_seconds: float = 120.0

@@ -24,9 +24,7 @@ class Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
         text = normal.canonical(start.input)
         # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
-        return cls(
-            start, finish, hash((start.action, text) if text is not None else (start.action, start.id, start.seq))
-        )
+        return cls(start, finish, hash((start.action, text) if text is not None else (start.action, start.id, start.seq)))
 
     def result(self) -> int | None:
         """Return a hash of status and blurred output, None when the output can't be compared."""
@@ -61,10 +59,17 @@ class Call:
 
     def identity(self) -> object:
         """Return the identity of the result from before a compaction replaced it by a stub, if the log keeps one."""
-        if self.finish is None or not isinstance(self.finish.meta, dict):
+        if self.finish is None or self.finish.meta is None or not isinstance(self.finish.meta, dict):
             return None
         value = cast("dict[str, Any]", self.finish.meta).get("output_identity")
         return value if isinstance(value, str | int) else None
+
+    def answered_alike(self, other: Call) -> bool:
+        """Whether both results are the same text to the letter, which spares normalising them."""
+        mine, theirs = self.finish, other.finish
+        if mine is None or theirs is None or mine.status != theirs.status:
+            return False
+        return isinstance(mine.output, str) and isinstance(theirs.output, str) and mine.output == theirs.output
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the call does to the world."""
@@ -89,7 +94,7 @@ class Step:
         failed: whether every call of it failed.
     """
 
-    __slots__ = ("_result", "calls", "ended", "failed", "number", "query", "started")
+    __slots__ = ("_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "started")
 
     def __init__(self, calls: Sequence[Call], number: int = 0) -> None:
         self.calls = calls
@@ -105,8 +110,11 @@ class Step:
             ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]
             self.started = min(starts, default=None)
             self.ended = max(ends, default=None)
-        self.failed = all([call.failed for call in calls])
+        self.failed = all(call.failed for call in calls)
         self._result: tuple[int | None, ...] | None = None
+        self._meaning: ActionClass | None = None
+        self._waiting: bool | None = None
+        self._transient: bool | None = None
 
     @property
     def first(self) -> Call:
@@ -133,19 +141,36 @@ class Step:
         if self.query != other.query:
             return False
         if len(self.calls) == 1 and len(other.calls) == 1:
-            mine, theirs = self.calls[0].identity(), other.calls[0].identity()
-            if mine is not None and theirs is not None:
-                return mine == theirs
+            mine, theirs = self.calls[0], other.calls[0]
+            mark, their_mark = mine.identity(), theirs.identity()
+            if mark is not None and their_mark is not None:
+                return mark == their_mark
+            if mine.answered_alike(theirs):
+                return True
         results = self.results()
         return None not in results and results == other.results()
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
-        meanings = {call.meaning(pollers) for call in self.calls}
-        for meaning in ("mutation", "other", "gesture", "query", "poll"):
-            if meaning in meanings:
-                return meaning
-        return "sleep"
+        if self._meaning is None:
+            meanings = {call.meaning(pollers) for call in self.calls}
+            order: tuple[ActionClass, ...] = ("mutation", "other", "gesture", "query", "poll", "paced", "sleep")
+            self._meaning = next(meaning for meaning in order if meaning in meanings)
+        return self._meaning
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the answer says that something is still under way."""
+        if self._waiting is None:
+            self._waiting = not self.failed and vocabulary.is_waiting(self.answer())
+        return self._waiting
+
+    @property
+    def transient(self) -> bool:
+        """Whether the step failed by trouble of the infrastructure, which waiting may cure."""
+        if self._transient is None:
+            self._transient = self.failed and vocabulary.is_transient(self.first.error())
+        return self._transient
 
     def answer(self) -> str:
         """Return what came back as text, for excerpts and to see whether something is still under way."""
@@ -168,9 +193,10 @@ def asked(start: Observation) -> str:
             return f'{action} "{normal.one_line(text)}"'
     if start.input in (None, "", {}, []):
         return action
-    if isinstance(start.input, str):
-        return f'{action} "{normal.one_line(start.input)}"'
-    return f"{action} {normal.one_line(normal.canonical(start.input) or '(input)')}"
+    given = cast("object", start.input)
+    if isinstance(given, str):
+        return f'{action} "{normal.one_line(given)}"'
+    return f"{action} {normal.one_line(normal.canonical(given) or '(input)')}"
 
 
 def _command(fields: dict[str, Any]) -> str:

@@ -7,32 +7,35 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
-ActionClass = Literal["query", "mutation", "sleep", "poll", "gesture", "other"]
-"""What a call does to the world. ``other`` may change anything, so guards treat it like a mutation."""
+from ctxmgr.detect.normal import word_set
 
-MUTATIONS = words(
+ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]
+"""What a call does to the world. ``paced`` sleeps before it asks; ``other`` may change anything, so guards treat it
+like a mutation."""
+
+MUTATIONS = word_set(
     "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
     "publish install upload add set apply save merge deploy mkdir copy multiedit drop reply submit assign close"
 )
-QUERIES = words(
+QUERIES = word_set(
     "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
     "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot"
 )
-POLLS = words("poll wait await stdin bashoutput taskoutput monitor watch")
-GESTURES = words("scroll swipe press key keypress hotkey pagedown pageup next tap wheel")
-ASKS_HUMAN = words(
+POLLS = word_set("poll wait await stdin bashoutput taskoutput monitor watch")
+GESTURES = word_set("scroll swipe press key keypress hotkey pagedown pageup next tap wheel")
+ASKS_HUMAN = word_set(
     "askuser askuserquestion askhuman askfollowupquestion humaninput requestapproval requestuserinput waitforuser "
     "waitforapproval waitforhuman getuserinput userinput approval confirm elicit exitplanmode requestpermission "
     "confirmwithuser askquestion askforhelp humanapproval"
 )
-FINISHES = words(
+FINISHES = word_set(
     "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
     "taskdone finishtask endtask terminate"
 )
-DELEGATES = words("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
+DELEGATES = word_set("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
 
-_SHELLS = words("bash shell sh exec terminal command cmd powershell console")
-_SHELL_QUERIES = words(
+_SHELLS = word_set("bash shell sh exec terminal command cmd powershell console")
+_SHELL_QUERIES = word_set(
     "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
     "jq nl less more diff test true printenv type hostname free uptime history man"
 )
@@ -49,7 +52,7 @@ _SHELL_QUERY_PAIRS = frozenset(
     }.items()
     for verb in verbs.split()
 )
-_SHELL_MUTATIONS = words(
+_SHELL_MUTATIONS = word_set(
     "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
 )
 _SPLIT = re.compile(r"&&|\|\||;|\||\n")
@@ -129,7 +132,7 @@ def _classify_command(command: str) -> ActionClass:
     parts = [part for part in parts if part]
     slept = [part for part in parts if _SLEEP.match(part)]
     if slept:
-        return "sleep" if len(slept) == len(parts) else "poll"
+        return "sleep" if len(slept) == len(parts) else "paced"
     if ">" in command.replace("2>&1", "").replace("2>/dev/null", "") or not parts:
         return "other"
     meaning: ActionClass = "query"

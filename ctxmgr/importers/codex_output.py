@@ -142,7 +142,7 @@ def _judge(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) 
     start = words.lstrip()[:300]
     if outcome.error is not None:
         return
-    if facts.status in ("aborted", "interrupted") or (not exit_code and _ABORTED.match(start)):
+    if facts.status in ("aborted", "interrupted") or (exit_code in (None, -1) and _ABORTED.match(start)):
         outcome.fail("interrupted", "interrupted", start or "aborted")
     elif facts.status == "declined" or (exit_code is None and _DENIED.match(start)):
         outcome.fail("denied", "denied", start or "declined")

@@ -51,9 +51,7 @@ def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Pag
     if len(agents) > 1:
         printer.table(_COLUMNS, cells)
     else:
-        printer.table(
-            _COLUMNS[:_AGENT] + _COLUMNS[_AGENT + 1 :], (row[:_AGENT] + row[_AGENT + 1 :] for row in cells)
-        )
+        printer.table(_COLUMNS[:_AGENT] + _COLUMNS[_AGENT + 1 :], (row[:_AGENT] + row[_AGENT + 1 :] for row in cells))
 
 
 def _nothing(page: Page | None) -> str:

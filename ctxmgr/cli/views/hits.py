@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.query import Page, SearchHit
 
-_PLAIN = tuple(
-    Column(title, right=title == "@") for title in ("SESSION", "@", "TIME", "AGENT", "ACTION", "FIELD", "EXCERPT")
-)
+_PLAIN = tuple(Column(title, right=title == "@") for title in ("SESSION", "@", "TIME", "AGENT", "ACTION", "FIELD", "EXCERPT"))
 _INDENT = 6
 
 

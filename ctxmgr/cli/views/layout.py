@@ -89,6 +89,8 @@ def wrapped(spans: Iterable[Span], first: int, rest: int) -> list[list[Span]]:
         for word in _WORDS.findall(span.text):
             wide = cells(word)
             if wide > room and len(rows[-1]) and (word[0] == " " or wide <= rest or room < rest // 2):
+                if not rows[-1][-1].text.strip(" ") and len(rows[-1]) > 1:
+                    rows[-1].pop()
                 rows.append([])
                 room = max(rest, 8)
                 if word[0] == " ":

@@ -1,0 +1,132 @@
+"""The one continuation request as a page that a person can read and paste."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ctxmgr.cli.views.brief import brief, command
+from ctxmgr.cli.views.humane import amount, plural, short_ids
+from ctxmgr.cli.views.layout import Span
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.route import Continuation, Pattern
+
+_CITED = 6
+_SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck", "reviewMerge": "a review completed"}
+
+
+def show_continuation(printer: Printer, continuation: Continuation) -> None:
+    """Show who continues and why, what is wrong, what is known, what not to repeat, and how to use it."""
+    cite = _Citations(printer, continuation)
+    printer.rule("continue with ", Span(continuation.target, "strong"), Span(f"  {continuation.request_type}", "dim"))
+    printer.line(continuation.target_reason)
+    by = "the model" if continuation.by == "model" else "the rules"
+    if continuation.fallback:
+        by += " (the model had no valid answer)"
+    others = [name for name in continuation.candidates if name != continuation.target]
+    printer.line()
+    printer.pairs([
+        ("session", continuation.session), ("asked by", _SOURCES.get(continuation.source, continuation.source)),
+        ("reason", continuation.reason), ("not sent to", ", ".join(others)), ("written by", by),
+        ("attempt", continuation.attempts if continuation.loop or continuation.stall else None),
+    ])  # fmt: skip
+    for pattern, title in ((continuation.loop, "Loop"), (continuation.stall, "Stall")):
+        if pattern is not None:
+            _pattern(printer, pattern, title, cite)
+    _text(printer, "Goal", continuation.goal)
+    _text(printer, "Where things stand", continuation.context.summary)
+    _facts(printer, continuation, cite)
+    _repeats(printer, continuation, cite)
+    if continuation.alternatives:
+        printer.heading("Try instead")
+        for option in continuation.alternatives:
+            why = f"  ({option.basis})" if option.basis else ""
+            printer.line(
+                f"{printer.symbols.arrow} {option.text}", Span(f"{why}{cite(option.entries)}", "dim"), indent=2, hang=2
+            )
+    for section in continuation.context.sections:
+        _text(printer, section.title, section.text)
+    _how_to_use(printer, continuation)
+
+
+class _Citations:
+    """Writes entry ids after a statement: in a pipe whole, on a terminal as short as they stay unambiguous."""
+
+    def __init__(self, printer: Printer, continuation: Continuation) -> None:
+        cited = [*continuation.context.facts, *continuation.do_not_repeat, *continuation.alternatives]
+        ids = [name for each in cited for name in each.entries]
+        for pattern in (continuation.loop, continuation.stall):
+            ids += [] if pattern is None else [*pattern.members, pattern.start or "", pattern.last_progress or ""]
+        self._names = short_ids(ids) if printer.terminal else {}
+        self._most = _CITED if printer.terminal else None
+        self._ellipsis = printer.symbols.ellipsis
+
+    def name(self, entry: str) -> str:
+        return self._names.get(entry, entry)
+
+    def __call__(self, entries: Sequence[str]) -> str:
+        if not entries:
+            return ""
+        shown = [self.name(entry) for entry in entries[: self._most]]
+        more = f" {self._ellipsis} {len(entries):,} in all" if len(shown) < len(entries) else ""
+        return f"  [{' '.join(shown)}{more}]"
+
+
+def _text(printer: Printer, title: str, text: str) -> None:
+    if text.strip():
+        printer.heading(title)
+        printer.block(text.strip("\n"), indent=2)
+
+
+def _pattern(printer: Printer, pattern: Pattern, title: str, cite: _Citations) -> None:
+    printer.heading(f"What is wrong: {title.lower()}")
+    rounds = f" of {pattern.period} steps" if pattern.period > 1 else ""
+    count = f" {printer.symbols.times}{pattern.count:,}" if title == "Loop" else ""
+    style = "loop" if title == "Loop" else "hung"
+    printer.line(Span(f"{printer.symbols.error} {pattern.kind}{rounds}{count}", style), indent=2)
+    printer.line(pattern.reason, indent=4)
+    start, progress = (name and cite.name(name) for name in (pattern.start, pattern.last_progress))
+    printer.pairs([("started at", start), ("last progress", progress)], indent=4)
+
+
+def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
+    if not continuation.context.facts:
+        return
+    printer.heading("What is known")
+    wide = max(len(fact.label) for fact in continuation.context.facts)
+    for fact in continuation.context.facts:
+        label = Span(fact.label.ljust(wide) + "  ", fact.label)
+        printer.line(label, fact.text, Span(cite(fact.entries), "dim"), indent=2, hang=wide + 2)
+
+
+def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
+    if not continuation.do_not_repeat:
+        return
+    printer.heading("Do not repeat")
+    for each in continuation.do_not_repeat:
+        asked = brief(each.input).strip()
+        times = f"  {printer.symbols.times}{each.times:,}"
+        printer.line(
+            Span(f"{printer.symbols.error} ", "error"), Span(each.action, "name"), f"  {asked}", Span(times, "strong"),
+            indent=2, hang=2,
+        )  # fmt: skip
+        told = f"{printer.symbols.arrow} {each.outcome}" if each.outcome else ""
+        printer.line(told, Span(cite(each.entries), "dim"), indent=4, hang=2)
+
+
+def _how_to_use(printer: Printer, continuation: Continuation) -> None:
+    printer.heading("How to use it")
+    context = continuation.context
+    size = f"{amount(context.token_count)} tokens by {context.counter}"
+    since = f", only what is new since {context.diff_of}" if context.diff_of else ""
+    printer.line("Give this page to ", Span(continuation.target, "strong"), " as its next prompt.", indent=2)
+    printer.line(
+        f"For a program: the same with --json; 'data.continuation.returnTo' holds exactly one request ({size}{since}).",
+        indent=2,
+    )
+    shown = command("snapshot", "show", continuation.snapshot) if continuation.snapshot else None
+    notes = plural(len(continuation.notes), "note") if continuation.notes else None
+    kept = f"{notes}: {' '.join(continuation.notes)}" if notes else None
+    printer.pairs([("kept as", continuation.id), ("evidence", shown), ("notes", kept)])

@@ -1,0 +1,85 @@
+"""What an import did, what it did not understand, and what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctxmgr.cli.views.brief import compact
+from ctxmgr.cli.views.humane import amount, plural, short_ids
+from ctxmgr.cli.views.layout import Column, Span
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.importing import FileReport, ImportReport
+
+_FEW = 12
+_COLUMNS = (
+    Column("SESSION", give=2, least=8, keep="middle"),
+    Column("FORMAT", give=5, least=6, optional=True),
+    Column("RECORDS", right=True),
+    Column("CALLS", right=True),
+    Column("FAILED", right=True),
+    Column("OPEN", right=True),
+    Column("TOKENS", right=True, give=6, least=6, optional=True),
+    Column("FILE", fill=True, least=16, keep="end"),
+)
+
+
+def show_import(printer: Printer, report: ImportReport) -> None:
+    """Show the totals, the files when they are few or something was wrong with them, and what was not understood."""
+    if not report.files and not report.unchanged:
+        printer.hint("No logs found. Name a file or folder: ctxmgr import PATH")
+        return
+    shown = report.files if len(report.files) <= _FEW or not printer.terminal else [f for f in report.files if _wrong(f)]
+    if shown:
+        names = short_ids(file.session for file in shown) if printer.terminal else {}
+        printer.table(_COLUMNS, (_file(printer, file, names.get(file.session, file.session)) for file in shown))
+        printer.line()
+    changed = ("changed", Span(f"{report.changed:,} (known ids with other content; the first is kept)", "warn"))
+    printer.pairs([
+        ("files", f"{len(report.files):,} read, {report.unchanged:,} unchanged since the last import"),
+        ("sessions", f"{len(report.sessions):,}"),
+        ("added", f"{plural(report.added, 'record')}, {plural(report.entries, 'entry')}"),
+        ("open calls", Span(f"{report.open_calls:,} without a result", "open") if report.open_calls else None),
+        ("known already", f"{report.known:,}" if report.known else None),
+        ("left out", f"{report.doubles:,} copies that belong to another session" if report.doubles else None),
+        changed if report.changed else ("changed", None),
+    ], indent=0)  # fmt: skip
+    _trouble(printer, report)
+    if report.entries or report.sessions:
+        printer.hint("See them: ctxmgr sessions", "Find what is stuck: ctxmgr detect --all-sessions")
+
+
+def _wrong(file: FileReport) -> bool:
+    return bool(file.unknown or file.damaged or file.skipped or file.notes)
+
+
+def _file(printer: Printer, file: FileReport, name: str) -> list[str | Span]:
+    tokens = sum(file.usage.get(key, 0) for key in ("inputTokens", "outputTokens"))
+    path = Span(file.path, "warn" if _wrong(file) else "")
+    return [
+        name, f"{file.format} {file.version}".strip() if not printer.terminal else file.format, f"{file.records:,}",
+        f"{file.tool_calls:,}", Span(f"{file.failed_calls:,}", "error" if file.failed_calls else "dim"),
+        Span(f"{file.open_calls:,}", "open" if file.open_calls else "dim"), amount(tokens) if tokens else "", path,
+    ]  # fmt: skip
+
+
+def _trouble(printer: Printer, report: ImportReport) -> None:
+    if report.unknown:
+        printer.heading(f"Not understood: {report.not_understood:.2%} of {plural(report.records, 'record')}")
+        kinds = sorted(report.unknown.items(), key=lambda item: (-item[1], item[0]))
+        printer.table(
+            (Column("COUNT", right=True), Column("TYPE", fill=True)), ([f"{n:,}", kind] for kind, n in kinds), indent=2
+        )
+    if report.damaged:
+        printer.heading(f"Damaged: {plural(report.damaged, 'range')} could not be read; everything around is imported")
+    for file in report.files:
+        for damage in file.damaged:
+            where = (
+                f"bytes {damage.get('offset')} +{damage.get('length')}: {damage.get('reason')}" if "offset" in damage else ""
+            )
+            printer.line(Span(file.path, "warn"), f"  {where or compact(damage)}", indent=2, hang=2)
+        if file.skipped:
+            printer.line(Span(file.path, "warn"), f"  skipped: {file.skipped}", indent=2, hang=2)
+        for note in file.notes:
+            printer.line(Span(file.path, "warn"), f"  {note}", indent=2, hang=2)

@@ -1,0 +1,98 @@
+"""Answers to draw: the three findings that the views are measured by, and one of every shape with chosen text in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ctxmgr.types.finding import Finding, Scope, SessionVerdict, verdict_of
+from ctxmgr.types.view import EntryStatus, EntryView, NoteView
+
+SESSION = "nightly"
+
+
+def entry(index: int, action: str, given: Any, status: EntryStatus = "ok", **more: Any) -> EntryView:
+    """Return an entry "e<index>" that began ``index`` minutes after ten."""
+    values: dict[str, Any] = {
+        "index": index, "id": f"e{index}", "session": SESSION, "process": "p1",
+        "ts": f"2026-01-22T{10 + index // 60:02}:{index % 60:02}:00Z", "agent": "builder", "action": action,
+        "input_type": None, "input": given, "status": status, "output": None, "error": None,
+        "duration_ms": None if status == "open" else 1500.0, "notes": [], "events": 0, "missing": [],
+    }  # fmt: skip
+    return EntryView(**{**values, **more})
+
+
+def note(text: str = "look here", **more: Any) -> NoteView:
+    """Return a note on the entries 3, 4 and 9."""
+    values: dict[str, Any] = {
+        "id": "n1", "session": SESSION, "ts": "2026-01-22T11:00:00Z", "entries": ["e3", "e4", "e9"],
+        "indexes": [3, 4, 9], "content": text, "tags": ["routing"], "links": [], "author": "ann", "supersedes": None,
+        "superseded_by": None, "missing": [],
+    }  # fmt: skip
+    return NoteView(**{**values, **more})
+
+
+def loop(
+    kind: Any, members: Sequence[EntryView], period: int, reason: str, *, resolved: str | None = None, **evidence: Any
+) -> Finding:
+    """Return a loop through these members; its last progress is the entry before the first."""
+    indexes = [member.index for member in members]
+    raised = members[min(3 * period, len(members)) - 1]
+    return Finding(
+        id="f1", kind=kind, severity="loop", period=period, count=len(members) // period, first=members[0].id,
+        last=members[-1].id, raised_at=raised.id, resolved=resolved, members=[member.id for member in members],
+        last_progress=f"e{indexes[0] - 1}", scope=Scope(agent="builder", process="p1"), confidence=1.0, reason=reason,
+        evidence={
+            "identity": "0123456789abcdef",
+            "indexes": {"first": indexes[0], "last": indexes[-1], "raisedAt": raised.index,
+                        "lastProgress": indexes[0] - 1, "members": indexes},
+            "steps": [{"action": m.action, "inputType": None, "input": m.input} for m in members[-period:]],
+            **evidence,
+        },
+    )  # fmt: skip
+
+
+def stall() -> tuple[Finding, list[EntryView]]:
+    """Return a call that has been open for 34 minutes against a limit of ten, and the entries it names."""
+    done, waiting = entry(40, "Read", {"file_path": "src/app.py"}), entry(41, "Bash", {"command": "pytest -q"}, "open")
+    finding = Finding(
+        id="f2", kind="hung", severity="hung", period=0, count=1, first="e41", last="e41", raised_at="e41",
+        resolved=None, members=["e41"], last_progress="e40", scope=Scope(agent="builder", process="p1"), confidence=0.9,
+        reason="builder has waited 34 min for Bash pytest -q, beyond its limit of 10 min",
+        evidence={
+            "identity": "fedcba9876543210", "stalledSeconds": 2049.0, "limitSeconds": 600.0, "ended": False,
+            "indexes": {"first": 41, "last": 41, "raisedAt": 41, "lastProgress": 40, "members": [41]},
+            "openCalls": [{"id": "e41", "action": "Bash", "input": {"command": "pytest -q"}, "limitSeconds": 600.0}],
+        },
+    )  # fmt: skip
+    return finding, [done, waiting]
+
+
+def repetition(rounds: int = 4) -> tuple[Finding, list[EntryView]]:
+    """Return the same failing call again and again, and the entries it names."""
+    before = entry(11, "Edit", {"file_path": "src/app.py"})
+    members = [
+        entry(12 + n, "Bash", {"command": "pytest -q tests/test_app.py"}, "error", output="exit code 1") for n in range(rounds)
+    ]
+    reason = f"builder ran Bash pytest -q tests/test_app.py {rounds} times and got the same error each time"
+    finding = loop("repetition", members, 1, reason, error="ModuleNotFoundError: No module named 'app'")
+    return finding, [before, *members]
+
+
+def cycle(rounds: int = 17) -> tuple[Finding, list[EntryView]]:
+    """Return a round of three calls that keeps coming back, and those of its entries that are at hand."""
+    before = entry(11, "Bash", {"command": "git status"})
+    members: list[EntryView] = []
+    for number in range(rounds):
+        at = 12 + 3 * number
+        members.append(entry(at, "Read", {"file_path": "src/app.py"}))
+        members.append(entry(at + 1, "Edit", {"file_path": "src/app.py", "old_string": "a"}, "error"))
+        members.append(entry(at + 2, "Bash", {"command": "pytest -q"}, "denied"))
+    reason = f"builder went round {rounds} times through Read then Edit then Bash, with the same results each time"
+    finding = loop("cycle", members, 3, reason, error="permission denied")
+    return finding, [before, *members]
+
+
+def verdict(*findings: Finding, session: str = SESSION) -> SessionVerdict:
+    """Return the verdict on a session with these findings."""
+    return SessionVerdict(session=session, verdict=verdict_of(list(findings)), findings=list(findings))
