@@ -247,7 +247,9 @@ class _Reader:
             past = at + 1
             if before not in _INSIDE or self._accept is not None or self._shapes:
                 value, stop, reached, _ = self._value(text, at)
-                budget -= reached - at + _TRY_COST + (reached >> 4 if value is None else 0)  # a failure counts lines too
+                budget -= reached - at + _TRY_COST
+                if value is None:
+                    budget -= reached >> 4  # the decoder's error counts all line ends in front of it
                 if value is not None:
                     if self._is_record(text, value, stop, before):
                         return at

@@ -157,9 +157,9 @@ _SEARCHES = tuple((finder.pattern.search, finder) for finder in _TOKENS)
 
 # Assignments. The name is looked for in the lowered line, with the same one-literal trick.
 _ASSIGN = (
-    rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>\\{0,7}["'`]?)[ \t]{0,4}"""
+    rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>(?:\\{0,7}["'`])?)[ \t]{0,4}"""
     rb"""(?::[ ]?&?(?:str|string|bytes)(?:[ ]?\|[ ]?none)?[ ]{1,2}(?==))?(?P<sign>:=|=>|[:=])[ ]{0,4}"""
-    rb"""(?:[bfru](?=\\{0,7}["'`]))?(?P<open>\\{0,7}["'`]?)"""
+    rb"""(?:[bfru](?=\\{0,7}["'`]))?(?P<open>(?:\\{0,7}["'`])?)"""
     # Only what could be a secret is worth leaving the matcher for: a member of the record, or a digit or sign nearby.
     rb"""(?:(?<=[^\\]":")|(?=[^\s"'`\\=]{0,80}[0-9!@#$^&*+]))"""
 )
@@ -180,7 +180,7 @@ _BARE = re.compile(rb"[A-Za-z0-9_\-.+/~!@#$%^*?]{6,}+={0,2}")
 _DOTTED = re.compile(rb"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)++")
 
 _AUTHORIZATION = re.compile(
-    rb"""z(?<=authoriz)ation\\{0,7}["'`]?[ ]{0,4}[:=][ ]{0,4}\\{0,7}["'`]?"""
+    rb"""z(?<=authoriz)ation(?:\\{0,7}["'`])?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,7}["'`])?"""
     rb"(?P<scheme>(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,2})?([a-z0-9._~+/=\-:]{8,}+)"
 )
 _BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")

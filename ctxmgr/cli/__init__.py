@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from ctxmgr.cli import about, history, sources, stuck
+from ctxmgr.cli import about, history, recording, sources, stuck
 from ctxmgr.cli.annotations import note_app, snapshot_app
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import say
@@ -36,7 +36,7 @@ COMMANDS = (
     ("show", history.show),
     ("messages", history.messages),
     ("import", sources.import_),
-    ("record", sources.record),
+    ("record", recording.record),
     ("export", sources.export),
     ("verify", sources.verify),
     ("schema", about.schema),
@@ -85,9 +85,7 @@ def main() -> int:
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
-        say(
-            f"ctxmgr: internal fault ({type(error).__name__} at {place})\n  CTXMGR_DEBUG=1 shows where; please report it"
-        )
+        say(f"ctxmgr: internal fault ({type(error).__name__} at {place})\n  CTXMGR_DEBUG=1 shows where; please report it")
         return Exit.INTERNAL
     return _flushed(0)
 

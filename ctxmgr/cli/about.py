@@ -52,9 +52,7 @@ REQUESTS: dict[str, type[BaseModel]] = {
 
 
 def schema(
-    command: Annotated[
-        str | None, typer.Argument(help="A command, 'envelope', 'record' or 'exits'; else their names.")
-    ] = None,
+    command: Annotated[str | None, typer.Argument(help="A command, 'envelope', 'record' or 'exits'; else their names.")] = None,
 ) -> None:
     """Print the JSON Schema of a command's request and of a row of its answer.
 

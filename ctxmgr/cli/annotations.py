@@ -23,9 +23,7 @@ from ctxmgr.workspace import Workspace
 note_app = typer.Typer(no_args_is_help=True, help="Annotate entries; notes add to history and never change it.")
 snapshot_app = typer.Typer(no_args_is_help=True, help="Bundle entries as a curated context.")
 
-Entries = Annotated[
-    list[str], typer.Argument(metavar="ENTRY...", help="Indexes, addresses or ids; '-' reads them from stdin.")
-]
+Entries = Annotated[list[str], typer.Argument(metavar="ENTRY...", help="Indexes, addresses or ids; '-' reads them from stdin.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="Classification, e.g. diagnostic; repeatable.")]
 
 
@@ -36,9 +34,7 @@ def add(
     tag: Tags = None,
     link: Annotated[list[str] | None, typer.Option("--link", help="A related entry id or address; repeatable.")] = None,
     author: Annotated[str | None, typer.Option("--author", help="Who says so.")] = None,
-    supersedes: Annotated[
-        str | None, typer.Option("--supersedes", metavar="NOTE", help="The note this one replaces.")
-    ] = None,
+    supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="NOTE", help="The note this one replaces.")] = None,
     session: o.Session = None,
     store: o.Store = None,
     json_: o.Json = False,

@@ -204,9 +204,7 @@ def show(
 
 
 def messages(
-    address: Annotated[
-        str | None, typer.Argument(help="SESSION@42, @-1 or an entry id; else the whole session.")
-    ] = None,
+    address: Annotated[str | None, typer.Argument(help="SESSION@42, @-1 or an entry id; else the whole session.")] = None,
     session: o.Session = None,
     offset: o.Offset = 0,
     limit: o.Limit = 20,

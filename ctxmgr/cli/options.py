@@ -15,17 +15,11 @@ Store = Annotated[
 ]  # fmt: skip
 Session = Annotated[
     str | None,
-    typer.Option(
-        "--session", "-s", metavar="ID", help="Session id or prefix; else the latest one.", rich_help_panel=_WHERE
-    ),
+    typer.Option("--session", "-s", metavar="ID", help="Session id or prefix; else the latest one.", rich_help_panel=_WHERE),
 ]
 AllSessions = Annotated[bool, typer.Option("--all-sessions", help="All sessions of the store.", rich_help_panel=_WHERE)]
-Action = Annotated[
-    list[str] | None, typer.Option("--action", help="Only this action; repeatable.", rich_help_panel=_WHICH)
-]
-Agent = Annotated[
-    list[str] | None, typer.Option("--agent", help="Only this agent; repeatable.", rich_help_panel=_WHICH)
-]
+Action = Annotated[list[str] | None, typer.Option("--action", help="Only this action; repeatable.", rich_help_panel=_WHICH)]
+Agent = Annotated[list[str] | None, typer.Option("--agent", help="Only this agent; repeatable.", rich_help_panel=_WHICH)]
 InputType = Annotated[
     list[str] | None, typer.Option("--input-type", help="Only this input type; repeatable.", rich_help_panel=_WHICH)
 ]
@@ -39,9 +33,7 @@ EventType = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option(
-        "--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.", rich_help_panel=_WHICH
-    ),
+    typer.Option("--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.", rich_help_panel=_WHICH),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.", rich_help_panel=_WHICH)]
 Offset = Annotated[int, typer.Option("--offset", help="Rows to pass over.", rich_help_panel=_WHICH)]
@@ -59,7 +51,5 @@ Jq = Annotated[
 ]
 Now = Annotated[
     str | None,
-    typer.Option(
-        "--now", metavar="TIME", help="Judge stalls against this time ('now' for the clock).", rich_help_panel=_WHICH
-    ),
+    typer.Option("--now", metavar="TIME", help="Judge stalls against this time ('now' for the clock).", rich_help_panel=_WHICH),
 ]

@@ -155,9 +155,7 @@ def _point_on(how: Shown, done: Answer) -> None:
     if how.format != "table" or not sys.stderr.isatty():
         return
     if done.page is not None and done.page.has_more:
-        say(
-            f"{done.page.offset + 1} to {done.page.next_offset} of {done.page.total}; more: --offset {done.page.next_offset}"
-        )
+        say(f"{done.page.offset + 1} to {done.page.next_offset} of {done.page.total}; more: --offset {done.page.next_offset}")
     for command in done.next[:2]:
         say(f"next: {command}")
 
@@ -196,7 +194,7 @@ def _write_lines(lines: Iterable[str]) -> None:
 
 def _filtered(expression: str, value: Any) -> list[str]:
     try:
-        import jq  # pyright: ignore[reportMissingTypeStubs]
+        import jq
     except ImportError:
         raise InvalidInput("--jq needs the jq extra", "pip install 'ctxmgr-cli[jq]'") from None
     try:

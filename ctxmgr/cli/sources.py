@@ -1,8 +1,8 @@
-"""``import``, ``record``, ``export``, ``verify``: get history in and out, and check it."""
+"""``import``, ``export``, ``verify``: get history in and out, and check it."""
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,18 +16,13 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, answer, say, shown
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
-from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
+from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.history.address import session_key
 from ctxmgr.history.ingest import FORMATS
-from ctxmgr.ids import new_id
-from ctxmgr.store.interface import Appended
-from ctxmgr.types.record import EVENT_ALIASES
 from ctxmgr.workspace import Workspace
 
 NOT_UNDERSTOOD = 0.02
 """Above this share of records that were not understood an import counts as partial (exit 8)."""
-
-_BATCH = 200
 
 
 def import_(
@@ -75,110 +70,6 @@ def _progress(done: int, total: int, path: Path) -> None:
         sys.stderr.flush()
 
 
-def record(
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this and record it as one action.")
-    ] = None,
-    session: o.Session = None,
-    agent: Annotated[str, typer.Option("--agent", help="Who acts, with -- CMD.")] = "shell",
-    mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
-    store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
-) -> None:
-    """Append records of log format 1 from stdin, one JSON object a line; or run a command and record it.
-
-    Examples:
-      my-agent --emit-ndjson | ctxmgr record
-      ctxmgr record --session nightly -- make test
-    """
-    if command:
-        _record_command(command, session, agent, store, mask=mask)
-        return
-
-    def work(workspace: Workspace) -> Answer:
-        if sys.stdin.isatty():
-            say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
-        done = Appended()
-        batch: list[wire.Record] = []
-        for line in _stdin_records(session):
-            batch.append(line)
-            if len(batch) >= _BATCH:
-                done.plus(workspace.store.append(batch))
-                batch.clear()
-        done.plus(workspace.store.append(batch))
-        data = {"added": done.added, "known": done.known}
-        return Answer(data, lambda out: _draw_appended(out, done), "ok" if done.added or done.known else "empty")
-
-    answer("record", lambda: shown(json_, format_, fields, jq), work, store=store, create=True, masked=mask)
-
-
-def _draw_appended(out: Printer, done: Appended) -> None:
-    out.lines([f"{done.added} records added, {done.known} known already"])
-
-
-def _stdin_records(session: str | None) -> Iterator[wire.Record]:
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        if not line.strip():
-            continue
-        if len(line) > wire.MAX_LINE:
-            raise InvalidInput(
-                f"stdin line {number} is longer than {wire.MAX_LINE:,} bytes", "records before it are kept"
-            )
-        try:
-            value = wire.decode(line)
-        except ValueError as error:
-            raise InvalidInput(
-                f"stdin line {number}: {error}", "one JSON object a line; records before it are kept"
-            ) from None
-        value.setdefault("v", 1)
-        if session is not None:
-            value.setdefault("session", session)
-        if value.get("kind") in ("entry", "event", "note", "snapshot"):
-            value.setdefault("id", new_id())
-        if value.get("kind") == "event":
-            value["type"] = EVENT_ALIASES.get(str(value.get("type")), value.get("type"))
-        value.pop("sum", None)
-        yield value
-
-
-def _record_command(command: list[str], session: str | None, agent: str, store: str | None, *, mask: bool) -> None:
-    from ctxmgr.config import find_store, load_config
-    from ctxmgr.recorder import Recorder
-
-    try:
-        target = store or find_store(Path.cwd(), __import__("os").environ, load_config(Path.cwd()))[0]
-        code = 0
-        with Recorder(target, session=session, workflow="record", mask=mask, on_live="join") as rec:
-            with rec.action(agent, Path(command[0]).name, input={"command": command}, input_type="command") as step:
-                try:
-                    done = subprocess.run(command, check=False, stdin=None, capture_output=True)
-                except OSError as error:
-                    step.fail(f"{command[0]}: {error.strerror}", type="OSError")
-                    say(f"ctxmgr: can't run {command[0]}: {error.strerror}")
-                    code = 127
-                else:
-                    sys.stdout.buffer.write(done.stdout)
-                    sys.stderr.buffer.write(done.stderr)
-                    output = {"exitCode": done.returncode, "stdout": _tail(done.stdout), "stderr": _tail(done.stderr)}
-                    step.output = output
-                    if done.returncode:
-                        step.fail(_tail(done.stderr) or f"exit code {done.returncode}", type=f"exit {done.returncode}")
-                    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
-    except CtxmgrError as error:
-        say(f"ctxmgr: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
-        raise typer.Exit(int(Exit.STORE)) from None
-    if code:
-        raise typer.Exit(code)
-
-
-def _tail(data: bytes, limit: int = 64 * 1024) -> str:
-    text = data.decode("utf-8", "replace")
-    return text if len(text) <= limit else f"[{len(text) - limit} characters left out]\n{text[-limit:]}"
-
-
 def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new .jsonl file; else stdout.")
@@ -211,8 +102,6 @@ def _write_log(records: Iterator[wire.Record], output: Path | None) -> int:
         return sum(1 for line in _sealed(records) if sys.stdout.write(line.decode("ascii") + "\n"))
     if output.exists():
         raise InvalidInput(f"{output} exists already", "name a new file: export never overwrites")
-    import os
-
     part = output.with_name(output.name + ".part")
     try:
         descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -256,16 +145,13 @@ def verify(
     def work(workspace: Workspace) -> Answer:
         checked, damage = workspace.store.verify()
         workspace.warnings.clear()
-        rows: list[dict[str, Any]] = [
-            {"offset": item.offset, "length": item.length, "reason": item.reason} for item in damage
-        ]
+        rows: list[dict[str, Any]] = [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damage]
         data = {"records": checked, "damaged": rows}
 
         def draw(out: Printer) -> None:
-            out.lines(
-                [f"{checked} records checked, {len(rows)} damaged ranges"]
-                + [f"  offset {row['offset']}, {row['length']} bytes: {row['reason']}" for row in rows]
-            )
+            out.line(f"{checked} records checked, {len(rows)} damaged ranges")
+            for row in rows:
+                out.line(f"offset {row['offset']}, {row['length']} bytes: {row['reason']}", indent=2)
 
         return Answer(data, draw, "partial" if rows else "ok", code=Exit.STORE if rows else Exit.OK)
 

@@ -23,9 +23,7 @@ from ctxmgr.workspace import Workspace
 
 def sessions(
     agent: Annotated[str | None, typer.Option("--agent", help="Only sessions in which this agent acted.")] = None,
-    judge: Annotated[
-        bool, typer.Option("--judge/--no-judge", help="Replay each shown session through the detectors.")
-    ] = True,
+    judge: Annotated[bool, typer.Option("--judge/--no-judge", help="Replay each shown session through the detectors.")] = True,
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
@@ -79,9 +77,7 @@ def detect(
     """
 
     def work(workspace: Workspace) -> Answer:
-        found = workspace.detect(
-            DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time()))
-        )
+        found = workspace.detect(DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time())))
         verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
         if len(verdicts) == 1:
             tell_session(workspace, session, verdicts[0].session)
@@ -111,9 +107,7 @@ def _continued(found: RecoverResponse) -> Answer:
 def recover(
     session: o.Session = None,
     to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that shall continue.")] = None,
-    finding: Annotated[
-        str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")
-    ] = None,
+    finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")] = False,
     now: o.Now = None,
@@ -134,9 +128,7 @@ def recover(
     """
 
     def work(workspace: Workspace) -> Answer:
-        request = RecoverRequest(
-            session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time())
-        )
+        request = RecoverRequest(session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()))
         return _continued(workspace.recover(request))
 
     answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)
@@ -146,9 +138,7 @@ _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
 def request(
-    type_: Annotated[
-        str, typer.Option("--type", help="introspect (back to the requester) or proceed (on to another).")
-    ],
+    type_: Annotated[str, typer.Option("--type", help="introspect (back to the requester) or proceed (on to another).")],
     requester: Annotated[str, typer.Option("--from", metavar="AGENT", help="The agent that asks.")],
     reason: Annotated[str, typer.Option("--reason", help="Why context is needed.")],
     goal: Annotated[str, typer.Option("--goal", help="What it is needed for.")],

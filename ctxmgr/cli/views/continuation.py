@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.views.brief import brief, command
@@ -17,9 +17,12 @@ _CITED = 6
 _SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck", "reviewMerge": "a review completed"}
 
 
-def show_continuation(printer: Printer, continuation: Continuation) -> None:
-    """Show who continues and why, what is wrong, what is known, what not to repeat, and how to use it."""
-    cite = _Citations(printer, continuation)
+def show_continuation(printer: Printer, continuation: Continuation, indexes: Mapping[str, int] | None = None) -> None:
+    """Show who continues and why, what is wrong, what is known, what not to repeat, and how to use it.
+
+    ``indexes`` gives the places of cited entries in the session; entries without one are cited by id.
+    """
+    cite = _Citations(printer, continuation, indexes or {})
     printer.rule("continue with ", Span(continuation.target, "strong"), Span(f"  {continuation.request_type}", "dim"))
     printer.line(continuation.target_reason)
     by = "the model" if continuation.by == "model" else "the rules"
@@ -54,7 +57,8 @@ def show_continuation(printer: Printer, continuation: Continuation) -> None:
 class _Citations:
     """Writes entry ids after a statement: in a pipe whole, on a terminal as short as they stay unambiguous."""
 
-    def __init__(self, printer: Printer, continuation: Continuation) -> None:
+    def __init__(self, printer: Printer, continuation: Continuation, indexes: Mapping[str, int]) -> None:
+        self._indexes = indexes
         cited = [*continuation.context.facts, *continuation.do_not_repeat, *continuation.alternatives]
         ids = [name for each in cited for name in each.entries]
         for pattern in (continuation.loop, continuation.stall):
@@ -64,7 +68,7 @@ class _Citations:
         self._ellipsis = printer.symbols.ellipsis
 
     def name(self, entry: str) -> str:
-        return self._names.get(entry, entry)
+        return f"@{self._indexes[entry]}" if entry in self._indexes else self._names.get(entry, entry)
 
     def __call__(self, entries: Sequence[str]) -> str:
         if not entries:

@@ -28,7 +28,6 @@ _COLUMNS = (
     Column("STATUS"),
     Column("INPUT", fill=True, least=20),
     Column("TOOK", right=True),
-    Column("NOTES", right=True),
 )
 _AGENT = 2
 
@@ -39,7 +38,7 @@ def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Pag
         printer.hint(_nothing(page))
         return
     if not printer.terminal:
-        columns = (Column("SESSION"), *_COLUMNS[:-3], *_COLUMNS[-2:], _COLUMNS[-3])
+        columns = (Column("SESSION"), *_COLUMNS[:-2], _COLUMNS[-1], Column("NOTES", right=True), _COLUMNS[-2])
         printer.table(columns, (_plain_row(row) for row in rows))
         return
     agents = {row.agent for row in rows if row.agent}
@@ -64,13 +63,14 @@ def _row(printer: Printer, row: EntryView | EventView, *, dated: bool) -> list[C
     when = f"{day(row.ts)[5:]} {clock(row.ts)}".strip() if dated else clock(row.ts)
     text = row_text(row).strip()
     if row.kind == "event":
-        return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), "", ""]
-    notes = [Span(f"{printer.symbols.note} {len(row.notes)}", "strong")] if row.notes else ""
+        return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), ""]
+    notes = f"{printer.symbols.note}{len(row.notes)} " if row.notes else ""
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
-    told = [Span(text), Span(" missing " + ", ".join(row.missing), "warn")] if row.missing else Span(text)
+    missing = f"(missing: {', '.join(row.missing)}) " if row.missing else ""
+    told = [Span(notes, "strong"), Span(missing, "warn"), Span(text)]
     return [
         row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), told,
-        Span(took, "dim"), notes,
+        Span(took, "dim"),
     ]  # fmt: skip
 
 

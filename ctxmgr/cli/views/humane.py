@@ -30,7 +30,7 @@ def ago(ts: str | None, now: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a span of time in two units at most: "85 ms", "4.2 s", "12 min 5 s", "3 h 20 min"."""
+    """Return a span of time, to about three digits: "85 ms", "4.2 s", "2 min 5 s", "34 min", "3 h 20 min"."""
     if seconds is None or not math.isfinite(seconds):
         return ""
     if seconds < 0:
@@ -43,8 +43,9 @@ def duration(seconds: float | None) -> str:
     for big, small, names in ((_DAY, _HOUR, ("d", "h")), (_HOUR, _MINUTE, ("h", "min")), (_MINUTE, 1, ("min", "s"))):
         if whole >= big:
             first, rest = divmod(whole, big)
-            second = rest // small
-            return f"{first:,} {names[0]}" + (f" {second} {names[1]}" if second and first < 100 else "")
+            if first >= 10:
+                return f"{(whole + big // 2) // big:,} {names[0]}"
+            return f"{first} {names[0]}" + (f" {rest // small} {names[1]}" if rest >= small else "")
     return f"{whole} s"
 
 

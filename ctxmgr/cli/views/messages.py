@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PLAIN = (Column("TIME"), Column("WHO"), Column("TYPE"), Column("AFTER", right=True), Column("TEXT"))
 _HUMAN = ("user_message", "user_message_chunk", "interrupt")
+_TALK = ("user_message", "user_message_chunk", "message", "agent_message_chunk")
 _LONGEST = 40
 
 
@@ -33,7 +34,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
         return
     for first, text in _joined(response.messages):
         head = [Span(printer.fit(_who(first), 30), "open" if first.type in _HUMAN else "name")]
-        kind = "" if first.type in ("user_message", "message") else f" {printer.fit(first.type, 30)}"
+        kind = "" if first.type in _TALK else f" {printer.fit(first.type, 30)}"
         after = "" if first.after is None else f"  after @{first.after}"
         printer.line(*head, Span(f"{kind}  {clock(first.ts)}{after}", "dim"))
         left = printer.block(text, indent=4, style="dim" if "thought" in first.type else "", most=_LONGEST)

@@ -74,7 +74,7 @@ def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now:
 def _verdict(printer: Printer, session: SessionView) -> Cell:
     if session.verdict is None:
         return Span(printer.symbols.dash if printer.terminal else "", "dim")
-    count = f" ({session.findings})" if session.findings and (session.findings > 1 or not printer.terminal) else ""
+    count = f" {printer.symbols.times}{session.findings}" if session.findings and session.findings > 1 else ""
     sign = f"{verdict_sign(printer.symbols, session.verdict)} " if printer.terminal else ""
     return Span(f"{sign}{session.verdict}{count}", verdict_style(session.verdict))
 

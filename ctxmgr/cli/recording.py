@@ -1,0 +1,155 @@
+"""``record``: append records from stdin, or run a command and record it as one action."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from ctxmgr import wire
+from ctxmgr.cli import options as o
+from ctxmgr.cli.exits import exit_for
+from ctxmgr.cli.output import Answer, answer, say, shown
+from ctxmgr.cli.terminal import Printer
+from ctxmgr.config import find_store, load_config
+from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.ids import new_id
+from ctxmgr.recorder import Recorder
+from ctxmgr.store.interface import Appended
+from ctxmgr.types.record import EVENT_ALIASES
+from ctxmgr.workspace import Workspace
+
+_BATCH = 200
+_KEPT = 64 * 1024
+
+
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this and record it as one action.")
+    ] = None,
+    session: o.Session = None,
+    agent: Annotated[str, typer.Option("--agent", help="Who acts, with -- CMD.")] = "shell",
+    mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Append records of log format 1 from stdin, one JSON object a line; or run a command and record it.
+
+    Examples:
+      my-agent --emit-ndjson | ctxmgr record
+      ctxmgr record --session nightly -- make test
+    """
+    if command:
+        _record_command(command, session, agent, store, mask=mask)
+        return
+
+    def work(workspace: Workspace) -> Answer:
+        if sys.stdin.isatty():
+            say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
+        done = Appended()
+        batch: list[wire.Record] = []
+        for line in _stdin_records(session):
+            batch.append(line)
+            if len(batch) >= _BATCH:
+                done.plus(workspace.store.append(batch))
+                batch.clear()
+        done.plus(workspace.store.append(batch))
+        data = {"added": done.added, "known": done.known}
+        return Answer(data, lambda out: _draw_appended(out, done), "ok" if done.added or done.known else "empty")
+
+    answer("record", lambda: shown(json_, format_, fields, jq), work, store=store, create=True, masked=mask)
+
+
+def _draw_appended(out: Printer, done: Appended) -> None:
+    out.line(f"{done.added} records added, {done.known} known already")
+
+
+def _stdin_records(session: str | None) -> Iterator[wire.Record]:
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if not line.strip():
+            continue
+        if len(line) > wire.MAX_LINE:
+            raise InvalidInput(f"stdin line {number} is longer than {wire.MAX_LINE:,} bytes", "records before it are kept")
+        try:
+            value = wire.decode(line)
+        except ValueError as error:
+            raise InvalidInput(f"stdin line {number}: {error}", "one JSON object a line; records before it are kept") from None
+        value.setdefault("v", 1)
+        if session is not None:
+            value.setdefault("session", session)
+        if value.get("kind") in ("entry", "event", "note", "snapshot"):
+            value.setdefault("id", new_id())
+        if value.get("kind") == "event":
+            value["type"] = EVENT_ALIASES.get(str(value.get("type")), value.get("type"))
+        value.pop("sum", None)
+        yield value
+
+
+def _record_command(command: list[str], session: str | None, agent: str, store: str | None, *, mask: bool) -> None:
+    """Run the command with its output passed through, and end with its exit code."""
+    try:
+        target = store or find_store(Path.cwd(), os.environ, load_config(Path.cwd()))[0]
+        recorder = Recorder(target, session=session, workflow="record", mask=mask, on_live="join")
+        action = {"command": command}
+        with recorder, recorder.action(agent, Path(command[0]).name, input=action, input_type="command") as step:
+            code, out, err = _run(command)
+            step.output = {"exitCode": code, "stdout": out.text(), "stderr": err.text()}
+            if code:
+                step.fail(err.text() or f"exit code {code}", type=f"exit {code}")
+    except CtxmgrError as error:
+        say(f"ctxmgr: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+        raise typer.Exit(int(exit_for(error.kind))) from None
+    if code:
+        raise typer.Exit(code)
+
+
+class _Tee(threading.Thread):
+    """Passes a pipe through as it comes and keeps its last 64 KiB."""
+
+    def __init__(self, pipe: IO[bytes], to: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._pipe = pipe
+        self._to = to
+        self._kept = b""
+        self._total = 0
+        self.start()
+
+    def run(self) -> None:
+        while part := os.read(self._pipe.fileno(), 1 << 16):
+            self._total += len(part)
+            self._kept = (self._kept + part)[-_KEPT:]
+            try:
+                self._to.write(part)
+                self._to.flush()
+            except OSError:
+                continue  # whoever read our output went away; the command and its record go on
+
+    def text(self) -> str:
+        """Return what was kept, saying how much was left out."""
+        left_out = self._total - len(self._kept)
+        text = self._kept.decode("utf-8", "replace")
+        return f"[{left_out} bytes left out]\n{text}" if left_out else text
+
+
+def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
+    try:
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise InvalidInput(f"can't run {command[0]}: {error.strerror}", "check the command after --") from None
+    assert running.stdout is not None, "a pipe was asked for"
+    assert running.stderr is not None, "a pipe was asked for"
+    with running.stdout, running.stderr:
+        out, err = _Tee(running.stdout, sys.stdout.buffer), _Tee(running.stderr, sys.stderr.buffer)
+        code = running.wait()
+        out.join()
+        err.join()
+    return (code if code >= 0 else 128 - code), out, err

@@ -1,0 +1,512 @@
+"""The Claude Code importer on the cases that its format describes: branches, refusals, large output, late figures."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.types.importing import FileCount
+from ctxmgr.types.record import check
+from ctxmgr.wire import Record, encode
+
+SESSION = "0d5c8a6e-1111-4222-8333-944445555666"
+REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+class Log:
+    """A transcript under construction; each record hangs on the one before it."""
+
+    def __init__(self, folder: Path, **envelope: Any) -> None:
+        self.path = folder / f"{SESSION}.jsonl"
+        self.lines: list[bytes] = []
+        self._envelope = {"isSidechain": False, "sessionId": SESSION, "version": "2.1.200", **envelope}
+        self._last: str | None = None
+
+    def add(self, kind: str, parent: str | None = "last", **fields: Any) -> str:
+        """Append a record and return its uuid."""
+        number = len(self.lines) + 1
+        uuid = f"00000000-0000-4000-8000-{number:012}"
+        record = {
+            "parentUuid": self._last if parent == "last" else parent,
+            **self._envelope,
+            "type": kind,
+            "uuid": uuid,
+            "timestamp": f"2026-11-21T10:{number // 60:02}:{number % 60:02}.000Z",
+            **fields,
+        }
+        self.lines.append(json.dumps(record).encode())
+        self._last = record["uuid"]
+        return record["uuid"]
+
+    def says(self, content: Any, **fields: Any) -> str:
+        """Append a record with the role of the user."""
+        return self.add("user", message={"role": "user", "content": content}, **fields)
+
+    def answers(self, *blocks: dict[str, Any], id: str = "", usage: Any = None, **fields: Any) -> str:  # noqa: A002
+        """Append a record of the model."""
+        message: dict[str, Any] = {"id": id or f"msg_{len(self.lines)}", "role": "assistant", "content": list(blocks)}
+        message |= {"stop_reason": fields.pop("stop", None), "usage": usage or {"input_tokens": 5, "output_tokens": 2}}
+        return self.add("assistant", message=message, **fields)
+
+    def calls(self, name: str, tool_use: str, **given: Any) -> str:
+        """Append a tool call."""
+        return self.answers({"type": "tool_use", "id": tool_use, "name": name, "input": given})
+
+    def returns(self, tool_use: str, content: Any, error: Any = None, **fields: Any) -> str:
+        """Append a tool's result."""
+        block = {"type": "tool_result", "tool_use_id": tool_use, "content": content}
+        return self.says([block if error is None else block | {"is_error": error}], **fields)
+
+    def read(self, *others: Path) -> tuple[list[Record], FileCount]:
+        """Write the log and return its records, checked, and its counts."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(b"\n".join(self.lines) + b"\n")
+        counts: list[FileCount] = []
+        records = list(ClaudeCode().read([self.path, *others], counts))
+        for record in records:
+            encode(check(record))
+        return records, counts[0]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    """Begin a log with a person's words."""
+    found = Log(tmp_path / "project")
+    found.says("Fix the build")
+    return found
+
+
+def of(records: list[Record], kind: str) -> list[Record]:
+    """Return the records of one kind, or the events of one type."""
+    return [record for record in records if kind == (record["type"] if record["kind"] == "event" else record["kind"])]
+
+
+def one_result(log: Log) -> Record:
+    """Return the only result of the log."""
+    (result,) = of(log.read()[0], "result")
+    return result
+
+
+def test_a_rewind_names_what_it_left_behind(log: Log) -> None:
+    """Going back to an earlier prompt is an event that lists the entries of the abandoned branch; they stay as they are."""
+    kept = log.calls("Read", "t1", file_path="a")
+    fork_point = log.returns("t1", "x")
+    log.says("Try it with make")
+    left = log.calls("Bash", "t2", command="make")
+    log.returns("t2", "no rule")
+    before = {record["id"]: record for record in of(log.read()[0], "entry")}
+    again = log.says("Try it with ninja", parent=fork_point)
+    log.calls("Bash", "t3", command="ninja")
+    records, _ = log.read()
+    (rewind,) = of(records, "rewind")
+    assert rewind["data"] == {"abandoned": [left]}
+    assert records[records.index(rewind) + 1]["id"] == again
+    entries = {record["id"]: record for record in of(records, "entry")}
+    assert list(entries)[:2] == [kept, left]
+    assert {key: entries[key] for key in before} == before
+
+
+def test_prompts_in_a_row_and_dangling_parents_are_no_rewind(log: Log) -> None:
+    """A prompt that follows the last record, or one whose parent was never written, abandons nothing."""
+    log.calls("Read", "t1", file_path="a")
+    log.returns("t1", "x")
+    log.says("And then?")
+    log.says("Hurry up")
+    log.says("Hello?", parent="99999999-0000-4000-8000-000000000000")
+    log.says("A new root", parent=None)
+    assert of(log.read()[0], "rewind") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"toolDenialKind": "user-rejected"}, REJECTED),
+        ({"toolUseResult": "User rejected tool use"}, "Rejected"),
+        ({}, REJECTED),
+        ({}, "Claude requested permissions to use Bash, but you haven't granted it yet."),
+        ({}, "Permission to use Bash has been denied."),
+        ({"toolDenialKind": "permission-rule"}, "Not allowed here"),
+        ({"permissionDecision": {"decision": "deny"}}, "Not allowed here"),
+    ],
+)
+def test_a_refused_call_is_denied(log: Log, fields: dict[str, Any], words: str) -> None:
+    """A call that a person or a rule refused is denied, in the words of every era, once the agent goes on."""
+    log.calls("Bash", "t1", command="rm -r x")
+    log.returns("t1", words, error=True, **fields)
+    log.answers({"type": "text", "text": "All right."})
+    result = one_result(log)
+    assert result["status"] == "denied"
+    assert result["error"]["message"] == words
+
+
+def test_a_refusal_before_an_interrupt_is_an_interrupt(log: Log) -> None:
+    """Several pending calls that were refused by an interrupt are all interrupted."""
+    log.calls("Bash", "t1", command="a")
+    log.calls("Bash", "t2", command="b")
+    log.returns("t1", REJECTED, error=True)
+    log.returns("t2", REJECTED, error=True)
+    log.says([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    records, count = log.read()
+    assert [result["status"] for result in of(records, "result")] == ["interrupted", "interrupted"]
+    assert (count.failed, count.open) == (2, 0)
+
+
+def test_an_undecided_refusal_waits_for_the_next_line(log: Log) -> None:
+    """At the end of the file a refusal that may yet be an interrupt is counted but gives no result."""
+    log.calls("Bash", "t1", command="a")
+    log.returns("t1", REJECTED, error=True)
+    records, count = log.read()
+    assert of(records, "result") == []
+    assert (count.failed, count.open) == (1, 0)
+
+
+def test_a_refusal_with_a_reason_needs_no_waiting(log: Log) -> None:
+    """A refusal that carries the person's words is denied at once."""
+    log.calls("Bash", "t1", command="a")
+    log.returns("t1", f"{REJECTED} To tell you how to proceed, the user said:\nuse make", error=True)
+    assert one_result(log)["status"] == "denied"
+
+
+@pytest.mark.parametrize(
+    ("error", "side", "status"),
+    [
+        (None, {}, "ok"),
+        (False, {"interrupted": False}, "ok"),
+        (True, "Error: boom", "error"),
+        (None, {"interrupted": True}, "interrupted"),
+        ("no", None, "ok"),
+    ],
+)
+def test_the_status_is_the_sources_own(log: Log, error: Any, side: Any, status: str) -> None:
+    """A result is an error only where the source says so, and interrupted where the tool says so."""
+    log.calls("Bash", "t1", command="a")
+    log.returns("t1", "out", error=error, toolUseResult=side)
+    assert one_result(log)["status"] == status
+
+
+def test_output_is_text_or_json(log: Log) -> None:
+    """Text blocks are joined; a picture's bytes are left out; without content the tool's own result is taken."""
+    for number in range(3):
+        log.calls("Read", f"t{number}")
+    log.returns("t0", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
+    log.returns("t1", [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 99}}])
+    log.returns("t2", None, toolUseResult={"files": 3})
+    outputs = [result["output"] for result in of(log.read()[0], "result")]
+    assert outputs[0] == "a\nb"
+    assert outputs[1][0]["source"] == {"type": "base64", "media_type": "image/png", "omittedCharacters": 99}
+    assert outputs[2] == {"files": 3}
+
+
+def _persist(log: Log, name: str = "out.txt", path: str | None = None) -> Path:
+    """Append a call whose output was put into a file, and return where that file belongs."""
+    place = log.path.with_suffix("") / "tool-results" / name
+    named = path or f"/elsewhere/{SESSION}/tool-results/{name}"
+    log.calls("Bash", "t1", command="make")
+    log.returns(
+        "t1",
+        f"<persisted-output>\nOutput too large. Full output saved to: {named}\n\nPreview:\nfirst\n</persisted-output>",
+        toolUseResult={"persistedOutputPath": named, "persistedOutputSize": 7},
+    )
+    place.parent.mkdir(parents=True)
+    return place
+
+
+def test_large_output_is_read_from_its_file(log: Log) -> None:
+    """Output that lies in the session's folder is read from there, wherever the log says it was."""
+    _persist(log).write_text("all of it")
+    result = one_result(log)
+    assert result["output"] == "all of it"
+    assert "meta" not in result
+
+
+def test_lost_large_output_is_marked_missing(log: Log) -> None:
+    """Without the file the preview stays, and the result says what is missing."""
+    _persist(log)
+    result = one_result(log)
+    assert "first" in result["output"]
+    assert result["meta"]["missing"] == ["persistedOutput"]
+    assert result["meta"]["persistedSize"] == 7
+
+
+def test_very_large_output_stays_in_its_file(log: Log) -> None:
+    """Beyond a megabyte the preview is kept with the file's path and size."""
+    _persist(log).write_bytes(b"x" * 1_000_001)
+    output = one_result(log)["output"]
+    assert output["size"] == 1_000_001
+    assert "first" in output["preview"]
+    assert output["path"].endswith("out.txt")
+
+
+@pytest.mark.parametrize("named", ["{secret}", "/x/tool-results/../{secret}", "{secret}\0", "tool-results/out.txt"])
+def test_a_path_in_a_log_leads_nowhere_else(log: Log, tmp_path: Path, named: str) -> None:
+    """A log can't make the importer read a file outside the session's folder for tool results."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hunter2")
+    _persist(log, path=named.format(secret=secret))
+    assert "hunter2" not in json.dumps(log.read()[0])
+
+
+def test_a_link_in_the_results_folder_is_not_followed(log: Log, tmp_path: Path) -> None:
+    """A symbolic link among the tool results is treated as lost output."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hunter2")
+    _persist(log).symlink_to(secret)
+    assert one_result(log)["meta"]["missing"] == ["persistedOutput"]
+
+
+def test_a_pipe_in_the_results_folder_blocks_nothing(log: Log) -> None:
+    """A named pipe among the tool results is treated as lost output."""
+    os.mkfifo(_persist(log))
+    assert one_result(log)["meta"]["missing"] == ["persistedOutput"]
+
+
+def test_figures_that_grow_line_by_line_are_counted_once(log: Log) -> None:
+    """The lines of one response give one usage event, with the largest figures."""
+    for out in (1, 3, 40):
+        log.answers({"type": "text", "text": "x"}, id="msg_a", usage={"input_tokens": 9, "output_tokens": out})
+    log.answers({"type": "text", "text": "y"}, id="msg_b")
+    log.answers({"type": "text", "text": "z"}, id="msg_a")
+    records, count = log.read()
+    assert [usage["data"]["outputTokens"] for usage in of(records, "usage")] == [40, 2]
+    assert (count.responses, count.usage["inputTokens"], count.usage["outputTokens"]) == (2, 14, 42)
+
+
+def test_an_unfinished_response_reports_no_figures_yet(log: Log) -> None:
+    """While the last response is still being written, its figures are counted but not recorded, since they may grow."""
+    log.answers({"type": "text", "text": "x"}, id="msg_a", stop="end_turn")
+    log.answers({"type": "text", "text": "y"}, id="msg_b", usage={"output_tokens": 1})
+    records, count = log.read()
+    assert [usage["data"]["responseId"] for usage in of(records, "usage")] == ["msg_a"]
+    assert count.responses == 2
+    log.answers({"type": "text", "text": "z"}, id="msg_b", usage={"output_tokens": 8}, stop="end_turn")
+    assert [usage["data"]["outputTokens"] for usage in of(log.read()[0], "usage")] == [2, 8]
+
+
+def test_several_blocks_on_a_line_get_ids_of_their_own(log: Log) -> None:
+    """The first block of a line bears the record's id, the others a number behind it."""
+    line = log.answers(
+        {"type": "redacted_thinking", "data": "…"},
+        {"type": "text", "text": "Two calls"},
+        {"type": "tool_use", "id": "t1", "name": "Read", "input": {}},
+        {"type": "tool_use", "id": "t2", "name": "Read", "input": {}},
+    )
+    records, count = log.read()
+    assert of(records, "thought")[0]["id"] == line
+    assert of(records, "message")[0]["id"] == f"{line}:1"
+    assert [entry["id"] for entry in of(records, "entry")] == [f"{line}:2", f"{line}:3"]
+    assert (count.thoughts, count.messages) == (1, 1)
+
+
+def test_tools_of_the_server_are_calls_too(log: Log) -> None:
+    """A search that the model's server ran is an entry, and its result block completes it."""
+    log.answers(
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "web_search_result", "url": "u"}]},
+    )
+    records, _ = log.read()
+    assert of(records, "entry")[0]["action"] == "web_search"
+    assert of(records, "result")[0]["status"] == "ok"
+
+
+def test_a_declared_limit_is_kept(log: Log) -> None:
+    """The time limit that a shell call declares is the entry's; an impossible one is not."""
+    log.calls("Bash", "t1", command="make", timeout=60_000)
+    log.calls("Bash", "t2", command="make", timeout="soon")
+    log.calls("Read", "t3", timeout=5)
+    assert [entry.get("timeoutMs") for entry in of(log.read()[0], "entry")] == [60_000, None, None]
+
+
+def test_no_duration_is_made_up(log: Log) -> None:
+    """A result that is stamped before its call, or not at all, has no duration; a tool's own measure counts first."""
+    for number in range(3):
+        log.calls("Read", f"t{number}")
+    log.returns("t0", "x", timestamp="2020-01-01T00:00:00Z")
+    log.returns("t1", "x", timestamp="yesterday")
+    log.returns("t2", "x", toolUseResult={"durationMs": 12})
+    results = of(log.read()[0], "result")
+    assert [result.get("durationMs") for result in results] == [None, None, 12]
+    assert "ts" not in results[1]
+
+
+def test_a_repeated_record_is_read_once(log: Log) -> None:
+    """A record that stands in the file twice counts once."""
+    log.calls("Read", "t1")
+    log.lines.append(log.lines[-1])
+    records, count = log.read()
+    assert len(of(records, "entry")) == 1
+    assert (count.tool_calls["Read"], count.records) == (1, 3)
+
+
+def test_a_result_without_its_call_is_mentioned(log: Log) -> None:
+    """Results whose call is not in the log give no record, and a note says so."""
+    log.returns("gone", "x")
+    records, count = log.read()
+    assert of(records, "result") == []
+    assert count.notes == ["1 results without their call were left out"]
+
+
+def test_a_compaction_waits_for_its_summary(log: Log) -> None:
+    """A boundary at the end of the file is not recorded before its summary; a summary alone is a compaction."""
+    log.add("system", subtype="compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 9}, parent=None)
+    assert of(log.read()[0], "compaction") == []
+    log.says("The story so far", isCompactSummary=True)
+    (auto,) = of(log.read()[0], "compaction")
+    assert auto["data"] == {"trigger": "auto", "preTokens": 9, "summary": "The story so far"}
+    log.says("This session is being continued from a previous conversation that ran out of context. Summary: …")
+    records, count = log.read()
+    assert len(of(records, "compaction")) == 2
+    assert (count.user_messages, count.harness_messages) == (1, 0)
+
+
+def test_prompts_typed_while_the_agent_works_are_the_persons(log: Log) -> None:
+    """A queued prompt is a user message unless it came from the program."""
+    log.add("attachment", attachment={"type": "queued_command", "prompt": "stop that", "commandMode": "prompt"})
+    log.add("attachment", attachment={"type": "queued_command", "prompt": "ls", "commandMode": "bash"})
+    notice = "<task-notification>\n<task-id>x</task-id>\n</task-notification>"
+    log.add("attachment", attachment={"type": "queued_command", "prompt": [{"type": "text", "text": notice}]})
+    records, _ = log.read()
+    assert [event["data"]["text"] for event in of(records, "user_message")] == ["Fix the build", "stop that"]
+    assert [event["data"]["origin"] for event in of(records, "nudge")] == ["bash", "task-notification"]
+
+
+def test_hooks_that_fail_are_errors(log: Log) -> None:
+    """A hook that blocks or fails is an error, linked to the call it concerns."""
+    entry = log.calls("Bash", "t1", command="a")
+    blocking = {"blockingError": "not on main"}
+    log.add("attachment", attachment={"type": "hook_blocking_error", "toolUseID": "t1", "blockingError": blocking})
+    log.add("system", subtype="stop_hook_summary", hookErrors=["exit 1"])
+    log.add("system", subtype="stop_hook_summary", hookErrors=[])
+    first, second = of(log.read()[0], "error")
+    assert (first["entry"], first["data"]["text"], first["data"]["reason"]) == (entry, "not on main", "hookBlocked")
+    assert second["data"]["text"] == "exit 1"
+
+
+HARNESS = [
+    "<command-name>/clear</command-name>", "<command-message>init is analyzing</command-message>",
+    "<local-command-stdout>ok</local-command-stdout>", "<local-command-stderr>no</local-command-stderr>",
+    "<local-command-caveat>x</local-command-caveat>", "<bash-input>ls</bash-input>", "<bash-stdout>a</bash-stdout>",
+    "<task-notification>\n<task-id>1</task-id></task-notification>\nRead the file.",
+    '<teammate-message teammate_id="a">hi</teammate-message>', "<system-reminder>be brief</system-reminder>",
+    "<ide_opened_file>a.py</ide_opened_file>", "<ide_selection>x</ide_selection>", "<tick>1</tick>", "<goal>x</goal>",
+    "<session-start-hook>x</session-start-hook>", "[Request interrupted by user]",
+    "Caveat: The messages below were generated by the user while running local commands. DO NOT respond",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", HARNESS)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_no_harness_text_is_a_persons(log: Log, words: str, as_list: bool) -> None:
+    """None of the texts that the program writes with the user's role is a user message."""
+    log.says([{"type": "text", "text": words}] if as_list else words)
+    records, count = log.read()
+    assert [event["data"]["text"] for event in of(records, "user_message")] == ["Fix the build"]
+    assert [event["data"]["text"] for event in of(records, "nudge") + of(records, "interrupt")] == [words]
+    assert count.user_messages == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"isMeta": True}, {"origin": {"kind": "peer"}}, {"promptSource": "system"}, {"isSynthetic": True},
+        {"isVisibleInTranscriptOnly": True},
+    ],
+)  # fmt: skip
+def test_marked_records_are_not_a_persons(log: Log, fields: dict[str, Any]) -> None:
+    """Words that the record itself marks as the program's are nudges, whatever they say."""
+    log.says("Continue from where you left off.", **fields)
+    assert len(of(log.read()[0], "user_message")) == 1
+
+
+def test_words_behind_a_reminder_are_the_persons(log: Log) -> None:
+    """A reminder in front of a person's words is left out; text that merely begins with a bracket is the person's."""
+    log.says("<system-reminder>be brief</system-reminder>\nAnd <b>bold</b>?")
+    log.says([{"type": "text", "text": "<ide_selection>x</ide_selection>"}, {"type": "text", "text": "What is this?"}])
+    log.says("<div> is not closed", origin={"kind": "human"})
+    log.says([{"type": "image", "source": {"data": "AAAA"}}])
+    events = of(log.read()[0], "user_message")[1:]
+    assert [event["data"]["text"] for event in events] == [
+        "And <b>bold</b>?", "What is this?", "<div> is not closed", "",
+    ]  # fmt: skip
+    assert events[3]["data"]["pictures"] == 1
+
+
+def test_turns_change_with_the_person_only(log: Log) -> None:
+    """A turn is the prompt's id where there is one; a notification starts none, a slash command does."""
+    log.calls("Read", "t1")
+    second = log.says("More", promptId="p2")
+    log.says("<task-notification><task-id>x</task-id></task-notification>", promptId="p3")
+    log.calls("Read", "t2")
+    log.says("<command-name>/review</command-name>", promptId="p4")
+    log.calls("Read", "t3")
+    turns = [entry["turn"] for entry in of(log.read()[0], "entry")]
+    assert turns == ["00000000-0000-4000-8000-000000000001", "p2", "p4"]
+    assert second not in turns
+
+
+def test_parallel_inline_sub_agents_are_kept_apart(log: Log) -> None:
+    """Two sub-agents written into the main log between each other's lines get their own names and calls."""
+    first = log.calls("Task", "t1", prompt="look left", subagent_type="scout")
+    second = log.calls("Task", "t2", prompt="look right", subagent_type="guard")
+    left = log.says("look left", parent=None, isSidechain=True)
+    right = log.says("look right", parent=None, isSidechain=True)
+    use = {"type": "tool_use", "name": "Grep", "input": {}}
+    log.answers(use | {"id": "l1"}, parent=left, isSidechain=True)
+    log.answers(use | {"id": "r1"}, parent=right, isSidechain=True)
+    entries = of(log.read()[0], "entry")[2:]
+    assert [(entry["agent"], entry["parent"]) for entry in entries] == [
+        (f"scout-{left[:8]}", first),
+        (f"guard-{right[:8]}", second),
+    ]
+
+
+def test_bulky_records_are_counted_unread_but_their_damage_is_not_missed(log: Log) -> None:
+    """A long record of no interest is counted without being parsed; torn, or with another glued to it, it is read."""
+    bulk = json.dumps({"type": "api-request-blob", "text": "x" * 5_000}, separators=(",", ":")).encode()
+    log.lines[1:1] = [bulk, bulk[:4_000] + log.lines[0].replace(b"000001", b"000009"), bulk[:3_000]]
+    records, count = log.read()
+    assert len(of(records, "user_message")) == 2
+    assert count.records == 3
+    assert [size for _, size, _ in count.damaged] == [4_000, 3_000]
+
+
+def test_unknown_records_are_counted_by_type(log: Log) -> None:
+    """Types that came after this importer are counted, and nothing else is lost."""
+    log.lines += [b'{"type":"brand-new","sessionId":"x"}', b'{"type":"brand-new"}', b'{"type":7}', b'{"a":1}']
+    log.calls("Read", "t1")
+    records, count = log.read()
+    assert count.unknown == {"brand-new": 2, "(no type)": 2}
+    assert len(of(records, "entry")) == 1
+    assert count.records == 6
+
+
+def test_a_huge_text_is_cut_to_fit(log: Log) -> None:
+    """A record of ours stays within the limit of a line, however long the source's is."""
+    log.calls("Write", "t1", content="é" * 3_000_000)
+    log.returns("t1", "é" * 3_000_000)
+    records, _ = log.read()
+    assert of(records, "entry")[0]["input"]["content"].endswith("[2,500,000 more]")
+    assert of(records, "result")[0]["meta"] == {"truncated": 3_000_000}
+
+
+def test_a_web_export_is_read(log: Log, tmp_path: Path) -> None:
+    """A session exported from the web, one object that holds all records, gives what its transcript gives."""
+    log.calls("Read", "t1")
+    log.returns("t1", "x" * 100_000)
+    log.answers({"type": "text", "text": "done"})
+    records, _ = log.read()
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps({"title": "x", "loglines": [json.loads(line) for line in log.lines]}, indent=1))
+    assert ClaudeCode().sniff(export, export.read_bytes()[: 1 << 16])
+    counts: list[FileCount] = []
+    found = list(ClaudeCode().read([export], counts))
+    assert [record.get("id") for record in found] == [record.get("id") for record in records]
+    assert found[0]["session"] == SESSION
+    assert counts[0].records == 4
+    export.write_bytes(export.read_bytes()[:-200])
+    assert len(list(ClaudeCode().read([export], counts))) == len(records) - 2
+    assert len(counts[1].damaged) == 1
