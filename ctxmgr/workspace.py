@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
-from ctxmgr.history import annotating, judging, reading
+from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
 from ctxmgr.store import DamagedRange, Store, empty_store, open_store
 from ctxmgr.types.desk import (
@@ -163,10 +163,14 @@ class Workspace:
 
     def sessions(self, request: SessionsRequest) -> SessionsResponse:
         """Return the sessions, each judged by the detectors."""
+        from ctxmgr.history import judging
+
         return judging.sessions(self.store, request, self.config.detect)
 
     def detect(self, request: DetectRequest) -> DetectResponse:
         """Return what the detectors find in a session, or in all."""
+        from ctxmgr.history import judging
+
         return judging.detect_(self.store, request, self.config.detect)
 
     def recover(self, request: RecoverRequest) -> RecoverResponse:
@@ -175,14 +179,14 @@ class Workspace:
         Raises:
             NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
         """
+        from ctxmgr.history import judging
+        from ctxmgr.recover.agent import recover
         from ctxmgr.recover.stuck import request_for, worst
 
         key = self._key(request.session)
         verdict, _ = judging.judge(self.store, key, self.config.detect, request.now)
         finding = worst(verdict.findings, request.finding)
         asked = request_for(verdict.session, finding, force=request.force)
-        from ctxmgr.recover.agent import recover
-
         continuation = recover(self.store, key, asked, finding, to=request.to, limits=self._limits(), plan=request.plan)
         return RecoverResponse(continuation=continuation)
 
@@ -192,6 +196,7 @@ class Workspace:
         Raises:
             NoHistory, RecoveryRefused, InvalidInput: each its own answer.
         """
+        from ctxmgr.history import judging
         from ctxmgr.recover.agent import recover
         from ctxmgr.recover.stuck import worst
 

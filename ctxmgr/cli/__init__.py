@@ -3,58 +3,83 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ctxmgr.cli import about, history, recording, sources, stuck
-from ctxmgr.cli.annotations import note_app, snapshot_app
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import say
 from ctxmgr.errors import CtxmgrError
 
-app = typer.Typer(
-    name="ctxmgr",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Flight recorder and recovery desk for agent workflows.\n\n"
-    "Start with 'ctxmgr import', then 'ctxmgr sessions'. Exit codes: 'ctxmgr schema exits'.",
-)
+if TYPE_CHECKING:
+    app: typer.Typer
 
-COMMANDS = (
-    ("sessions", stuck.sessions),
-    ("detect", stuck.detect),
-    ("recover", stuck.recover),
-    ("request", stuck.request),
-    ("trace", history.trace),
-    ("list", history.list_),
-    ("search", history.search),
-    ("show", history.show),
-    ("messages", history.messages),
-    ("import", sources.import_),
-    ("record", recording.record),
-    ("export", sources.export),
-    ("verify", sources.verify),
-    ("schema", about.schema),
-    ("demo", about.demo),
-)
-GROUPS = (("note", note_app), ("snapshot", snapshot_app))
-
-for _name, _command in COMMANDS:
-    app.command(_name)(_command)
-for _name, _group in GROUPS:
-    app.add_typer(_group, name=_name)
+COMMANDS = {
+    "sessions": ("stuck", "sessions"),
+    "detect": ("stuck", "detect"),
+    "recover": ("stuck", "recover"),
+    "request": ("stuck", "request"),
+    "trace": ("history", "trace"),
+    "list": ("history", "list_"),
+    "search": ("history", "search"),
+    "show": ("history", "show"),
+    "messages": ("history", "messages"),
+    "note": ("annotations", "note_app"),
+    "snapshot": ("annotations", "snapshot_app"),
+    "import": ("sources", "import_"),
+    "record": ("recording", "record"),
+    "export": ("sources", "export"),
+    "verify": ("sources", "verify"),
+    "schema": ("about", "schema"),
+    "demo": ("about", "demo"),
+}
+"""Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
 
-@app.callback()
+def build_app(only: str | None = None) -> typer.Typer:
+    """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
+    app = typer.Typer(
+        name="ctxmgr",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    for name, (module, attribute) in COMMANDS.items():
+        if only in (None, name) or only not in COMMANDS:
+            command: Any = getattr(import_module(f"ctxmgr.cli.{module}"), attribute)
+            if isinstance(command, typer.Typer):
+                for part in command.registered_commands:
+                    part.help = _help(part.callback)
+                app.add_typer(command, name=name)
+            else:
+                app.command(name, help=_help(command))(command)
+    return app
+
+
+def _help(command: Any) -> str:
+    """Return a command's docstring with its examples kept line by line (a lone backspace says so)."""
+    return inspect.cleandoc(command.__doc__ or "").replace("Examples:\n", "\b\nExamples:\n")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return build_app()
+    raise AttributeError(f"module 'ctxmgr.cli' has no attribute {name!r}")
+
+
 def root(
     version: bool = typer.Option(False, "--version", "-V", help="Print the version."),
 ) -> None:
-    """Flight recorder and recovery desk for agent workflows."""
+    """Flight recorder and recovery desk for agent workflows.
+
+    Start with 'ctxmgr import', then 'ctxmgr sessions'. What the exit codes mean: 'ctxmgr schema exits'.
+    """
     if version:
         from ctxmgr import __version__
 
@@ -65,7 +90,7 @@ def root(
 def main() -> int:
     """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
     try:
-        app(standalone_mode=True)
+        build_app(sys.argv[1] if len(sys.argv) > 1 else None)(standalone_mode=True)
     except SystemExit as end:
         return _flushed(end.code if isinstance(end.code, int) else 0 if end.code is None else Exit.INTERNAL)
     except KeyboardInterrupt:
@@ -88,6 +113,13 @@ def main() -> int:
         say(f"ctxmgr: internal fault ({type(error).__name__} at {place})\n  CTXMGR_DEBUG=1 shows where; please report it")
         return Exit.INTERNAL
     return _flushed(0)
+
+
+def say(text: str) -> None:
+    """Tell a person something on stderr."""
+    from ctxmgr.cli.output import say as said
+
+    said(text)
 
 
 def _flushed(code: int) -> int:

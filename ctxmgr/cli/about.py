@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
-from ctxmgr.cli.terminal import Printer
 from ctxmgr.errors import NotFound
 from ctxmgr.types import desk, finding, importing, query, route, view
 from ctxmgr.types.envelope import Envelope
@@ -99,7 +98,7 @@ def demo() -> None:
     Examples:
       ctxmgr demo
     """
-    from ctxmgr.cli import app
+    from ctxmgr.cli import build_app
 
     folder = Path(tempfile.mkdtemp(prefix="ctxmgr-demo-"))
     log = folder / "run.jsonl"
@@ -108,7 +107,7 @@ def demo() -> None:
         for title, command in STEPS:
             arguments = [part.format(log=log) for part in command]
             _announce(title, [part.format(log="run.jsonl") for part in command])
-            code = app([*arguments, "--store", str(folder / "history.db")], standalone_mode=False)
+            code = build_app(command[0])([*arguments, "--store", str(folder / "history.db")], standalone_mode=False)
             if code not in (0, None):
                 raise typer.Exit(int(code))
     finally:
@@ -118,7 +117,3 @@ def demo() -> None:
 def _announce(title: str, command: Sequence[str]) -> None:
     sys.stdout.write(f"\n# {title}\n$ ctxmgr {' '.join(command)}\n")
     sys.stdout.flush()
-
-
-def draw_nothing(out: Printer) -> None:
-    """Draw nothing: the answer is JSON only."""

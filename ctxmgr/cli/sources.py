@@ -18,7 +18,6 @@ from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.history.address import session_key
-from ctxmgr.history.ingest import FORMATS
 from ctxmgr.workspace import Workspace
 
 NOT_UNDERSTOOD = 0.02
@@ -30,7 +29,7 @@ def import_(
         list[Path] | None, typer.Argument(metavar="[PATH]...", help="Logs or folders; else all on this machine.")
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="FORMAT", help=f"Only this format: {', '.join(FORMATS)}.")
+        str | None, typer.Option("--from", metavar="FORMAT", help="Only this format: claude-code, codex, ctxmgr.")
     ] = None,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     store: o.Store = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ctxmgr import wire
 from ctxmgr.errors import StorageFailed
-from ctxmgr.recorder import is_live
+from ctxmgr.liveness import is_live
 from ctxmgr.store.annotations import Annotations
 from ctxmgr.store.append import Appender
 from ctxmgr.store.imported import Imported

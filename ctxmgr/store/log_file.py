@@ -13,7 +13,6 @@ from itertools import islice
 from pathlib import Path
 
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
-from ctxmgr.journal import Journal
 from ctxmgr.salvage import Line, read
 from ctxmgr.store import schema
 from ctxmgr.store.append import Appender
@@ -70,6 +69,8 @@ class LogStore(Store):
             self.engine.execute("ROLLBACK TO trial")
             self.engine.execute("RELEASE trial")
             if fresh:
+                from ctxmgr.journal import Journal
+
                 journal = Journal(self.path, durability="os" if self._durable else "process", mask=self._masked)
                 try:
                     journal.append(fresh)

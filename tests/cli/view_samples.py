@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyte
+
+from ctxmgr.cli.terminal import Printer
 from ctxmgr.types.finding import Finding, Scope, SessionVerdict, verdict_of
 from ctxmgr.types.view import EntryStatus, EntryView, NoteView
 
@@ -96,3 +100,30 @@ def cycle(rounds: int = 17) -> tuple[Finding, list[EntryView]]:
 def verdict(*findings: Finding, session: str = SESSION) -> SessionVerdict:
     """Return the verdict on a session with these findings."""
     return SessionVerdict(session=session, verdict=verdict_of(list(findings)), findings=list(findings))
+
+
+def draw(
+    view: Callable[[Printer], object], *, width: int = 80, terminal: bool = True, colour: bool = False, encoding: str = "utf-8"
+) -> str:
+    """Return what a view writes, with the talk about it after it."""
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding, newline="")
+    view(Printer(out, out, terminal=terminal, width=width, colour=colour))
+    out.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def screen_lines(text: str, width: int) -> list[str]:
+    """Return the lines as a terminal of this width shows them; fails when one of them takes two lines of the screen.
+
+    Also fails when the text moved anything but the cursor along its line, or named the window.
+    """
+    shown: list[str] = []
+    for line in text.split("\n")[:-1]:
+        screen = pyte.Screen(width, 3)
+        pyte.Stream(screen).feed(line)
+        assert screen.cursor.y == 0, f"wrapped at {width}: {line!r}"
+        assert (screen.title, screen.icon_name) == ("", "")
+        assert screen.display[1:] == [" " * width] * 2
+        shown.append(screen.display[0].rstrip())
+    return shown
