@@ -1,10 +1,11 @@
 """Score the detectors on labelled scenarios.
 
-usage: python bench/detect_cases.py LOG.jsonl LABELS.json [--all]
+usage: python -m bench.detect_cases LOG.jsonl LABELS.json [--all]
 
-LOG.jsonl holds the scenarios as one log of format 1, one session each. LABELS.json is a list of {session, loop, pattern,
-period, thirdIteration, eval, now}: ``loop`` null is not scored; ``now`` are seconds after the scenario's first record.
-A healthy ``streaming`` scenario must never raise a finding, a healthy ``final`` one must have none unresolved at its end.
+LOG.jsonl holds the scenarios as one log of format 1, one session each. LABELS.json is a list of {session, loop,
+pattern, period, thirdIteration, eval, now}: ``loop`` null is not scored; ``now`` are seconds after the scenario's
+first record. A healthy ``streaming`` scenario must never raise a finding, a healthy ``final`` one must have none
+unresolved at its end.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,76 +22,91 @@ from ctxmgr.detect.replay import observations_of
 from ctxmgr.ids import parse_time
 from ctxmgr.types.finding import Finding
 
+_Records = list[dict[str, Any]]
 
-def judge(records: list[dict[str, Any]], label: dict[str, Any]) -> tuple[list[Finding], list[Finding], int | None]:
-    """Return the findings ever raised, those unresolved at the end, and the place of the record of the first raise."""
+
+def judge(records: _Records, now: float | None) -> tuple[list[Finding], list[Finding], str | None]:
+    """Return the findings ever raised, those unresolved at the end, and the id of the record of the first raise."""
     monitor = Monitor()
-    place = {str(record.get("id") or record.get("entry")): number for number, record in enumerate(records)}
-    first: int | None = None
+    raised_at: str | None = None
     ever: dict[str, Finding] = {}
     for observation in observations_of(records):
         for finding in monitor.observe(observation):
             ever.setdefault(finding.id, finding)
-            if first is None:
-                first = place.get(finding.raised_at)
-    now = None
-    if label["now"] is not None:
-        now = (parse_time(records[0]["ts"]) or 0.0) + float(label["now"])
-    final = monitor.findings(now)
+            raised_at = raised_at or finding.raised_at
+    final = monitor.findings(None if now is None else (parse_time(records[0]["ts"]) or 0.0) + now)
     ever.update((finding.id, finding) for finding in final)
-    return list(ever.values()), [finding for finding in final if finding.resolved is None], first
+    return list(ever.values()), [finding for finding in final if finding.resolved is None], raised_at
+
+
+@dataclass
+class Score:
+    """Counts over all scenarios, and the names of those that went wrong."""
+
+    hit: Counter[str] = field(default_factory=Counter[str])
+    asked: Counter[str] = field(default_factory=Counter[str])
+    healthy: int = 0
+    with_third: int = 0
+    missed: list[str] = field(default_factory=list[str])
+    alarms: list[str] = field(default_factory=list[str])
+    late: list[str] = field(default_factory=list[str])
+
+    def add(self, label: dict[str, Any], records: _Records) -> list[Finding]:
+        """Judge one scenario and count it; return what was found."""
+        ever, final, raised_at = judge(records, label["now"])
+        name = label["session"]
+        if label["loop"] is True:
+            self._add_loop(name, label, records, bool(ever), raised_at)
+        elif label["loop"] is False:
+            self.healthy += 1
+            wrong = ever if label["eval"] == "streaming" else final
+            if wrong:
+                self.alarms.append(f"{name}: {wrong[0].reason}")
+        return ever
+
+    def _add_loop(self, name: str, label: dict[str, Any], records: _Records, found: bool, raised_at: str | None) -> None:
+        self.asked[label["pattern"]] += 1
+        self.hit[label["pattern"]] += found
+        if not found:
+            self.missed.append(f"{name} ({label['pattern']})")
+        elif label["thirdIteration"] is not None:
+            self.with_third += 1
+            ids = [record.get("id") for record in records]
+            if raised_at not in ids or ids.index(raised_at) > ids.index(label["thirdIteration"]):
+                self.late.append(name)
+
+    def show(self) -> None:
+        """Print the counts and the names."""
+        total, hit = sum(self.asked.values()), sum(self.hit.values())
+        print(f"recall {hit}/{total} = {hit / max(1, total):.3f}")
+        for pattern in sorted(self.asked):
+            print(f"  {pattern}: {self.hit[pattern]}/{self.asked[pattern]}")
+        print(f"false alarms {len(self.alarms)}/{self.healthy}")
+        in_time = self.with_third - len(self.late)
+        print(f"at the third iteration or before: {in_time}/{self.with_third} of the detected loops that have one")
+        for title, names in (("missed", self.missed), ("false alarm", self.alarms), ("late", self.late)):
+            for name in names:
+                print(f"{title}: {name}")
 
 
 def main() -> None:
-    """Print the score."""
+    """Score the log and print the result."""
     parser = argparse.ArgumentParser(description="score the detectors on labelled scenarios")
     parser.add_argument("log", type=Path)
     parser.add_argument("labels", type=Path)
     parser.add_argument("--all", action="store_true", help="print every scenario with what was found")
     options = parser.parse_args()
-    sessions: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    sessions: defaultdict[str, _Records] = defaultdict(list)
     with options.log.open(encoding="utf-8") as lines:
         for line in lines:
             record: dict[str, Any] = json.loads(line)
             sessions[record["session"]].append(record)
-    hit: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
-    misses: list[str] = []
-    alarms: list[str] = []
-    late: list[str] = []
-    healthy = thirds = in_time = 0
+    score = Score()
     for label in json.loads(options.labels.read_text(encoding="utf-8")):
-        name = label["session"]
-        records = sessions[name]
-        ever, final, first = judge(records, label)
+        found = score.add(label, sessions[label["session"]])
         if options.all:
-            print(label["loop"], label["pattern"], name, [(each.kind, each.count, each.resolved) for each in ever])
-        if label["loop"] is True:
-            asked[label["pattern"]] += 1
-            hit[label["pattern"]] += bool(ever)
-            if not ever:
-                misses.append(f"{name} ({label['pattern']})")
-            elif label["thirdIteration"] is not None:
-                thirds += 1
-                limit = next((n for n, each in enumerate(records) if each.get("id") == label["thirdIteration"]), None)
-                on_time = first is not None and limit is not None and first <= limit
-                in_time += on_time
-                if not on_time:
-                    late.append(name)
-        elif label["loop"] is False:
-            healthy += 1
-            wrong = ever if label["eval"] == "streaming" else final
-            if wrong:
-                alarms.append(f"{name}: {wrong[0].reason}")
-    total = sum(asked.values())
-    print(f"recall {sum(hit.values())}/{total} = {sum(hit.values()) / max(1, total):.3f}")
-    for pattern in sorted(asked):
-        print(f"  {pattern}: {hit[pattern]}/{asked[pattern]}")
-    print(f"false alarms {len(alarms)}/{healthy}")
-    print(f"at the third iteration or before: {in_time}/{thirds} of the detected loops that have one")
-    for title, names in (("missed", misses), ("false alarm", alarms), ("late", late)):
-        for name in names:
-            print(f"{title}: {name}")
+            print(label["session"], label["loop"], label["pattern"], [(it.kind, it.count, it.resolved) for it in found])
+    score.show()
 
 
 if __name__ == "__main__":

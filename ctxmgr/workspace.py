@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ctxmgr.config import Config, find_store, load_config
-from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
+from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput, NoHistory
 from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
 from ctxmgr.store import DamagedRange, Store, empty_store, open_store
@@ -172,6 +172,19 @@ class Workspace:
         from ctxmgr.history import judging
 
         return judging.detect_(self.store, request, self.config.detect)
+
+    def require_progress(self, request: DetectRequest) -> None:
+        """Return when the session is healthy, for loops that want an exception when it is not (FR-002, FR-003).
+
+        Raises:
+            DegenerateLoopError: it goes in circles; ``finding`` holds the pattern.
+            HungError: it stopped making progress; ``finding`` holds the last action and the silence.
+        """
+        for verdict in self.detect(request).verdicts:
+            for finding in verdict.findings:
+                if finding.resolved is None and finding.severity != "warn":
+                    raised = HungError if finding.severity == "hung" else DegenerateLoopError
+                    raise raised(f"session {verdict.session!r}: {finding.reason}", finding)
 
     def recover(self, request: RecoverRequest) -> RecoverResponse:
         """Return exactly one continuation for what is wrong with a session.

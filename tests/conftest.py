@@ -24,14 +24,14 @@ _LEAKS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "CLICOLO
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point everything that a home or a setting of this machine could leak through into the test's folder."""
-    home = tmp_path / "home"
+    """Point everything that a home or a setting of this machine could leak through beside the test's folder."""
+    home = tmp_path.with_name(tmp_path.name + "-home")  # the folder itself stays empty, so that a test can look at all of it
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(home if name == "HOME" else home / name.lower()))
     home.mkdir(exist_ok=True)
     for name in [*_LEAKS, *(name for name in os.environ if name.startswith("CTXMGR_"))]:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CTXMGR_STORE", str(tmp_path / "default.db"))
+    monkeypatch.setenv("CTXMGR_STORE", str(home / "default.db"))
 
 
 @pytest.fixture(autouse=True)

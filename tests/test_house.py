@@ -170,10 +170,11 @@ def test_no_test_reaches_the_network() -> None:
 
 
 def test_no_test_sees_this_machine(tmp_path: Path) -> None:
-    """Home, cache and store lie in the test's own folder."""
+    """Home, cache and store lie beside the test's own folder, which is empty."""
     places = [Path.home(), *(Path(os.environ[name]) for name in ("XDG_CACHE_HOME", "CTXMGR_STORE"))]
 
-    assert all(place.is_relative_to(tmp_path) for place in places)
+    assert all(place.is_relative_to(tmp_path.parent) for place in places)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", [".ci/run", "ctxmgr/__main__.py"])

@@ -98,7 +98,10 @@ def main() -> int:
     except BrokenPipeError:
         return _quiet()
     except OSError as error:
-        return _output_failed(error)
+        if error.filename is None:
+            return _output_failed(error)
+        say(f"ctxmgr: {error.filename}: {error.strerror}")
+        return Exit.STORE
     except CtxmgrError as error:
         say(f"ctxmgr: {error.message}")
         return Exit.INTERNAL

@@ -90,6 +90,8 @@ class Printer:
         if not self.terminal:
             self._emit([Span(" " * indent), *spans])
             return
+        indent = min(indent, self.width // 4)
+        hang = min(hang, self.width // 2 - indent)
         for number, row in enumerate(wrapped(spans, self.width - indent, self.width - indent - hang)):
             self._emit([Span(" " * (indent + (hang if number else 0))), *row])
 

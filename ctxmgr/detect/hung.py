@@ -116,13 +116,16 @@ class StallWatch:
         """Note that a process ended its session."""
         self._state = "ended"
 
-    def judge(self, now: float | None) -> list[Finding]:
-        """Return all stalls: past ones, and what stalls as of ``now`` (None: the log is all there will ever be)."""
+    def judge(self, now: float | None, live: bool = False) -> list[Finding]:
+        """Return all stalls: past ones, and what stalls as of ``now``.
+
+        Without ``now`` the log is all there will ever be, unless the process is ``live``: then nothing is claimed.
+        """
         stalls = list(self._past)
-        if now is None:
+        if now is not None:
+            stalls += [] if self._untimed else self._standing(now)
+        elif not live:
             stalls += self._torn()
-        elif not self._untimed:
-            stalls += self._standing(now)
         return [stall_finding(stall, self._session, self._progress, self._success) for stall in stalls]
 
     def _standing(self, now: float) -> list[Stall]:

@@ -86,10 +86,9 @@ class Monitor:
             return found
         if live and now is None:
             self._note(NO_CLOCK)
-            return found
         if self._watch.untimed:
             self._note(NO_TIMES)
-        return found + self._watch.judge(now)
+        return found + self._watch.judge(now, live)
 
     def _begin(self, start: Observation, watch: StallWatch) -> list[Case]:
         if start.id in self._open:

@@ -58,19 +58,25 @@ class ClaudeCode:
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
         """Yield one session's records; files are read in step, in the order of their times.
 
+        A stream-json log beside its session's transcript is counted, but tells nothing that the transcript does not.
+
         Raises:
             OSError: when a file can't be read.
         """
         if not group:
             return
         head = claude_files.head_of(group[0])
-        session = Session(head.session)
+        session, unused = Session(head.session), Session(head.session)
         emitted: set[str] = set()
         with ExitStack() as stack:
             for file, raw in _merged(group, head.session, counts, stack):
-                records = session.finish(file) if raw is None else session.feed(file, raw)
+                copies = file.head.stream and not file.is_first
+                feeding = unused if copies else session
+                records = feeding.finish(file) if raw is None else feeding.feed(file, raw)
+                if copies and raw is None:
+                    file.count.notes.append(f"the same session as {group[0].name}; counted, not recorded again")
                 for record in records:
-                    if _is_new(record, emitted):
+                    if not copies and _is_new(record, emitted):
                         if len(emitted) == 1:
                             yield _opening(head, group[0])
                         yield record

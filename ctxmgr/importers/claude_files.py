@@ -29,12 +29,14 @@ class Head:
     Attributes:
         session: the sessionId of its records, else the file's name; shared by a session's sub-agent files.
         agent_id: of a sub-agent's own file; None for a session's main file.
+        stream: whether this is what the program wrote to its output, not a transcript.
         title: the first words of a person; forked_from: the session whose records the file begins with copies of.
     """
 
     session: str
     agent_id: str | None = None
     journal: bool = False
+    stream: bool = False
     ts: str | None = None
     version: str | None = None
     cwd: str | None = None
@@ -66,13 +68,14 @@ def _head_of(path: Path, size: int, changed: int) -> Head:
     sidechain: bool | None = None
     for number, raw in enumerate(Source(path, FileCount(path)).records()):
         value = raw.value
+        head.stream = head.stream or ("session_id" in value and "parentUuid" not in value and raw.kind not in STATE_TYPES)
         if (session := ident(value.get("sessionId"))) and session not in sessions:
             sessions.append(session)
         head.ts = head.ts or raw.ts
         if raw.kind in {"started", "result"} and not sessions:
             head.journal = True
         elif raw.kind not in STATE_TYPES:
-            sidechain = value.get("isSidechain") is True and "parent_tool_use_id" not in value and sidechain is not False
+            sidechain = value.get("isSidechain") is True and not head.stream and sidechain is not False
             _describe(head, value)
             head.agent_id = head.agent_id or ident(value.get("agentId"))
         if raw.kind == "assistant" or number >= _PROLOGUE:
@@ -155,7 +158,10 @@ def _belongs(path: Path, session: str) -> bool:
 
 
 def groups(paths: Iterable[Path]) -> list[list[Path]]:
-    """Group files by session, a session's main log first, originals before their forks and later copies."""
+    """Group files by session, a session's main log first, originals before their forks and later copies.
+
+    A stream-json log whose transcript is there too comes last in the transcript's group.
+    """
     heads: dict[Path, Head] = {}
     for path in paths:
         try:
@@ -163,12 +169,17 @@ def groups(paths: Iterable[Path]) -> list[list[Path]]:
         except OSError:
             heads.setdefault(path, Head(session=path.stem))
     found: dict[tuple[Path, str], list[Path]] = {}
+    by_session: dict[str, list[Path]] = {}
     whole: list[list[Path]] = []
+    streams: list[Path] = []
     for path, head in heads.items():
-        if head.is_main:
+        if head.is_main and head.stream:
+            streams.append(path)
+        elif head.is_main:
             group = [path]
             whole.append(group)
             found.setdefault((path.parent, head.session), group)
+            by_session.setdefault(head.session, group)
     for path, head in sorted(heads.items()):
         if not head.is_main:
             key = (_project(path), head.session)
@@ -176,6 +187,11 @@ def groups(paths: Iterable[Path]) -> list[list[Path]]:
                 found[key] = []
                 whole.append(found[key])
             found[key].append(path)
+    for path in sorted(streams):
+        if heads[path].session in by_session:
+            by_session[heads[path].session].append(path)
+        else:
+            whole.append([path])
     return sorted(whole, key=lambda group: _order(heads[group[0]], group[0], heads))
 
 

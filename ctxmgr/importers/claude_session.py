@@ -43,13 +43,10 @@ class Session:
         compaction without its summary, stay back until the file has grown.
         """
         for thread in file.threads.values():
-            if thread.response is not None:
-                complete = thread.response.stopped or not file.writes_stops
-                usage = self._usage(file, thread)
-                if complete:
-                    yield from usage
-                else:
-                    list(usage)
+            response = thread.response
+            for usage in self._usage(file, thread):
+                if response is None or response.stopped or not file.writes_stops:
+                    yield usage
         if file.orphans:
             file.count.notes.append(f"{file.orphans:,} results without their call were left out")
 

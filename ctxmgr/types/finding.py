@@ -34,13 +34,15 @@ class Finding(Shape):
         resolved: what ended it (``progress``, ``user``, ``interrupt``, ``answered``, ``process``, ``end``), or null while it
             lasts.
         members: ids of all entries of the loop in order; of a stall: the open calls.
-        last_progress: id of the last entry that brought something new, or null.
+        last_progress: id of the last successful entry before the loop began (of a stall: of the last successful
+            result), or null.
         confidence: 0 to 1.
         reason: one sentence for a person.
         evidence: facts the reason rests on. Always ``identity`` (equal for the same loop in whatever rotation, the key of
             the attempt cap) and ``indexes`` {first, last, raisedAt, lastProgress, members}, the entries' places in the
-            session; further keys per kind, e.g. ``steps`` [{action, inputType, input}] of one round, ``result``,
-            ``error``, ``stalledSeconds``, ``limitSeconds``.
+            session; further keys per kind: of a loop ``steps`` [{action, inputType, input}] of one round and ``result``
+            or ``error`` (excerpts of at most 300 characters), of an error repetition ``distinctInputs`` too, of a stall
+            ``stalledSeconds``, ``limitSeconds``, ``ended`` (the log ends inside a call) and ``openCalls``.
     """
 
     id: str

@@ -20,7 +20,9 @@ from tests.cli.view_samples import draw, screen_lines
 
 ROOT = Path(__file__).parents[2]
 
-ANY_TEXT = st.text(alphabet=st.characters(), max_size=60) | st.text(alphabet="a\u0301\u200b\ud800\x1b\n\t漢⚠\ufe0f🏽1", max_size=40)
+ANY_TEXT = st.text(alphabet=st.characters(), max_size=60) | st.text(
+    alphabet="a\u0301\u200b\ud800\x1b\n\t漢⚠\ufe0f🏽1", max_size=40
+)
 """Text of any code points, lone surrogates among them."""
 
 TABLE = (
@@ -121,13 +123,17 @@ def test_a_table_never_wraps(width: int) -> None:
 
 
 def test_columns_give_way_by_priority() -> None:
-    """The column with the highest priority shrinks first and vanishes last resort, numbers never do."""
-    assert draw(lambda out: out.table(TABLE, ROWS), width=44).splitlines() == [
-        "ID        COUNT  NAME                 SOURCE",
-        "abcdefgh      7  a name of some leng…  clau…",
-        "xy        12345  短い名前              codex",
+    """The column that gives way first shrinks first and may vanish; numbers keep their width."""
+    assert draw(lambda out: out.table(TABLE, ROWS), width=38).splitlines() == [
+        "ID        COUNT  NAME        SOURCE",
+        "abcdefgh      7  a name of…  claude-c…",
+        "xy        12345  短い名前    codex",
     ]
-    assert draw(lambda out: out.table(TABLE, ROWS), width=24).splitlines()[1].split()[:2] == ["abc…", "7"]
+    assert draw(lambda out: out.table(TABLE, ROWS), width=24).splitlines() == [
+        "ID    COUNT  NAME",
+        "abc…      7  a name of …",
+        "xy    12345  短い名前",
+    ]
 
 
 def test_a_pipe_gets_every_character() -> None:
@@ -209,7 +215,7 @@ def test_prose_wraps_at_words_on_a_terminal_only() -> None:
     told = "one two three four five sixandsevenandeightandnine"
 
     assert draw(lambda out: out.line(told, indent=2, hang=2), width=20).splitlines() == [
-        "  one two three four", "    five", "    sixandsevenandei", "    ghtandnine",
+        "  one two three four", "    five sixandseven", "    andeightandnine",
     ]  # fmt: skip
     assert draw(lambda out: out.line(told, indent=2, hang=2), terminal=False) == f"  {told}\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,9 @@ import pyte
 
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.types.finding import Finding, Scope, SessionVerdict, verdict_of
-from ctxmgr.types.view import EntryStatus, EntryView, NoteView
+from ctxmgr.types.importing import FileReport, ImportReport
+from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, Pattern, Section
+from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, ProcessView, SessionView, SnapshotView
 
 SESSION = "nightly"
 
@@ -105,10 +108,10 @@ def verdict(*findings: Finding, session: str = SESSION) -> SessionVerdict:
 def draw(
     view: Callable[[Printer], object], *, width: int = 80, terminal: bool = True, colour: bool = False, encoding: str = "utf-8"
 ) -> str:
-    """Return what a view writes, with the talk about it after it."""
+    """Return what a view writes, without the talk about it."""
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding, newline="")
-    view(Printer(out, out, terminal=terminal, width=width, colour=colour))
+    view(Printer(out, io.StringIO(), terminal=terminal, width=width, colour=colour))
     out.flush()
     return raw.getvalue().decode(encoding)
 
@@ -121,9 +124,81 @@ def screen_lines(text: str, width: int) -> list[str]:
     shown: list[str] = []
     for line in text.split("\n")[:-1]:
         screen = pyte.Screen(width, 3)
-        pyte.Stream(screen).feed(line)
+        # A mark on the last cell makes pyte take a new line, which terminals do not.
+        pyte.Stream(screen).feed("".join(char for char in line if unicodedata.category(char) != "Mn"))
         assert screen.cursor.y == 0, f"wrapped at {width}: {line!r}"
         assert (screen.title, screen.icon_name) == ("", "")
         assert screen.display[1:] == [" " * width] * 2
         shown.append(screen.display[0].rstrip())
     return shown
+
+
+def event(kind: str, data: Any, agent: str | None = "builder", **more: Any) -> EventView:
+    """Return an event after the entry 3."""
+    values: dict[str, Any] = {
+        "id": "v1", "session": SESSION, "ts": "2026-01-22T10:03:20Z", "type": kind, "agent": agent, "entry": None, "after": 3,
+        "data": data,
+    }  # fmt: skip
+    return EventView(**{**values, **more})
+
+
+def session(**more: Any) -> SessionView:
+    """Return a session in which two agents acted and a loop goes on."""
+    values: dict[str, Any] = {
+        "session": SESSION, "workflow": "wf", "source": {"importer": "claude-code", "version": "2.1", "path": "a.jsonl"},
+        "title": "Fix the tests", "processes": [ProcessView(process="p1", started="s", outcome="o")],
+        "agents": ["builder", "explorer"], "entries": 1320, "open": 1, "failed": 3, "events": 2, "notes": 0,
+        "started": "2026-01-22T10:00:00Z", "last": "2026-01-22T11:57:00Z", "live": False, "outcome": "failed", "usage": {},
+        "verdict": "loop", "findings": 2, "last_progress": "2026-01-22T11:20:00Z",
+    }  # fmt: skip
+    return SessionView(**{**values, **more})
+
+
+def snapshot(**more: Any) -> SnapshotView:
+    """Return a bundle of the entries 3 and 4."""
+    values: dict[str, Any] = {
+        "id": "s1", "session": SESSION, "ts": "2026-01-22T11:00:00Z", "entries": ["e3", "e4"], "indexes": [3, 4],
+        "summary": "auth findings", "reasoning": "needed by the merge agent", "hash": "ab" * 32, "missing": ["e9"],
+    }  # fmt: skip
+    return SnapshotView(**{**values, **more})
+
+
+def continuation(target: str = "planner", **more: Any) -> Continuation:
+    """Return the answer to a repetition, with one of everything."""
+    values: dict[str, Any] = {
+        "id": "c1", "session": SESSION, "request_type": "PROCEED", "source": "stuckHandler", "target": target,
+        "candidates": [target, "builder"], "target_reason": "planner gave builder its task.",
+        "reason": "builder ran the same failing command 4 times", "goal": "make the tests pass",
+        "context": Context(
+            summary="The tests fail because the package is not installed.",
+            facts=[Fact(text="pytest exits with 1", entries=["e12", "e13"], label="verified"),
+                   Fact(text="what e77 said is gone", entries=["e77"], label="unknown")],
+            sections=[Section(title="Last words of the person", text="fix the tests\nand nothing else")],
+            token_count=1234, counter="chars/4", diff_of="c0",
+        ),
+        "loop": Pattern(finding="f1", identity="i", kind="repetition", period=1, count=4, members=["e12", "e13"], start="e12",
+                        last_progress="e11", reason="the same error 4 times"),
+        "stall": None,
+        "do_not_repeat": [DoNotRepeat(action="Bash", input={"command": "pytest"}, times=4, outcome="exit 1", entries=["e12"])],
+        "alternatives": [Alternative(text="pip install -e .", basis="worked at @4", entries=["e4"])],
+        "snapshot": "s1", "notes": ["n1"], "by": "rules", "fallback": True, "attempts": 1,
+    }  # fmt: skip
+    return Continuation(**{**values, **more})
+
+
+def import_report(**more: Any) -> ImportReport:
+    """Return the report on two files, one of them with damage and an unknown record type."""
+    counts = dict.fromkeys(("user_messages", "harness_messages", "messages", "thoughts", "api_responses"), 1)
+    first = FileReport(
+        path="logs/a.jsonl", format="claude-code", version="2.1", session="one", agent="main", records=1000, tool_calls=321,
+        tool_names={"Bash": 321}, failed_calls=3, open_calls=0, usage={"inputTokens": 1_234_567}, unknown={}, damaged=[],
+        **counts,
+    )  # fmt: skip
+    damage = {"offset": 12, "length": 40, "reason": "not JSON"}
+    second = first.model_copy(update={"path": "logs/b.jsonl", "session": "two", "unknown": {"odd": 3}, "damaged": [damage],
+                                      "open_calls": 1, "skipped": "too large", "notes": ["compressed"]})  # fmt: skip
+    values: dict[str, Any] = {
+        "files": [first, second], "unchanged": 40, "sessions": ["one", "two"], "records": 2000, "entries": 642, "open_calls": 1,
+        "added": 1900, "known": 35, "doubles": 3, "changed": 1, "unknown": {"odd": 3}, "damaged": 1, "not_understood": 0.0015,
+    }  # fmt: skip
+    return ImportReport(**{**values, **more})

@@ -11,66 +11,10 @@ import pytest
 
 from ctxmgr.importers.claude_code import ClaudeCode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import check
-from ctxmgr.wire import Record, encode
+from ctxmgr.wire import Record
+from tests.importers.claude_code_log import SESSION, Log, of
 
-SESSION = "0d5c8a6e-1111-4222-8333-944445555666"
 REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
-
-
-class Log:
-    """A transcript under construction; each record hangs on the one before it."""
-
-    def __init__(self, folder: Path, **envelope: Any) -> None:
-        self.path = folder / f"{SESSION}.jsonl"
-        self.lines: list[bytes] = []
-        self._envelope = {"isSidechain": False, "sessionId": SESSION, "version": "2.1.200", **envelope}
-        self._last: str | None = None
-
-    def add(self, kind: str, parent: str | None = "last", **fields: Any) -> str:
-        """Append a record and return its uuid."""
-        number = len(self.lines) + 1
-        uuid = f"00000000-0000-4000-8000-{number:012}"
-        record: dict[str, Any] = {
-            "parentUuid": self._last if parent == "last" else parent,
-            **self._envelope,
-            "type": kind,
-            "uuid": uuid,
-            "timestamp": f"2026-11-21T10:{number // 60:02}:{number % 60:02}.000Z",
-            **fields,
-        }
-        self.lines.append(json.dumps(record).encode())
-        self._last = uuid
-        return uuid
-
-    def says(self, content: Any, **fields: Any) -> str:
-        """Append a record with the role of the user."""
-        return self.add("user", message={"role": "user", "content": content}, **fields)
-
-    def answers(self, *blocks: dict[str, Any], id: str = "", usage: Any = None, **fields: Any) -> str:  # noqa: A002
-        """Append a record of the model."""
-        message: dict[str, Any] = {"id": id or f"msg_{len(self.lines)}", "role": "assistant", "content": list(blocks)}
-        message |= {"stop_reason": fields.pop("stop", None), "usage": usage or {"input_tokens": 5, "output_tokens": 2}}
-        return self.add("assistant", message=message, **fields)
-
-    def calls(self, name: str, tool_use: str, **given: Any) -> str:
-        """Append a tool call."""
-        return self.answers({"type": "tool_use", "id": tool_use, "name": name, "input": given})
-
-    def returns(self, tool_use: str, content: Any, error: Any = None, **fields: Any) -> str:
-        """Append a tool's result."""
-        block = {"type": "tool_result", "tool_use_id": tool_use, "content": content}
-        return self.says([block if error is None else block | {"is_error": error}], **fields)
-
-    def read(self, *others: Path) -> tuple[list[Record], FileCount]:
-        """Write the log and return its records, checked, and its counts."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_bytes(b"\n".join(self.lines) + b"\n")
-        counts: list[FileCount] = []
-        records = list(ClaudeCode().read([self.path, *others], counts))
-        for record in records:
-            encode(check(record))
-        return records, counts[0]
 
 
 @pytest.fixture
@@ -79,11 +23,6 @@ def log(tmp_path: Path) -> Log:
     found = Log(tmp_path / "project")
     found.says("Fix the build")
     return found
-
-
-def of(records: list[Record], kind: str) -> list[Record]:
-    """Return the records of one kind, or the events of one type."""
-    return [record for record in records if kind == (record["type"] if record["kind"] == "event" else record["kind"])]
 
 
 def one_result(log: Log) -> Record:
@@ -348,104 +287,6 @@ def test_a_result_without_its_call_is_mentioned(log: Log) -> None:
     records, count = log.read()
     assert of(records, "result") == []
     assert count.notes == ["1 results without their call were left out"]
-
-
-def test_a_compaction_waits_for_its_summary(log: Log) -> None:
-    """A boundary at the end of the file is not recorded before its summary; a summary alone is a compaction."""
-    log.add("system", subtype="compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 9}, parent=None)
-    assert of(log.read()[0], "compaction") == []
-    log.says("The story so far", isCompactSummary=True)
-    (auto,) = of(log.read()[0], "compaction")
-    assert auto["data"] == {"trigger": "auto", "preTokens": 9, "summary": "The story so far"}
-    log.says("This session is being continued from a previous conversation that ran out of context. Summary: …")
-    records, count = log.read()
-    assert len(of(records, "compaction")) == 2
-    assert (count.user_messages, count.harness_messages) == (1, 0)
-
-
-def test_prompts_typed_while_the_agent_works_are_the_persons(log: Log) -> None:
-    """A queued prompt is a user message unless it came from the program."""
-    log.add("attachment", attachment={"type": "queued_command", "prompt": "stop that", "commandMode": "prompt"})
-    log.add("attachment", attachment={"type": "queued_command", "prompt": "ls", "commandMode": "bash"})
-    notice = "<task-notification>\n<task-id>x</task-id>\n</task-notification>"
-    log.add("attachment", attachment={"type": "queued_command", "prompt": [{"type": "text", "text": notice}]})
-    records, _ = log.read()
-    assert [event["data"]["text"] for event in of(records, "user_message")] == ["Fix the build", "stop that"]
-    assert [event["data"]["origin"] for event in of(records, "nudge")] == ["bash", "task-notification"]
-
-
-def test_hooks_that_fail_are_errors(log: Log) -> None:
-    """A hook that blocks or fails is an error, linked to the call it concerns."""
-    entry = log.calls("Bash", "t1", command="a")
-    blocking = {"blockingError": "not on main"}
-    log.add("attachment", attachment={"type": "hook_blocking_error", "toolUseID": "t1", "blockingError": blocking})
-    log.add("system", subtype="stop_hook_summary", hookErrors=["exit 1"])
-    log.add("system", subtype="stop_hook_summary", hookErrors=[])
-    first, second = of(log.read()[0], "error")
-    assert (first["entry"], first["data"]["text"], first["data"]["reason"]) == (entry, "not on main", "hookBlocked")
-    assert second["data"]["text"] == "exit 1"
-
-
-HARNESS = [
-    "<command-name>/clear</command-name>", "<command-message>init is analyzing</command-message>",
-    "<local-command-stdout>ok</local-command-stdout>", "<local-command-stderr>no</local-command-stderr>",
-    "<local-command-caveat>x</local-command-caveat>", "<bash-input>ls</bash-input>", "<bash-stdout>a</bash-stdout>",
-    "<task-notification>\n<task-id>1</task-id></task-notification>\nRead the file.",
-    '<teammate-message teammate_id="a">hi</teammate-message>', "<system-reminder>be brief</system-reminder>",
-    "<ide_opened_file>a.py</ide_opened_file>", "<ide_selection>x</ide_selection>", "<tick>1</tick>", "<goal>x</goal>",
-    "<session-start-hook>x</session-start-hook>", "[Request interrupted by user]",
-    "Caveat: The messages below were generated by the user while running local commands. DO NOT respond",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("words", HARNESS)
-@pytest.mark.parametrize("as_list", [False, True])
-def test_no_harness_text_is_a_persons(log: Log, words: str, as_list: bool) -> None:
-    """None of the texts that the program writes with the user's role is a user message."""
-    log.says([{"type": "text", "text": words}] if as_list else words)
-    records, count = log.read()
-    assert [event["data"]["text"] for event in of(records, "user_message")] == ["Fix the build"]
-    assert [event["data"]["text"] for event in of(records, "nudge") + of(records, "interrupt")] == [words]
-    assert count.user_messages == 1
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"isMeta": True}, {"origin": {"kind": "peer"}}, {"promptSource": "system"}, {"isSynthetic": True},
-        {"isVisibleInTranscriptOnly": True},
-    ],
-)  # fmt: skip
-def test_marked_records_are_not_a_persons(log: Log, fields: dict[str, Any]) -> None:
-    """Words that the record itself marks as the program's are nudges, whatever they say."""
-    log.says("Continue from where you left off.", **fields)
-    assert len(of(log.read()[0], "user_message")) == 1
-
-
-def test_words_behind_a_reminder_are_the_persons(log: Log) -> None:
-    """A reminder in front of a person's words is left out; text that merely begins with a bracket is the person's."""
-    log.says("<system-reminder>be brief</system-reminder>\nAnd <b>bold</b>?")
-    log.says([{"type": "text", "text": "<ide_selection>x</ide_selection>"}, {"type": "text", "text": "What is this?"}])
-    log.says("<div> is not closed", origin={"kind": "human"})
-    log.says([{"type": "image", "source": {"data": "AAAA"}}])
-    events = of(log.read()[0], "user_message")[1:]
-    assert [event["data"]["text"] for event in events] == [
-        "And <b>bold</b>?", "What is this?", "<div> is not closed", "",
-    ]  # fmt: skip
-    assert events[3]["data"]["pictures"] == 1
-
-
-def test_turns_change_with_the_person_only(log: Log) -> None:
-    """A turn is the prompt's id where there is one; a notification starts none, a slash command does."""
-    log.calls("Read", "t1")
-    second = log.says("More", promptId="p2")
-    log.says("<task-notification><task-id>x</task-id></task-notification>", promptId="p3")
-    log.calls("Read", "t2")
-    log.says("<command-name>/review</command-name>", promptId="p4")
-    log.calls("Read", "t3")
-    turns = [entry["turn"] for entry in of(log.read()[0], "entry")]
-    assert turns == ["00000000-0000-4000-8000-000000000001", "p2", "p4"]
-    assert second not in turns
 
 
 def test_parallel_inline_sub_agents_are_kept_apart(log: Log) -> None:

@@ -113,7 +113,7 @@ def test_companions_are_the_sub_agents_logs() -> None:
 
 def test_files_are_grouped_by_session() -> None:
     """Main logs come first in their groups, forks behind their originals, however the files are listed."""
-    paths = sorted(LOGS.rglob("*.jsonl"), reverse=True)
+    paths = sorted((path for path in LOGS.rglob("*.jsonl") if "stream" not in path.name), reverse=True)
     groups = ClaudeCode().groups(paths)
     assert sorted(path for group in groups for path in group) == sorted(paths)
     assert [MAIN, CHILD] in groups
@@ -121,6 +121,19 @@ def test_files_are_grouped_by_session() -> None:
     assert groups.index([MAIN, CHILD]) < groups.index([FORK])
     assert ClaudeCode().groups([CHILD]) == [[CHILD]]
     assert ClaudeCode().groups([OLD / "missing.jsonl"]) == [[OLD / "missing.jsonl"]]
+
+
+def test_a_stream_does_not_repeat_its_transcript() -> None:
+    """Read together with its transcript, a stream-json log is counted but gives no records; alone it does."""
+    transcript = next((LOGS / "live_1.0.37" / "project").glob("*.jsonl"))
+    stream = LOGS / "live_1.0.37" / "stream_json_stdout.jsonl"
+    importer = ClaudeCode()
+    assert importer.groups([stream, transcript]) == [[transcript, stream]]
+    assert importer.groups([stream]) == [[stream]]
+    counts: list[FileCount] = []
+    assert list(importer.read([transcript, stream], counts)) == list(importer.read([transcript], []))
+    assert sum(counts[1].tool_calls.values()) == 10
+    assert counts[1].notes == [f"the same session as {transcript.name}; counted, not recorded again"]
 
 
 def test_a_resumed_copy_comes_behind_its_original(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -54,10 +55,8 @@ def _samples() -> list[dict[str, Any]]:
     for path in (INLINE, MAIN, INTERRUPTED, FAILED, STREAM):
         for line in path.read_bytes().splitlines():
             record = json.loads(line)
-            message = record.get("message")
-            content = message["content"] if isinstance(message, dict) else None
-            blocks = [block["type"] for block in content] if isinstance(content, list) else type(content).__name__
-            shape = json.dumps([sorted(record), record.get("type"), record.get("subtype"), blocks])
+            blocks = sorted(set(re.findall(rb'"type":"[a-z_]+"', line)))
+            shape = json.dumps([sorted(record), record.get("type"), record.get("subtype"), repr(blocks)])
             if len(line) < 3_000:
                 found.setdefault(shape, record)
     return [*found.values(), *EXTRA]
@@ -149,5 +148,5 @@ def test_random_damage_never_raises_and_makes_nothing_up(tmp_path: Path, data: s
     stop = min(len(whole), start + data.draw(st.integers(1, 4_000)))
     fill = b"\0" * (stop - start) if data.draw(st.booleans()) else b"\n"
     records, count = _read([whole[:start] + fill + whole[stop:]], tmp_path)
-    assert {record.get("id") for record in records} <= known
-    assert count.damaged or b"\n" in whole[start - 1 : stop + 1]
+    assert {record.get("id") for record in records if record.get("type") != "usage"} <= known
+    assert count.damaged or b"\n" in whole[max(0, start - 1) : stop + 1]

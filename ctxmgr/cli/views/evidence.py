@@ -21,7 +21,7 @@ def place(finding: Finding, entries: Entries, name: str, record: str | None) -> 
     if record in entries:
         return f"@{entries[record].index}"
     index = mapping(finding.evidence.get("indexes")).get(name)
-    return f"@{index}" if is_index(index) else record[:13]
+    return f"@{index}" if is_index(index) else record
 
 
 def member_places(finding: Finding, entries: Entries) -> list[str]:

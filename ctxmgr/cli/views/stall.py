@@ -75,7 +75,7 @@ def _open_calls(printer: Printer, finding: Finding, entries: Entries) -> None:
         asked = brief(entry.input if entry is not None else step.get("input"))
         limit = limits.get(member)
         state = ("  open" if not finding.resolved else "") + (f", limit {duration(limit)}" if limit else "")
-        where = place(finding, entries, "", member)
+        where = printer.fit(place(finding, entries, "", member), 20)
         head = f"{printer.symbols.open} {where}  {printer.fit(action, 24)}"
         room = printer.width - 4 - len(head) - len(state)
         printer.line(

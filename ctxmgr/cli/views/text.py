@@ -56,10 +56,10 @@ def _visible(run: str, before: str, keep_lines: bool) -> str:
         marks = 0
         if char in "\n\t":
             shown.append(char if keep_lines else "⏎" if char == "\n" else " ")
-            before = "" if keep_lines else " "
         else:
             shown.append(_escaped(char))
-            before = char
+        # What follows sits on what is shown, not on what was recorded; on a line end it would have nothing to sit on.
+        before = shown[-1][-1].strip("\n\t")
     if marks > MAX_MARKS:
         shown.append(f"[+{marks - MAX_MARKS} marks]")
     return "".join(shown)

@@ -1,0 +1,195 @@
+"""The rules that hold for every detector: one battery, run for each of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from ctxmgr.detect import DETECTORS
+from ctxmgr.detect.cycle import CycleDetector
+from ctxmgr.detect.error_repetition import ErrorRepetitionDetector
+from ctxmgr.detect.interface import Detector
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.repetition import RepetitionDetector
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step
+from tests.detect.scenario import Scenario
+
+
+class DetectorContract:
+    """What a detector must do; a subclass says how its pattern looks."""
+
+    detector: type[Detector]
+    rounds = 3
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Add one round of the pattern and return the id of its last call."""
+        raise NotImplementedError
+
+    def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
+        return story.watched(settings, detectors=(self.detector,))
+
+    def test_is_quiet_on_healthy_work(self) -> None:
+        """Varied work with some checks between raises nothing."""
+        story = Scenario()
+        for number in range(20):
+            story.call("Read", {"path": f"src/m{number}.py"}, f"code {number}")
+            story.call("Edit", {"path": f"src/m{number}.py", "old": "a", "new": "b"}, "applied")
+            story.fail("Bash", {"command": "pytest -q"}, f"{40 - number} failed")
+        assert self._watch(story)[1] == []
+
+    @pytest.mark.requirement("FR-001", "FR-005", "SC-002")
+    def test_raises_when_the_last_needed_round_is_complete(self) -> None:
+        """The finding is raised by the very record that completes the threshold, and no earlier."""
+        story = Scenario()
+        last = [self.round(story, number) for number in range(self.rounds)]
+        raised = self._watch(story)[1]
+        assert [record for record, _ in raised] == [last[-1]]
+        assert raised[0][1].raised_at == last[-1]
+        assert raised[0][1].kind == self.detector.kind
+
+    def test_one_finding_grows_with_the_loop(self) -> None:
+        """A loop that goes on stays one finding, whose members and count grow while raisedAt stays."""
+        story = Scenario()
+        last = [self.round(story, number) for number in range(self.rounds + 4)]
+        monitor, raised = self._watch(story)
+        (finding,) = monitor.findings(live=True)
+        assert len(raised) == 1
+        assert (finding.id, finding.raised_at) == (raised[0][1].id, raised[0][1].raised_at)
+        assert finding.count == self.rounds + 4
+        assert finding.last == last[-1] == finding.members[-1]
+        assert finding.evidence["indexes"]["members"] == list(range(len(finding.members)))
+        assert finding.resolved is None
+
+    @pytest.mark.requirement("FR-006", "SC-013")
+    @pytest.mark.parametrize(("event", "reason"), [("user_message", "user"), ("interrupt", "interrupt")])
+    def test_a_person_resets_it(self, event: str, reason: str) -> None:
+        """A human message or an interrupt, and only that, forgets the evidence at once and closes what was found."""
+        story = Scenario()
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        story.say(event)
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        assert self._watch(story)[1] == []
+        self.round(story, self.rounds)
+        story.say(event)
+        (finding,) = self._watch(story)[0].findings(live=True)
+        assert finding.resolved == reason
+
+    @pytest.mark.parametrize("event", ["nudge", "compaction", "continuation", "message", "heartbeat", "retry"])
+    def test_a_program_does_not_reset_it(self, event: str) -> None:
+        """A nudge, a compaction, a continuation or a retry leaves the evidence standing."""
+        story = Scenario()
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        story.say("message")
+        story.say(event)
+        self.round(story, self.rounds)
+        assert len(self._watch(story)[1]) == 1
+
+    def test_agents_and_processes_are_kept_apart(self) -> None:
+        """Three agents, or three processes, that each do the same thing once are no loop."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number, agent=f"agent-{number}")
+        for number in range(self.rounds):
+            self.round(story, number, process=f"process-{number}")
+        assert self._watch(story)[1] == []
+
+    def test_the_work_of_another_agent_does_not_hide_it(self) -> None:
+        """A loop is found though another agent's healthy calls lie between its rounds."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+            story.call("Read", {"path": f"doc{number}"}, f"text {number}", agent="other")
+        assert len(self._watch(story)[1]) == 1
+
+    def test_asking_often_changes_nothing(self) -> None:
+        """Findings are the same whether they are asked for after every record or once, and in every replay."""
+        story = Scenario()
+        for number in range(self.rounds + 2):
+            self.round(story, number)
+        story.call("Read", {"path": "elsewhere"}, "new")
+        asked = Monitor(detectors=(self.detector,))
+        for observation in story.observations:
+            asked.observe(observation)
+            asked.findings(live=True)
+        assert asked.findings(live=True) == self._watch(story)[0].findings(live=True)
+
+    def test_odd_content_is_harmless(self) -> None:
+        """Lists for objects, huge numbers, NaN, surrogates and deep nesting neither raise nor look alike."""
+        deep: Any = "x"
+        for _ in range(3000):
+            deep = [deep]
+        story = Scenario()
+        oddities: list[Any] = [None, [], {}, 10**5000, math.nan, "\ud800", deep, {1: 2, "a": {3}}, b"\xff"]
+        for number, odd in enumerate(oddities * 2):
+            story.call("Odd", odd, odd, meta=odd)
+            story.open("Odd", odd, id=f"odd{number}", step=number, timeout_ms=-1.0)
+            story.close(f"odd{number}", odd, status="error", error=odd)
+            story.say("message", odd)
+        monitor, raised = self._watch(story)
+        assert raised == []
+        assert monitor.findings() is not None
+
+    def test_its_state_is_a_value(self) -> None:
+        """Putting back an earlier state takes back every step since."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        steps = [
+            Step((Call.of(start, finish),), number)
+            for number, (start, finish) in enumerate(zip(story.observations[::2], story.observations[1::2], strict=True))
+        ]
+        detector = self.detector(DetectSettings())
+        for place, step in enumerate(steps[:-1]):
+            detector.take(step, steps[:place])
+        state = detector.state
+        first = detector.take(steps[-1], steps[:-1])
+        detector.state = state
+        assert first is not None
+        assert detector.take(steps[-1], steps[:-1]) == first
+
+    def test_it_can_be_switched_off(self) -> None:
+        """A disabled kind raises nothing, and neither does an exempt action."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        assert self._watch(story, DetectSettings(disabled=frozenset({self.detector.kind})))[1] == []
+        exempt = frozenset(observation.action for observation in story.observations)
+        assert self._watch(story, DetectSettings(exempt_actions=exempt))[1] == []
+
+
+class TestRepetition(DetectorContract):
+    detector = RepetitionDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """One call with one answer."""
+        return story.call("Grep", {"pattern": "handler"}, "no match", **fields)
+
+
+class TestCycle(DetectorContract):
+    detector = CycleDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Look here, look there, look elsewhere."""
+        story.call("Read", {"path": "a.py"}, "text a", **fields)
+        story.call("Read", {"path": "b.py"}, "text b", **fields)
+        return story.call("Grep", {"pattern": "x"}, "a.py:1", **fields)
+
+
+class TestErrorRepetition(DetectorContract):
+    detector = ErrorRepetitionDetector
+    rounds = 4
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another command, the same cause."""
+        return story.fail("Bash", {"command": f"./tool --try {number}"}, "PermissionError: key file is locked", **fields)
+
+
+def test_every_detector_inherits_the_battery() -> None:
+    """No detector is registered without its contract test."""
+    assert {each.detector for each in DetectorContract.__subclasses__()} == set(DETECTORS)

@@ -1,0 +1,99 @@
+"""Rounds of several steps: found at any period, and only when nothing in them is new."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.detect.settings import DetectSettings
+from tests.detect.scenario import Scenario
+
+
+def go_round(story: Scenario, period: int, steps: int, start: int = 0) -> None:
+    """Take steps through a cycle of the given period."""
+    for number in range(start, start + steps):
+        story.call("Read", {"path": f"f{number % period}"}, f"text {number % period}")
+
+
+@pytest.mark.requirement("SC-002")
+@pytest.mark.parametrize("period", range(2, 13))
+def test_every_period_is_found_at_its_third_round(period: int) -> None:
+    """A cycle is raised by the last step of its third round, with its primitive period."""
+    story = Scenario()
+    go_round(story, period, 3 * period - 1)
+    assert story.found() == []
+    go_round(story, period, 1, 3 * period - 1)
+    (finding,) = story.found()
+    assert (finding.kind, finding.period, finding.count) == ("cycle", period, 3)
+    assert len(finding.evidence["steps"]) == period
+
+
+def test_a_period_beyond_the_longest_is_left_alone() -> None:
+    """Two passes over a batch of fifteen are work."""
+    story = Scenario()
+    go_round(story, 15, 30)
+    assert story.found() == []
+
+
+def test_the_identity_does_not_depend_on_where_the_cycle_is_entered() -> None:
+    """A cycle entered at another place has the same identity, the key of the attempt cap."""
+    one, other = Scenario(), Scenario()
+    go_round(one, 4, 12)
+    go_round(other, 4, 12, start=3)
+    assert one.found()[0].evidence["identity"] == other.found()[0].evidence["identity"]
+
+
+def test_one_new_answer_in_each_round_is_progress() -> None:
+    """A long cycle in which one member brings something new each round is work."""
+    story = Scenario()
+    for number in range(8):
+        go_round(story, 6, 6)
+        story.call("Bash", {"command": "pytest"}, f"{8 - number} failed")
+    assert story.found() == []
+
+
+def test_an_answer_that_swings_to_and_fro_is_news() -> None:
+    """A board that alternates between two states changes at every look."""
+    story = Scenario()
+    for number in range(12):
+        story.call("board", {"owner": "me"}, f"state {number % 2}")
+    assert story.found() == []
+
+
+def test_a_poll_with_a_pause_is_patience() -> None:
+    """Poll and sleep in turn are patience even with one constant answer; without the sleep they are not."""
+    paced, tight = Scenario(), Scenario()
+    for _ in range(6):
+        paced.call("job_output", {"job": 3}, "still running")
+        paced.call("Bash", {"command": "sleep 5"}, "")
+        tight.call("job_output", {"job": 3}, "still running")
+        tight.call("Bash", {"command": "ls"}, "a")
+    assert paced.found() == []
+    assert len(tight.found()) == 1
+
+
+def test_edits_between_make_checks_different_rounds() -> None:
+    """Edit and test with a new edit each time is work, though the test fails alike; the same edit again is a cycle."""
+    working, stuck = Scenario(), Scenario()
+    for number in range(5):
+        working.call("Edit", {"path": "a", "new": number}, "applied")
+        working.fail("Bash", {"command": "pytest"}, "1 failed")
+        stuck.call("Edit", {"path": "a", "new": 0}, "applied")
+        stuck.fail("Bash", {"command": "pytest"}, "1 failed")
+    assert working.found() == []
+    assert [(finding.kind, finding.period) for finding in stuck.found()] == [("cycle", 2)]
+
+
+def test_two_dead_ends_taken_in_turn_are_a_cycle() -> None:
+    """Two commands that fail alternately, each with its own error, are one cycle and no error repetition."""
+    story = Scenario()
+    for _ in range(4):
+        story.fail("Bash", {"command": "npm install"}, "EACCES: permission denied")
+        story.fail("Bash", {"command": "yarn"}, "EPERM: operation not permitted")
+    assert [finding.kind for finding in story.found()] == ["cycle"]
+
+
+def test_the_longest_period_is_a_setting() -> None:
+    """A cycle longer than the configured longest period is not sought."""
+    story = Scenario()
+    go_round(story, 6, 18)
+    assert story.found(DetectSettings(max_period=5)) == []

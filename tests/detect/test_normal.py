@@ -1,0 +1,94 @@
+"""What is made equal and what is kept apart before anything is compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.detect import normal
+from ctxmgr.detect.blur import MAX_TEXT, blur
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("done in 0.19s", "done in 12.3s"),
+        ("took 3 s", "took 14 s"),
+        ("Duration: 12ms", "Duration: 9ms"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("at 0x7f3a22c0", "at 0x7f3a99ff"),
+        ("a  b\n c", "a b c"),
+        ("pid 4711 ready", "pid 12 ready"),
+        ("Chunk ID: a1b2c3", "Chunk ID: ffee00"),
+    ],
+)
+def test_noise_is_blurred_everywhere(one: str, other: str) -> None:
+    """Durations, colours, addresses, blanks and process ids never make a result new."""
+    assert blur(one) == blur(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("at 2026-01-02T10:11:12Z", "at 2026-01-02T10:11:13.5+01:00"),
+        ("10:11:12 failed", "10:11:59 failed"),
+        ("550e8400-e29b-41d4-a716-446655440000", "550e8400-e29b-41d4-a716-446655440001"),
+        ("commit 1a2b3c4d5e", "commit 99887766aa"),
+        ("request req_abc", "request req_xyz"),
+    ],
+)
+def test_ids_are_blurred_on_demand_only(one: str, other: str) -> None:
+    """Times and ids are blurred where they cannot be the news, and kept where they may be."""
+    assert blur(one) != blur(other)
+    assert blur(one, ids=True) == blur(other, ids=True)
+
+
+@pytest.mark.parametrize(("one", "other"), [("[1s] x", "[2s] x"), ("3 failed", "2 failed"), ("faded", "facade")])
+def test_counters_and_words_are_kept(one: str, other: str) -> None:
+    """Numbers that count, and words that happen to be hexadecimal, stay what they are."""
+    assert blur(one, ids=True) != blur(other, ids=True)
+
+
+def test_long_texts_differ_by_what_is_cut_off() -> None:
+    """Beyond the cap length and content still count."""
+    head = "x" * MAX_TEXT
+    assert blur(head + "a") == blur(head + "a")
+    assert blur(head + "a") != blur(head + "b")
+
+
+def test_canonical_inputs() -> None:
+    """Keys are sorted at every depth, cosmetic fields go when something else is left, and odd values have no form."""
+    assert normal.canonical({"b": {"d": 1, "c": 2}, "a": [2, 1]}) == '{"a":[2,1],"b":{"c":2,"d":1}}'
+    assert normal.canonical({"command": "ls", "description": "x"}) == normal.canonical({"command": "ls"})
+    assert normal.canonical({"description": "x"}) != normal.canonical({"description": "y"})
+    assert normal.canonical({"a": {1, 2}}) is None
+
+
+def test_the_core_of_an_error_is_its_last_named_line() -> None:
+    """Two tracebacks with one cause have one core."""
+    one = "Traceback\n  File a, line 3\nValueError: bad token at 10:11:12"
+    other = "Traceback\n  File b, line 9\n    x\nValueError: bad token at 23:59:01\n"
+    assert normal.error_core(one) == normal.error_core(other) == "ValueError: bad token at #"
+
+
+@pytest.mark.parametrize(
+    ("core", "specific"),
+    [
+        ("PermissionError: the key file is locked", True),
+        ("401 Unauthorized: token expired", True),
+        ("Tool exec not found", True),
+        ("Exit code 1", False),
+        ("1 failed", False),
+        ("File does not exist", False),
+        ("", False),
+    ],
+)
+def test_only_specific_errors_name_a_cause(core: str, specific: bool) -> None:
+    """An error says what went wrong, or it says only that something did."""
+    assert normal.is_specific(core) is specific
+
+
+def test_one_line_is_printable_and_short() -> None:
+    """Text for a sentence has no line ends, no escapes and a given width."""
+    line = normal.one_line("a\n\x1b[2J\u202e" + "b" * 500)
+    assert line.isprintable()
+    assert len(line) == 80

@@ -1,0 +1,66 @@
+"""Records become observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxmgr.detect.replay import observations_of
+from ctxmgr.types.record import build
+
+TS = "2026-01-22T10:00:00Z"
+
+
+def entry(name: str, **fields: Any) -> dict[str, Any]:
+    """Return an entry record."""
+    return build("entry", "s", TS, id=name, agent="main", action="Read", input={"path": name}, process="p", **fields)
+
+
+def test_an_entry_with_its_result_is_a_start_and_a_finish() -> None:
+    """Both repeat the entry's own fields and its dense index; places in the log grow."""
+    records = [
+        build("session", "s", TS, process="p"),
+        entry("a", status="ok", output="text", timeoutMs=5, step=1, turn=2, parent="z"),
+        entry("b"),
+        build("result", "s", "2026-01-22T10:00:09Z", entry="b", status="error", error={"message": "no"}),
+    ]
+    seen = list(observations_of(records))
+    assert [(each.kind, each.id, each.index) for each in seen] == [
+        ("start", "a", 0), ("finish", "a", 0), ("start", "b", 1), ("finish", "b", 1),
+    ]  # fmt: skip
+    assert [each.seq for each in seen] == sorted({each.seq for each in seen})
+    assert (seen[1].output, seen[1].timeout_ms, seen[1].step, seen[1].turn, seen[1].parent) == ("text", 5, 1, 2, "z")
+    assert seen[3].at == 9 + (seen[2].at or 0)
+    assert seen[3].error == {"message": "no"}
+
+
+def test_events_keep_their_type_under_its_own_name() -> None:
+    """Aliases are translated, a continuation is an event, a session end is an end, notes are nothing."""
+    records = [
+        build("event", "s", TS, id="v1", type="NodeStreamDeltaEvent", agent="main", data={"text": "x"}),
+        build("continuation", "s", TS, id="c1"),
+        build("note", "s", TS, id="n1", entries=["a"], content="x"),
+        build("sessionEnd", "s", TS, outcome="completed"),
+    ]
+    seen = list(observations_of(records))
+    assert [(each.kind, each.type) for each in seen] == [
+        ("event", "agent_message_chunk"), ("event", "continuation"), ("end", "sessionEnd"),
+    ]  # fmt: skip
+
+
+def test_what_does_not_fit_is_passed_over() -> None:
+    """Strays, second records and wrong types yield nothing or count as absent."""
+    records: list[dict[str, Any]] = [
+        {},
+        {"kind": ["entry"]},
+        build("result", "s", TS, entry="nowhere", status="ok"),
+        entry("a"),
+        entry("a"),
+        build("result", "s", TS, entry="a", status="ok"),
+        build("result", "s", TS, entry="a", status="error"),
+        {"kind": "entry", "id": "b", "agent": 7, "action": None, "ts": 12, "timeoutMs": "x", "status": "ok", "error": []},
+    ]
+    seen = list(observations_of(records))
+    assert [(each.kind, each.id, each.status) for each in seen] == [
+        ("start", "a", None), ("finish", "a", "ok"), ("start", "b", None), ("finish", "b", "ok"),
+    ]  # fmt: skip
+    assert (seen[2].agent, seen[2].action, seen[2].at, seen[2].timeout_ms) == (None, "", None, None)

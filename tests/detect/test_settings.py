@@ -1,0 +1,39 @@
+"""Thresholds are checked when they are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"repeat_rounds": 1},
+        {"cycle_rounds": 0},
+        {"max_period": 1},
+        {"window": 35},
+        {"window": 64, "repeat_rounds": 65},
+        {"stall_seconds": 0.0},
+        {"call_seconds": float("nan")},
+        {"poll_gap": float("inf")},
+        {"left_after": 0},
+        {"call_grace": -1.0},
+    ],
+)
+def test_a_threshold_that_can_never_fire_is_refused(odd: dict[str, Any]) -> None:
+    """Neither a window shorter than its thresholds nor a nonsense number gets as far as a run."""
+    with pytest.raises(InvalidInput):
+        DetectSettings(**odd)
+
+
+@pytest.mark.requirement("FR-001")
+def test_the_defaults_follow_the_rulings() -> None:
+    """A loop is found at the third round, a stall after two minutes, a call after ten."""
+    settings = DetectSettings()
+    assert (settings.repeat_rounds, settings.cycle_rounds) == (3, 3)
+    assert (settings.stall_seconds, settings.call_seconds) == (120, 600)

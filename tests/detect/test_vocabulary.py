@@ -1,0 +1,66 @@
+"""What names and words are taken to mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.detect import vocabulary
+
+
+@pytest.mark.parametrize(
+    ("action", "verb", "command", "meaning"),
+    [
+        ("read_file", "", "", "query"),
+        ("Edit", "", "", "mutation"),
+        ("applyPatch", "", "", "mutation"),
+        ("write_stdin", "", "", "poll"),
+        ("message", "read", "", "query"),
+        ("message", "reply", "", "mutation"),
+        ("press_key", "", "", "gesture"),
+        ("frobnicate", "", "", "other"),
+        ("Bash", "", "ls -l | head", "query"),
+        ("Bash", "", "git status --short && git diff", "query"),
+        ("Bash", "", "cd src && rm -r x", "mutation"),
+        ("Bash", "", "echo x > file", "other"),
+        ("Bash", "", "pytest -q 2>&1 | tail", "other"),
+        ("Bash", "", "sleep 30", "sleep"),
+        ("Bash", "", "sleep 30 && tail -1 log", "paced"),
+        ("sleep", "", "", "sleep"),
+    ],
+)
+def test_what_a_call_does(action: str, verb: str, command: str, meaning: str) -> None:
+    """Commands are read first, then the verb in the input, then the name; what is not known may change anything."""
+    assert vocabulary.classify(action, verb, command) == meaning
+
+
+def test_declared_pollers_come_first() -> None:
+    """A configured poller is a poll whatever its name says."""
+    assert vocabulary.classify("update_board", "", "", frozenset({"update_board"})) == "poll"
+
+
+@pytest.mark.parametrize("text", ["still running", "Status: PENDING", "build in progress", "not ready", "queued"])
+def test_words_of_waiting(text: str) -> None:
+    """An answer that says something is under way is recognised."""
+    assert vocabulary.is_waiting(text)
+
+
+@pytest.mark.parametrize("text", ["done", "3 failed", "", "x" * 5000 + " running"])
+def test_words_that_are_no_waiting(text: str) -> None:
+    """A result, and a long text that mentions running, is none."""
+    assert not vocabulary.is_waiting(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "transient"),
+    [
+        ("HTTP 429: slow down", True),
+        ("upstream returned 503", True),
+        ("ETIMEDOUT", True),
+        ("rate_limit_error", True),
+        ("order 14290 not found", False),
+        ("401 Unauthorized", False),
+    ],
+)
+def test_trouble_of_the_infrastructure(text: str, transient: bool) -> None:
+    """Rate limits, time-outs and unreachable servers are transient, other failures are not."""
+    assert vocabulary.is_transient(text) is transient
