@@ -31,6 +31,7 @@ from ctxmgr.recorder import Recorder
 
 _ID = 36
 _CAPACITY = 20_000
+_LARGE = 3_000_000  # characters
 _SESSION = "kill"
 _BATCH = 40  # cycles on one file before it is compared and removed
 
@@ -105,35 +106,35 @@ def run(store: str, cycles: int, *, writers: int = 1, folder: Path, seed: int = 
 
 def _cycle(path: Path, ledgers: list[_Ledger], source: random.Random) -> None:
     children: list[int] = []
+    heavy = source.random() < 0.15  # only a write that takes long can be torn by a kill
     for ledger in ledgers:
         seed = source.random()
         child = os.fork()
         if child == 0:
             try:
-                _record(path, ledger, random.Random(seed), alone=len(ledgers) == 1)
+                _record(path, ledger, random.Random(seed), heavy=heavy, alone=len(ledgers) == 1)
             except BaseException as error:
                 sys.stderr.write(f"{type(error).__name__}: {error}\n")
             os._exit(1)
         children.append(child)
     for child, ledger in zip(children, ledgers, strict=True):
-        target = source.choice((0, source.randrange(5), source.randrange(80)))
+        target = source.randrange(4) if heavy else source.choice((0, source.randrange(5), source.randrange(80)))
         while ledger.count < target:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 raise RuntimeError(f"a recorder ended by itself: {os.waitstatus_to_exitcode(status)}")
-        for _ in range(source.randrange(5_000)):  # anywhere within the next append
+        for _ in range(source.randrange(200_000 if heavy else 5_000)):  # anywhere within the next append
             pass
         os.kill(child, signal.SIGKILL)
     for child in children:
         os.waitpid(child, 0)
 
 
-def _record(path: Path, ledger: _Ledger, source: random.Random, *, alone: bool) -> None:
-    recorder = Recorder(path, session=_SESSION, on_live="refuse" if alone else "join")
+def _record(path: Path, ledger: _Ledger, source: random.Random, *, heavy: bool, alone: bool) -> None:
+    recorder = Recorder(path, session=_SESSION, on_live="refuse" if alone else "join", mask=not heavy)
     number = 0
     while True:
-        # Only a write that takes long can be torn by a kill.
-        size = 2_000_000 if source.random() < 0.05 else source.randrange(1_500)
+        size = _LARGE if heavy else source.randrange(1_500)
         ledger.note(recorder.entry("agent", "act", {"n": number, "text": "x" * size}))
         number += 1
 
