@@ -6,6 +6,7 @@ nearest folder upwards that has either.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ def load_config(folder: Path) -> Config:
 
 
 def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike the method of a Path it never raises, e.g. below a locked folder
         return None
     try:
         value: Any = tomllib.loads(path.read_text("utf-8"))
@@ -92,6 +93,6 @@ def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> 
     if config.store is not None:
         return config.store, True
     for place in (folder, *folder.parents):
-        if (place / STORE_NAME).is_file():
+        if os.path.isfile(place / STORE_NAME):
             return str(place / STORE_NAME), False
     return str(folder / STORE_NAME), False

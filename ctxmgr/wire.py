@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import Any, NoReturn, cast
 
 from ctxmgr.errors import InvalidInput
@@ -17,6 +18,9 @@ Record = dict[str, Any]
 
 MAX_LINE = 16 * 1024 * 1024
 """Longest accepted line in bytes; longer content belongs into an artifact, referred to by its hash."""
+
+MAX_DEPTH = 256
+"""Deepest accepted nesting: what is written must be readable however deep the reader's own stack is by then."""
 
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
@@ -42,7 +46,24 @@ def encode(record: Record) -> bytes:
             f"record is {len(line):,} bytes long; the limit is {MAX_LINE:,}",
             "record a reference to large content (a path and a hash) instead of the content",
         )
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_deep(record):
+        raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return line
+
+
+def _is_deep(record: Record) -> bool:
+    level: list[object] = [record]
+    for _ in range(MAX_DEPTH):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(cast("dict[str, object]", item).values())
+            elif isinstance(item, (list, tuple)):
+                below.extend(cast("list[object]", item))
+        level = [item for item in below if isinstance(item, (dict, list, tuple))]
+        if not level:
+            return False
+    return True
 
 
 def decode(line: bytes) -> Record:
@@ -52,7 +73,7 @@ def decode(line: bytes) -> Record:
         ValueError: when the line is not UTF-8, not one JSON object, holds NaN or an infinity, or is nested too deep.
     """
     try:
-        value: object = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        value: object = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
@@ -62,6 +83,13 @@ def decode(line: bytes) -> Record:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large for a number")
+    return number
 
 
 def chain(previous: str, body: bytes) -> str:

@@ -6,7 +6,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,11 +82,12 @@ def _schema(command: str | None) -> Any:
     }
 
 
+_RUN = "projects/-home-dev-invoice-tool/7e999fd2-d31f-46eb-9632-55e969fb3852.jsonl"
 STEPS: tuple[tuple[str, Sequence[str]], ...] = (
     ("Read the log that a coding agent left on disk", ("import", "{log}")),
     ("Which runs are there, and which of them is stuck?", ("sessions",)),
-    ("Where does it go in circles, and since when?", ("detect", "--all-sessions", "--exit-zero")),
-    ("What happened just before?", ("list", "--newest-first", "--limit", "6")),
+    ("Where does it go in circles, and since when?", ("detect", "--exit-zero")),
+    ("What were its last steps?", ("list", "--newest-first", "--limit", "6")),
     ("One continuation request that gets it going again", ("recover",)),
 )
 
@@ -95,25 +95,29 @@ STEPS: tuple[tuple[str, Sequence[str]], ...] = (
 def demo() -> None:
     """Run the main job on a recorded run of a real coding agent that went in circles.
 
+    Works on a copy in a temporary folder, which is removed at the end.
+
     Examples:
       ctxmgr demo
     """
     from ctxmgr.cli import build_app
 
     folder = Path(tempfile.mkdtemp(prefix="ctxmgr-demo-"))
-    log = folder / "run.jsonl"
-    log.write_bytes((resources.files("ctxmgr.cli") / "demo_run.jsonl").read_bytes())
+    log = folder / Path(_RUN).name
     try:
+        log.write_bytes(_recorded_run().read_bytes())
         for title, command in STEPS:
+            sys.stdout.write(f"\n# {title}\n$ ctxmgr {' '.join(command).format(log=log.name)}\n")
+            sys.stdout.flush()
             arguments = [part.format(log=log) for part in command]
-            _announce(title, [part.format(log="run.jsonl") for part in command])
             code = build_app(command[0])([*arguments, "--store", str(folder / "history.db")], standalone_mode=False)
-            if code not in (0, None):
+            if code:
                 raise typer.Exit(int(code))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _announce(title: str, command: Sequence[str]) -> None:
-    sys.stdout.write(f"\n# {title}\n$ ctxmgr {' '.join(command)}\n")
-    sys.stdout.flush()
+def _recorded_run() -> Path:
+    """Return the recorded run: inside the installed package, or among the fixtures of a checkout."""
+    packaged = Path(__file__).with_name("demo_run.jsonl")
+    return packaged if packaged.exists() else Path(__file__).parents[2] / "fixtures" / "demo" / "claude-code" / _RUN

@@ -152,12 +152,9 @@ def _emit(command: str, how: Shown, done: Answer) -> None:
 
 
 def _point_on(how: Shown, done: Answer) -> None:
-    if how.format != "table" or not sys.stderr.isatty():
-        return
-    if done.page is not None and done.page.has_more:
-        say(f"{done.page.offset + 1} to {done.page.next_offset} of {done.page.total}; more: --offset {done.page.next_offset}")
-    for command in done.next[:2]:
-        say(f"next: {command}")
+    page = done.page
+    if how.format == "table" and page is not None and page.has_more and sys.stderr.isatty():
+        say(f"{page.offset + 1} to {page.next_offset} of {page.total}; more: --offset {page.next_offset}")
 
 
 def _envelope(

@@ -20,6 +20,8 @@ WAITS = frozenset(
 PAUSES = frozenset({"interrupt", "pause", "paused"})
 WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "continuation", "resume"})
 PROGRESS = frozenset({"progress"})
+LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
+"""Signs that whoever makes a call is still there: a log that ends with one does not end inside the call."""
 
 _MAX_DELEGATED = 64
 
@@ -98,6 +100,10 @@ class StallWatch:
         kind = event.type or ""
         if event.id:
             self._last_id = event.id
+        if kind in LIFE:
+            for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
+                if (call := self._open.get(name)) is not None:
+                    call.alive = True
         if kind in TURN_ENDS:
             for flow in self._flows_of(event):
                 flow.landed = flow.over = True
@@ -148,10 +154,14 @@ class StallWatch:
         return [Stall(flying, "silent", silent, self._settings.stall_seconds, self._last())]
 
     def _torn(self) -> list[Stall]:
-        """Return what the log ends in: calls after which nothing of their agent, no person and no newer process came."""
+        """Return what the log ends in: calls after which nothing came, of their agent or of one it launched.
+
+        A call whose agent gave signs of life, or whose child went on, was waited for when the log ended: that is not yet a
+        stall, and how long is too long needs a clock.
+        """
         if self._state in ("paused", "waiting", "ended"):
             return []
-        calls = self._flying()
+        calls = [call for call in self._flying() if not call.alive and not call.child_seen]
         return [Stall(calls, "torn", None, None, self._last(), ended=True)] if calls else []
 
     def _flying(self) -> list[OpenCall]:

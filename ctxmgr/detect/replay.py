@@ -38,6 +38,8 @@ def observations_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Observatio
             if begun is not None and begun.id not in finished:
                 finished.add(begun.id)
                 yield _finish(begun, record, seq)
+        elif kind == "event" and record.get("type") == "usage":
+            continue  # bookkeeping of tokens: nobody did or said anything
         elif kind in ("event", "continuation", "sessionEnd"):
             yield _event(record, str(kind), seq)
 

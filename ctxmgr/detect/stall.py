@@ -43,6 +43,7 @@ class OpenCall:
     flow: Flow
     child_at: float | None = None
     child_seen: bool = False
+    alive: bool = False
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) 
     for observation in observations_of(store.sessions.records(key, _KINDS)):
         monitor.observe(observation)
     session = store.sessions.name(key)
-    moment, live = _moment(store, session, now)
+    moment, live = _moment(store, key, session, now)
     findings = monitor.findings(moment, live)
     return SessionVerdict(session=session, verdict=verdict_of(findings), findings=findings), list(monitor.notes)
 
@@ -47,19 +47,26 @@ def _settings(table: Mapping[str, Any]) -> DetectSettings:
         raise InvalidInput(f"[detect]: {error}", "see the README for the settings") from None
 
 
-def _moment(store: Store, session: str, now: str | None) -> tuple[float | None, bool]:
+def _moment(store: Store, key: int, session: str, now: str | None) -> tuple[float | None, bool]:
     """Return what stalls are judged against (None: the end of the log) and whether the session is running."""
     if now is not None:
         moment = store.clock() if now == "now" else parse_time(now)
         if moment is None:
             raise InvalidInput(f"--now {now!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
         return moment, True
-    if store.is_live(session) or _written_lately(store, session):
+    if store.is_live(session) or _seems_to_run(store, key, session):
         return store.clock(), True
     return None, False
 
 
-def _written_lately(store: Store, session: str) -> bool:
+def _seems_to_run(store: Store, key: int, session: str) -> bool:
+    """Whether an imported session is probably going on: its file was written to lately, and with recent records.
+
+    The file's time alone is not enough: copying a log makes it new.
+    """
+    last = store.sessions.last_moment(key)
+    if last is None or not 0 <= store.clock() - last < GONE_AFTER:
+        return False
     for name, _ in store.imported.sources(session):
         try:
             if 0 <= store.clock() - Path(name).stat().st_mtime < GONE_AFTER:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr import wire
-from ctxmgr.errors import Conflict
+from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.ids import parse_time
 from ctxmgr.masking import mask
-from ctxmgr.store.folding import folded_text
+from ctxmgr.store.folding import fold, folded_text
 from ctxmgr.store.interface import Appended, Engine, OnConflict
 from ctxmgr.wire import Record
 
@@ -33,6 +33,7 @@ class _Touched:
     seq: int | None = None
     first: float | None = None
     last: float | None = None
+    processes: set[str] = field(default_factory=lambda: set[str]())
 
     def see(self, seq: int, moment: float | None) -> None:
         self.seq = seq
@@ -47,6 +48,10 @@ class _Touched:
             "last = max(coalesce(last, :last), coalesce(:last, last)) WHERE key = :key",
             {"entries": self.entries, "seq": self.seq, "first": self.first, "last": self.last, "key": self.key},
         )
+
+
+Refused = Callable[[Record, InvalidInput], None]
+"""Called with a record that can't be written, and why."""
 
 
 class Appender:
@@ -65,13 +70,21 @@ class Appender:
         self._touched: dict[str, _Touched] = {}
         self._last_sum: str | None = None
 
-    def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
+    def append(
+        self,
+        records: Iterable[Record],
+        *,
+        on_conflict: OnConflict = "raise",
+        doubles: bool = False,
+        refused: Refused | None = None,
+    ) -> Appended:
         """Write records in order, all or none.
 
         Args:
             records: checked records of log format 1.
             on_conflict: what to do with a known id that has other content: raise, or keep the first.
             doubles: leave out entries and events whose id another session holds already, with all that belongs to them.
+            refused: hears of records that can't be written, and the others are; without it they raise.
 
         Raises:
             Conflict: a known id with other content, when ``on_conflict`` is "raise".
@@ -85,7 +98,12 @@ class Appender:
             if doubles and self._is_double(record, left_out):
                 report.doubles += 1
                 continue
-            self._append_one(record, on_conflict, report)
+            try:
+                self._append_one(record, on_conflict, report)
+            except InvalidInput as error:  # comes from encoding, before anything of the record was written
+                if refused is None:
+                    raise
+                refused(record, error)
         for touched in self._touched.values():
             touched.store(self._engine)
         return report
@@ -107,7 +125,7 @@ class Appender:
             {"session": key, "kind": kind, "id": identity, "ts": moment, "body": text, "sum": total},
         )
         if not rows:
-            self._known(key, kind, identity, clean, on_conflict, report)
+            self._known(key, kind, identity, clean["session"], text, on_conflict, report)
             return
         self._last_sum = total
         report.added += 1
@@ -119,17 +137,19 @@ class Appender:
         if handler is not None:
             handler(self._engine, seq, touched, clean)
 
-    def _known(self, key: int, kind: str, identity: str, clean: Record, on_conflict: OnConflict, report: Appended) -> None:
+    def _known(
+        self, key: int, kind: str, identity: str, session: str, text: str, on_conflict: OnConflict, report: Appended
+    ) -> None:
         found = self._engine.query(
             "SELECT body FROM record WHERE session = :session AND kind = :kind AND id = :id",
             {"session": key, "kind": kind, "id": identity},
         )
-        if json.loads(found[0][0]) == clean:
+        if found[0][0] == text or _canonical(found[0][0]) == _canonical(text):
             report.known += 1
             return
         if on_conflict == "raise":
             raise Conflict(
-                f"{kind} {identity!r} of session {clean['session']!r} is known with other content; nothing was written",
+                f"{kind} {identity!r} of session {session!r} is known with other content; nothing was written",
                 "give a new record a new id; records are never changed",
             )
         report.changed += 1
@@ -168,6 +188,11 @@ class Appender:
         return touched
 
 
+def _canonical(text: str) -> str:
+    """Return a JSON text in which the order of keys does not tell; unlike the values themselves 1, 1.0 and true differ."""
+    return json.dumps(json.loads(text), sort_keys=True)
+
+
 def record_id(record: Record, body: bytes) -> str:
     """Return what makes a record itself within its session and kind: its id, its entry's id, or its content."""
     kind = record["kind"]
@@ -186,6 +211,19 @@ def _optional(value: object) -> str | None:
     return storable(str(value)) if isinstance(value, str | int) else None
 
 
+def _folded(value: object) -> str | None:
+    return fold(str(value)) if isinstance(value, str | int) else None
+
+
+def _process(engine: Engine, seq: int, touched: _Touched, record: Record, started: str | None) -> None:
+    """Remember which process executed the session (FR-026), also where no record says that it began."""
+    engine.execute(
+        "INSERT INTO process (session, process, seq, started) VALUES (:session, :process, :seq, :ts) "
+        "ON CONFLICT DO UPDATE SET started = coalesce(started, excluded.started)",
+        {"session": touched.key, "process": _optional(record.get("process")) or "", "seq": seq, "ts": started},
+    )
+
+
 def _session(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
     engine.execute(
         "UPDATE session SET workflow = coalesce(workflow, :workflow), source = coalesce(source, :source), "
@@ -197,25 +235,17 @@ def _session(engine: Engine, seq: int, touched: _Touched, record: Record) -> Non
             "key": touched.key,
         },
     )
-    engine.execute(
-        "INSERT INTO process (session, process, seq, started) VALUES (:session, :process, :seq, :ts) ON CONFLICT DO NOTHING",
-        {
-            "session": touched.key,
-            "process": _optional(record.get("process")) or "",
-            "seq": seq,
-            "ts": _optional(record.get("ts")),
-        },
-    )
+    _process(engine, seq, touched, record, _optional(record.get("ts")))
 
 
 def _session_end(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
     process = _optional(record.get("process"))
     values = {"session": touched.key, "outcome": _optional(record.get("outcome")), "process": process}
     named = "AND process = :process" if process is not None else ""
-    engine.execute(
-        f"UPDATE process SET outcome = :outcome WHERE session = :session {named}",
-        values,
-    )
+    ended = f"UPDATE process SET outcome = :outcome WHERE session = :session {named}"
+    if not engine.execute(ended, values):
+        _process(engine, seq, touched, record, None)
+        engine.execute(ended, values)
 
 
 def _entry(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
@@ -233,13 +263,17 @@ def _entry(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
         "VALUES (:seq, :session, :idx, :agent, :action, :input_type, :process, :ts, :status, :result)",
         {
             "idx": touched.entries,
-            "seq": seq, "session": touched.key, "agent": storable(str(record.get("agent", ""))),
-            "action": storable(str(record.get("action", ""))), "input_type": _optional(record.get("inputType")),
+            "seq": seq, "session": touched.key, "agent": fold(str(record.get("agent", ""))),
+            "action": fold(str(record.get("action", ""))), "input_type": _folded(record.get("inputType")),
             "process": _optional(record.get("process")), "ts": parse_time(record.get("ts")),
             "status": str(status or "open"), "result": result,
         },
     )  # fmt: skip
     touched.entries += 1
+    process = _optional(record.get("process"))
+    if process and process not in touched.processes:
+        touched.processes.add(process)
+        _process(engine, seq, touched, record, None)
 
 
 def _result(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
@@ -262,7 +296,7 @@ def _event(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
         {
             "after": touched.entries - 1 if touched.entries else None,
             "seq": seq, "session": touched.key, "type": storable(str(record.get("type"))),
-            "agent": _optional(record.get("agent")), "entry": _optional(record.get("entry")),
+            "agent": _folded(record.get("agent")), "entry": _optional(record.get("entry")),
             "ts": parse_time(record.get("ts")),
         },
     )  # fmt: skip
@@ -274,7 +308,7 @@ def _note(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
             "INSERT INTO note_entry (session, entry, note) VALUES (:session, :entry, :note) ON CONFLICT DO NOTHING",
             {"session": touched.key, "entry": entry, "note": seq},
         )
-    for tag in _texts(record.get("tags")):
+    for tag in map(fold, _texts(record.get("tags"))):
         engine.execute(
             "INSERT INTO note_tag (session, tag, note) VALUES (:session, :tag, :note) ON CONFLICT DO NOTHING",
             {"session": touched.key, "tag": tag, "note": seq},

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from ctxmgr.wire import Record
 
-_SEPARATOR = "\x1e"
+# A noncharacter: no text holds it after folding, so that nothing is found across two texts.
+_SEPARATOR = "\U0010ffff"
 _DEPTH = 64
 
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -19,8 +20,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 
 def fold(text: str) -> str:
-    """Return the form in which two texts are compared: case-folded, lone surrogates replaced."""
-    return text.casefold().encode("utf-8", "replace").decode("utf-8")
+    """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced."""
+    return text.casefold().encode("utf-8", "replace").decode("utf-8").replace(_SEPARATOR, "?")
 
 
 def folded_text(record: Record) -> str | None:
@@ -56,8 +57,22 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
 def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None:
     """Return (path, excerpt around the first match of the folded ``needle``), or None when nothing matches."""
     for path, text in texts_of(record):
-        at = fold(text).find(needle)
+        folded = fold(text)
+        at = folded.find(needle)
         if at >= 0:
-            start, end = max(0, at - width), min(len(text), at + len(needle) + width)
+            first, last = at, at + len(needle)
+            if len(folded) != len(text):
+                first, last = _unfolded(text, first), _unfolded(text, last)
+            start, end = max(0, first - width), min(len(text), last + width)
             return path, ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
     return None
+
+
+def _unfolded(text: str, place: int) -> int:
+    """Return the place in a text of a place in its folded form: one letter may fold to as many as three."""
+    passed = 0
+    for number, letter in enumerate(text):
+        if passed >= place:
+            return number
+        passed += len(letter.casefold())
+    return len(text)

@@ -1,6 +1,7 @@
 """The tables of a store, as numbered migrations.
 
-``record`` is the truth: one row a record of the log, body as written. All other tables are derived from it.
+``record`` is the truth: one row a record of the log, body as written. All other tables are derived from it; what they
+hold of names that filters compare (agent, action, input type, tag) is folded, see `ctxmgr.store.folding.fold`.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ CREATE INDEX record_by_id ON record (id, kind);
 CREATE INDEX record_in_order ON record (session, seq);
 CREATE TABLE entry (
   seq INTEGER PRIMARY KEY REFERENCES record(seq), session INTEGER NOT NULL, idx INTEGER NOT NULL,
-  agent TEXT NOT NULL COLLATE NOCASE, action TEXT NOT NULL COLLATE NOCASE, input_type TEXT COLLATE NOCASE, process TEXT,
+  agent TEXT NOT NULL, action TEXT NOT NULL, input_type TEXT, process TEXT,
   ts REAL, status TEXT NOT NULL, result INTEGER, UNIQUE (session, idx));
 CREATE INDEX entry_by_action ON entry (session, action, idx);
 CREATE INDEX entry_by_agent ON entry (session, agent, idx);
 CREATE INDEX entry_by_status ON entry (session, status, idx);
 CREATE TABLE event (
-  seq INTEGER PRIMARY KEY REFERENCES record(seq), session INTEGER NOT NULL, type TEXT NOT NULL, agent TEXT COLLATE NOCASE,
+  seq INTEGER PRIMARY KEY REFERENCES record(seq), session INTEGER NOT NULL, type TEXT NOT NULL, agent TEXT,
   entry TEXT, after INTEGER, ts REAL);
 CREATE INDEX event_in_order ON event (session, seq);
 CREATE INDEX event_by_entry ON event (session, entry) WHERE entry IS NOT NULL;
 CREATE TABLE note_entry (
   session INTEGER NOT NULL, entry TEXT NOT NULL, note INTEGER NOT NULL, PRIMARY KEY (session, entry, note)) WITHOUT ROWID;
 CREATE TABLE note_tag (
-  session INTEGER NOT NULL, tag TEXT NOT NULL COLLATE NOCASE, note INTEGER NOT NULL,
+  session INTEGER NOT NULL, tag TEXT NOT NULL, note INTEGER NOT NULL,
   PRIMARY KEY (session, tag, note)) WITHOUT ROWID;
 CREATE TABLE superseded (
   session INTEGER NOT NULL, note TEXT NOT NULL, successor TEXT NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;

@@ -51,6 +51,11 @@ class Sessions:
         """Return the number of entries of a session."""
         return int(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key})[0][0])
 
+    def last_moment(self, key: int) -> float | None:
+        """Return the latest timestamp of a session's records, in seconds since 1970, or None when none has any."""
+        last = self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key})[0][0]
+        return None if last is None else float(last)
+
     def count(self) -> int:
         """Return the number of sessions."""
         return int(self._engine.query("SELECT count(*) FROM session")[0][0])

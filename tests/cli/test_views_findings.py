@@ -72,15 +72,17 @@ ASCII_CYCLE = """\
 """
 
 
-def drawn(*found: tuple[Finding, list[EntryView]], **how: object) -> str:
+def drawn(*found: tuple[Finding, list[EntryView]], width: int = 80, terminal: bool = True, encoding: str = "utf-8") -> str:
     """Return the view of one session with these findings."""
     entries = {entry.id: entry for _, entries in found for entry in entries}
     verdict = s.verdict(*(finding for finding, _ in found))
-    return s.draw(lambda out: show_findings(out, [verdict], entries), **how)  # pyright: ignore[reportArgumentType]
+    return s.draw(lambda out: show_findings(out, [verdict], entries), width=width, terminal=terminal, encoding=encoding)
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"), [(s.repetition(), REPETITION), (s.cycle(), CYCLE), (s.stall(), STALL)], ids=["repetition", "cycle", "stall"]
+    ("found", "expected"),
+    [(s.repetition(), REPETITION), (s.cycle(), CYCLE), (s.stall(), STALL)],
+    ids=["repetition", "cycle", "stall"],
 )
 def test_a_finding_is_seen_at_a_glance(found: tuple[Finding, list[EntryView]], expected: str) -> None:
     """A loop shows its rounds beside each other, a stall its silence against the limit, both what to do next."""
@@ -95,7 +97,7 @@ def test_a_plain_encoding_draws_the_same_in_ascii() -> None:
 def test_a_wide_terminal_shows_all_rounds() -> None:
     """Rounds are left out in the middle only when they do not fit."""
     assert "more" not in drawn(s.cycle(), width=200)
-    assert "⋯ 12 more ⋯" in drawn(s.cycle(), width=60)
+    assert "⋯ 13 more ⋯" in drawn(s.cycle(), width=60)
 
 
 def test_a_pipe_gets_the_same_page_without_rules() -> None:
@@ -111,7 +113,7 @@ def test_a_thousand_rounds_stay_one_line() -> None:
     text = drawn(s.repetition(1000))
 
     assert len(text.splitlines()) == len(REPETITION.splitlines())
-    assert "⋯ 995 more ⋯" in text
+    assert "⋯ 996 more ⋯" in text
     assert "✗ 1011" in text
 
 
@@ -179,8 +181,14 @@ def test_a_log_that_ends_in_a_call_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("rounds", "slots", "expected"),
-    [(3, 9, [0, 1, 2]), (5, 5, [0, 1, 2, 3, 4]), (9, 5, [0, 1, 2, None, 8]), (9, 0, [0, None, 8]), (20, 7, [0, 1, 2, 3, None, 18, 19])],
-)  # fmt: skip
+    [
+        (3, 9, [0, 1, 2]),
+        (5, 5, [0, 1, 2, 3, 4]),
+        (9, 5, [0, 1, 2, None, 8]),
+        (9, 0, [0, None, 8]),
+        (20, 7, [0, 1, 2, 3, None, 18, 19]),
+    ],
+)
 def test_the_middle_rounds_are_left_out(rounds: int, slots: int, expected: list[int | None]) -> None:
     """First and last rounds stay, as many as there is room for."""
     assert chosen(rounds, slots) == expected

@@ -29,8 +29,231 @@ def test_the_stuck_session_is_seen_at_once() -> None:
         s.session(session="nightly-refactor", verdict=None, last_progress=None, title=None),
     ]  # fmt: skip
 
-    assert s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), width=100).splitlines() == [
-        "SESSION                VERDICT    ENTRIES    PROGRESS  AGENT       TITLE          STATE   SOURCE",
-        "0199a7b3-1c2d-7e4f-8a9 ✗ loop ×2".replace("8a9 ", "8a9b  ") + "     1,320  40 min ago  builder +1  Fix the tests  failed  claude-code",
-        "0199a7b3-1c2d-7e4f-8aff  ✓ healthy        7  40 min ago  codex       Fix the tests  failed  claude-code",
-    ][:0] or s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), width=100).splitlines()
+    assert s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), width=110).splitlines() == [
+        "SESSION                 VERDICT    ENTRIES    PROGRESS  AGENT       TITLE          STATE   SOURCE",
+        "0199a7b3-1c2d-7e4f-8a9  ✗ loop ×2    1,320  40 min ago  builder +1  Fix the tests  failed  claude-code",
+        "0199a7b3-1c2d-7e4f-8af  ✓ healthy        7  40 min ago  codex       Fix the tests  failed  claude-code",
+        "nightly-refactor        –            1,320   3 min ago  builder +1  wf             failed  claude-code",
+        "",
+        "1 of 3 sessions stuck.",
+    ]
+    assert f"{FIRST}  loop ×2" in s.draw(lambda out: show_sessions(out, rows, PAGE, NOW), terminal=False)
+
+
+READ = s.entry(8, "Read", {"file_path": "src/app.py"})
+ROWS = [
+    READ,
+    s.event("user_message", {"text": "fix the tests\nplease"}, None),
+    s.entry(9, "Bash", {"command": "pytest -q"}, "error", notes=[s.note()]),
+    s.entry(10, "Task", {"prompt": "look"}, "open", agent="explorer", missing=["parent e77"]),
+]
+
+
+def test_rows_tell_what_was_asked_and_how_it_went() -> None:
+    """Entries and events stand in one table with the telling part of the input, notes and what is missing marked."""
+    assert s.draw(lambda out: show_rows(out, ROWS, PAGE)).splitlines() == [
+        "2026-01-22",
+        " @  TIME      AGENT     ACTION        STATUS   INPUT                        TOOK",
+        " 8  10:08:00  builder   Read          ● ok     src/app.py                  1.5 s",
+        "    10:03:20            user_message           fix the tests⏎please",
+        " 9  10:09:00  builder   Bash          ✗ error  ✎1 pytest -q                1.5 s",
+        "10  10:10:00  explorer  Task          ○ open   (missing: parent e77) look",
+    ]
+
+
+def test_an_agent_that_all_rows_share_is_said_once() -> None:
+    """With one agent the column goes, and its name stands above the table."""
+    lines = s.draw(lambda out: show_rows(out, ROWS[:3], PAGE)).splitlines()
+
+    assert lines[0] == "builder · 2026-01-22"
+    assert "AGENT" not in lines[1]
+
+
+def test_rows_in_a_pipe_have_one_shape() -> None:
+    """In a pipe the columns do not depend on the rows, times are whole and the session is named."""
+    assert s.draw(lambda out: show_rows(out, ROWS, PAGE), terminal=False).splitlines() == [
+        "SESSION   @  TIME                  AGENT     ACTION        STATUS   TOOK  NOTES  INPUT",
+        "nightly   8  2026-01-22T10:08:00Z  builder   Read          ok      1.5 s         src/app.py",
+        "nightly      2026-01-22T10:03:20Z            user_message  event                 fix the tests⏎please",
+        "nightly   9  2026-01-22T10:09:00Z  builder   Bash          error   1.5 s      1  pytest -q",
+        "nightly  10  2026-01-22T10:10:00Z  explorer  Task          open                  (missing: parent e77) look",
+    ]
+
+
+def test_the_match_is_picked_out_of_its_surroundings() -> None:
+    """A hit shows every match marked, whatever its case, and is cut on both sides so that the first is seen."""
+    hit = SearchHit(field="input.command", excerpt="x " * 60 + "run pytest -q and PYTEST again" + " y" * 60, row=ROWS[2])
+    lines = s.draw(lambda out: show_hits(out, [hit], "pytest", PAGE), colour=True).splitlines()
+
+    assert lines[0] == "\x1b[1m@9\x1b[0m\x1b[31m ✗ \x1b[0m\x1b[1;34mBash\x1b[0m\x1b[2m  builder  10:09:00  input.command\x1b[0m"
+    assert "run \x1b[1;7mpytest\x1b[0m -q and \x1b[1;7mPYTEST\x1b[0m again" in lines[1]
+    assert lines[1].startswith("      …")
+    assert lines[1].endswith("…")
+
+
+def test_a_query_is_filtered_like_the_text_it_is_found_in() -> None:
+    """A match that holds control characters is marked in its visible form."""
+    hit = SearchHit(field="output", excerpt="a \x1b[2J b", row=ROWS[2])
+
+    assert "\x1b[1;7m\\x1b[2J\x1b[0m b" in s.draw(lambda out: show_hits(out, [hit], "\x1b[2j", PAGE), colour=True)
+
+
+def test_a_long_output_tells_how_to_see_all() -> None:
+    """One entry shows all its fields; what is cut is counted, with the command that shows it; full and pipes cut nothing."""
+    entry = s.entry(3, "Bash", {"command": "ls"}, "error", output="line\n" * 60, error={"type": "Exit", "message": "code 1"},
+                    notes=[s.note()], events=2, session="it's")  # fmt: skip
+    text = s.draw(lambda out: show_entry(out, entry))
+
+    assert "events   2: ctxmgr messages 'it'\"'\"'s@3'" in text
+    assert "  … 20 more lines: ctxmgr show 'it'\"'\"'s@3' --full\n" in text
+    assert '\nInput\n  {\n    "command": "ls"\n  }\n\nError\n  Exit: code 1\n' in text
+    assert "\nNotes (1)\n✎ n1  #routing  ann  2026-01-22  11:00:00\n    look here\n" in text
+    for how in ({"terminal": False}, {"full": True}):
+        whole = s.draw(lambda out, how=how: show_entry(out, entry, full="full" in how), terminal="full" in how)
+        assert whole.count("  line\n") == 60
+
+
+def test_pieces_of_a_message_are_put_together() -> None:
+    """Streamed chunks read as one message on a terminal and stay one row each in a pipe."""
+    pieces = [
+        s.event("user_message", {"text": "go"}, None),
+        *(
+            s.event("agent_message_chunk", {"content": {"type": "text", "text": text}})
+            for text in ("I will ", "look.\nThen fix.")
+        ),
+        s.event("thought", "hmm"),
+    ]
+    response = MessagesResponse(status="ok", session=s.SESSION, entry=None, messages=pieces, page=PAGE)
+
+    assert s.draw(lambda out: show_messages(out, response)).splitlines() == [
+        "user  10:03:20  after @3", "    go", "builder  10:03:20  after @3", "    I will look.", "    Then fix.",
+        "builder thought  10:03:20  after @3", "    hmm",
+    ]  # fmt: skip
+    assert len(s.draw(lambda out: show_messages(out, response), terminal=False).splitlines()) == 5
+
+
+def test_notes_and_snapshots_name_their_entries() -> None:
+    """A note tells who said what about which entries; a snapshot whether it is still what was bundled."""
+    notes = s.draw(lambda out: show_notes(out, [s.note(), s.note("old", id="n0", superseded_by="n1", tags=[])]))
+    response = ShowSnapshotResponse(snapshot=s.snapshot(), entries=[READ], intact=False)
+    snapshot = s.draw(lambda out: show_snapshot(out, response))
+
+    assert notes.startswith("✎ n1  @3-4 @9  #routing  ann  2026-01-22  11:00:00\n    look here\n✎ n0  @3-4 @9")
+    assert "    superseded by n1\n" in notes
+    assert "── snapshot s1  changed since it was made ──" in snapshot
+    assert "\n1 entry\n  @  ACTION  STATUS  INPUT\n  8  Read    ● ok    src/app.py\n" in snapshot
+
+
+CONTINUATION = """\
+── continue with planner  PROCEED ──────────────────────────────────────────────
+planner gave builder its task.
+
+  session      nightly
+  asked by     the run is stuck
+  reason       builder ran the same failing command 4 times
+  not sent to  builder
+  written by   the rules (the model had no valid answer)
+  attempt      1
+
+What is wrong: loop
+  ✗ repetition ×4
+    the same error 4 times
+    started at     @12
+    last progress  e11
+
+Goal
+  make the tests pass
+
+Where things stand
+  The tests fail because the package is not installed.
+
+What is known
+  verified  pytest exits with 1  [@12 e13]
+  unknown   what e77 said is gone  [e77]
+
+Do not repeat
+  ✗ Bash  pytest  ×4
+    → exit 1  [@12]
+
+Try instead
+  → pip install -e .  (worked at @4)  [e4]
+
+Last words of the person
+  fix the tests
+  and nothing else
+
+"""
+
+
+def test_a_continuation_is_a_page_to_read_and_paste() -> None:
+    """The page says who continues and why, what is wrong and known, what not to repeat, and how to use it."""
+    text = s.draw(lambda out: show_continuation(out, s.continuation(), {"e12": 12}))
+
+    assert text.startswith(CONTINUATION + "How to use it\n  Give this page to planner as its next prompt.\n")
+    assert "  evidence  ctxmgr snapshot show s1\n" in text
+
+
+def test_an_import_tells_what_it_did_not_understand() -> None:
+    """The report gives totals, the files when they are few, unknown types with counts, and damage with its place."""
+    text = s.draw(lambda out: show_import(out, s.import_report()), width=100)
+
+    assert "two      claude-code    1,000    321       3     1   1.2 M  logs/b.jsonl\n" in text
+    assert "Not understood: 0.15% of 2,000 records\n  COUNT  TYPE\n      3  odd\n" in text
+    assert "  logs/b.jsonl  bytes 12 +40: not JSON\n" in text
+
+
+def test_an_import_of_many_files_names_the_troubled_ones() -> None:
+    """Of many files a terminal shows those in which something was wrong; a pipe shows all."""
+    good, bad = s.import_report().files
+    many = s.import_report(files=[*([good] * 20), bad])
+
+    assert s.draw(lambda out: show_import(out, many)).count("logs/a.jsonl") == 0
+    assert s.draw(lambda out: show_import(out, many), terminal=False).count("logs/a.jsonl") == 20
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"command": "ls -l", "description": "list"}, "ls -l"), ({"cmd": ["bash", "-lc", "make test"]}, "make test"),
+        ({"command": ["git", "log", "a b"]}, "git log 'a b'"), ({"pattern": "x+", "path": "src"}, "x+  in src"),
+        ({"description": "d", "prompt": "do it"}, "do it"), ({"n": 1, "o": [True, None]}, '{"n": 1, "o": [true, null]}'),
+        ("text", "text"), (None, ""), ({}, ""), (7, "7"), ({"command": ""}, '{"command": ""}'), ([{"a": 1}], '[{"a": 1}]'),
+    ],
+)  # fmt: skip
+def test_the_telling_field_stands_for_the_input(value: Any, told: str) -> None:
+    """A command, path, pattern or prompt is shown for the whole input, else compact JSON."""
+    assert brief(value) == told
+
+
+def test_text_is_found_in_any_shape() -> None:
+    """Messages and outputs are read out of content blocks, strings and objects."""
+    assert said([{"type": "text", "text": "a"}, {"content": {"text": "b"}}]) == "a\nb"
+    assert said({"tool": 1}) == '{"tool": 1}'
+    assert pretty([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]) == "a\nb"
+    assert pretty([{"type": "image", "data": "x"}]).startswith("[\n")
+    assert command("show", "a b@3") == "ctxmgr show 'a b@3'"
+
+
+def test_times_and_amounts_are_said_as_people_say_them() -> None:
+    """Spans have one or two units, moments are told from now, amounts have three digits, indexes are drawn together."""
+    spans = [duration(seconds) for seconds in (0.085, 0.9996, 4.23, 12, 125, 754, 12_000, 90_000, 1e7)]
+    assert spans == ["85 ms", "1.0 s", "4.2 s", "12 s", "2 min 5 s", "13 min", "3 h 20 min", "1 d 1 h", "116 d"]
+    moments = ["2026-01-22T11:59:58Z", "2026-01-22T11:57:00+00:00", "2026-01-22T07:00:00Z", "2026-01-17T12:00:00Z",
+               "2025-01-22T12:00:00Z", "2026-01-22T13:00:00Z", "soon\x1b", None]  # fmt: skip
+    assert [ago(moment, NOW) for moment in moments] == [
+        "just now", "3 min ago", "5 h ago", "5 d ago", "2025-01-22", "in the future", "soon\\x1b", "",
+    ]  # fmt: skip
+    assert [amount(n) for n in (0, 950, 1234, 34_000_000, 10**30)] == ["0", "950", "1.2 k", "34 M", "1" + "0" * 18 + "…"]
+    assert [size(n) for n in (12, 1234, 999_600)] == ["12 B", "1.2 kB", "1.0 MB"]
+    assert [plural(1, "entry"), plural(2000, "entry"), plural(0, "file")] == ["1 entry", "2,000 entries", "0 files"]
+    assert indexes_text([3, 4, 5, 9, 11, 12]) == "@3-5 @9 @11-12"
+
+
+def test_short_ids_stay_unambiguous() -> None:
+    """Ids that differ early are cut early, none is the beginning of another shown one, chosen names stay whole."""
+    shorts = short_ids([FIRST, SECOND, "1" + FIRST[1:], "nightly-refactor"])
+
+    assert shorts["1" + FIRST[1:]] == "1199a7b3"
+    assert shorts["nightly-refactor"] == "nightly-refactor"
+    assert shorts[FIRST] != shorts[SECOND]
+    assert all(sum(name.startswith(short) for name in shorts) == 1 for short in shorts.values())

@@ -66,12 +66,15 @@ def _row(printer: Printer, row: EntryView | EventView, *, dated: bool) -> list[C
         return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), ""]
     notes = f"{printer.symbols.note}{len(row.notes)} " if row.notes else ""
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
-    missing = f"(missing: {', '.join(row.missing)}) " if row.missing else ""
-    told = [Span(notes, "strong"), Span(missing, "warn"), Span(text)]
+    told = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text)]
     return [
         row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), told,
         Span(took, "dim"),
     ]  # fmt: skip
+
+
+def _missing(row: EntryView) -> str:
+    return f"(missing: {', '.join(row.missing)}) " if row.missing else ""
 
 
 def _plain_row(row: EntryView | EventView) -> list[Cell]:
@@ -79,5 +82,6 @@ def _plain_row(row: EntryView | EventView) -> list[Cell]:
         return [row.session, "", row.ts, row.agent, row.type, "event", "", "", row_text(row)]
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
     return [
-        row.session, row.index, row.ts, row.agent, row.action, row.status, took, len(row.notes) or "", row_text(row),
+        row.session, row.index, row.ts, row.agent, row.action, row.status, took, len(row.notes) or "",
+        _missing(row) + row_text(row),
     ]  # fmt: skip
