@@ -13,11 +13,10 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
-from ctxmgr.masking import mask as mask_secrets
 from ctxmgr.salvage import Line, read, tail
 from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal
 
@@ -59,16 +58,21 @@ class Journal:
         mask: bool = True,
         timeout: float = 10.0,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = os.path.abspath(path)  # the working directory may change before a fork opens it again
         self.durability = durability
         self._create = create
-        self._mask = mask
+        self._mask: Callable[[bytes], bytes] | None = None
+        if mask:
+            from ctxmgr.masking import mask as mask_secrets  # its patterns take longer to compile than all else to load
+
+            self._mask = mask_secrets
         self._timeout = timeout
         self._descriptor = self._size = -1
         self._last = ""
         self._torn = False
         self._failure: OSError | None = None
         self._lock = threading.Lock()
+        self._owner = 0  # the thread that appends
         self._syncer: _Syncer | None = None
         with self._lock:
             self._open()
@@ -81,6 +85,7 @@ class Journal:
         keeping it would hold the lock of a parent that dies in the middle of an append.
         """
         self._lock = threading.Lock()
+        self._owner = 0
         self._syncer = None
         self._failure = None
         self._drop()
@@ -92,26 +97,31 @@ class Journal:
 
         Raises:
             InvalidInput: when a record is not JSON or too long; nothing was written.
-            Busy: when the lock was not free within the timeout; nothing was written.
+            Busy: when the lock was not free within the timeout, or a signal handler appends while the append that it
+                interrupted is under way; nothing was written.
             StorageFailed: when the records are not durable at this journal's level; what was written of them has been
                 cut off again where the system allowed it.
         """
         bodies = [self._encode(record) for record in records]
+        if self._owner == threading.get_ident():
+            raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
         with self._lock:
-            if self._failure is not None:
-                self._raise_late_failure()
-            if self._descriptor < 0:
-                self._open()
-            if not bodies:
-                return os.lseek(self._descriptor, 0, os.SEEK_END)
-            return self._append(bodies)
+            self._owner = threading.get_ident()
+            try:
+                if self._failure is not None:
+                    self._raise_late_failure()
+                if self._descriptor < 0:
+                    self._open()
+                return self._append(bodies) if bodies else os.lseek(self._descriptor, 0, os.SEEK_END)
+            finally:
+                self._owner = 0
 
     def _encode(self, record: Record) -> bytes:
         if "sum" in record:
             record = {key: value for key, value in record.items() if key != "sum"}
         body = encode(record)
         if self._mask:
-            body = mask_secrets(body)
+            body = self._mask(body)
         if len(body) > MAX_LINE - _SEAL:
             raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {MAX_LINE - _SEAL:,}")
         return body

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Literal, Protocol, Unpack, cast, runtime_checkable
+from typing import Any, Literal, Protocol, Unpack, cast
 
 from ctxmgr import ids
 from ctxmgr.errors import Busy, InvalidInput
@@ -45,7 +45,6 @@ Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
 
 
-@runtime_checkable
 class Sink(Protocol):
     """What a recorder writes to."""
 
@@ -80,6 +79,7 @@ class Recorder:
         process: id of this execution.
 
     Raises:
+        InvalidInput: when the target is neither a path nor a sink.
         Busy: when the session is live and ``on_live`` is ``refuse``.
         StorageFailed: when the target can't be written.
     """
@@ -104,8 +104,16 @@ class Recorder:
         self._durability: Durability = durability
         self._mask = mask
         self._meta = dict(meta or {})
-        self._path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else None
-        self._given = None if isinstance(target, (str, os.PathLike)) else target
+        self._path = self._given = None
+        if isinstance(target, (str, os.PathLike)):
+            name = os.fspath(target)
+            self._path = name if "://" in name else os.path.abspath(name)
+        elif callable(getattr(target, "append", None)) and callable(getattr(target, "close", None)):
+            self._given = target
+        else:
+            raise InvalidInput(
+                f"can't record into a {type(target).__name__}", "pass a path, or an object with append() and close()"
+            )
         self._claim: Claim | None = None
         self._ended = self._forked = False
         self._fork_lock = threading.Lock()

@@ -59,9 +59,7 @@ class _Found(NamedTuple):
     record: Record
 
 
-def read(
-    path: str | os.PathLike[str], start: int = 0, damage: Damage | None = None, last: str | None = ""
-) -> Iterator[Line]:
+def read(path: str | os.PathLike[str], start: int = 0, damage: Damage | None = None, last: str | None = "") -> Iterator[Line]:
     """Yield the records of the file from byte ``start`` in order; ``damage`` hears of every range that holds none.
 
     Holds one line at a time, and none longer than `ctxmgr.wire.MAX_LINE`. A record whose sum doesn't match is reported

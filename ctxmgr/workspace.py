@@ -194,13 +194,16 @@ class Workspace:
         """
         from ctxmgr.history import judging
         from ctxmgr.recover.agent import recover
-        from ctxmgr.recover.stuck import request_for, worst
+        from ctxmgr.recover.stuck import beside, request_for, worst
 
         key = self._key(request.session)
         verdict, _ = judging.judge(self.store, key, self.config.detect, request.now)
         finding = worst(verdict.findings, request.finding)
         asked = request_for(verdict.session, finding, force=request.force)
-        continuation = recover(self.store, key, asked, finding, to=request.to, limits=self._limits(), plan=request.plan)
+        side = beside(verdict.findings, finding)
+        continuation = recover(
+            self.store, key, asked, finding, side=side, to=request.to, limits=self._limits(), plan=request.plan
+        )
         return RecoverResponse(continuation=continuation)
 
     def request(self, request: AgentRequest) -> RecoverResponse:
@@ -211,7 +214,7 @@ class Workspace:
         """
         from ctxmgr.history import judging
         from ctxmgr.recover.agent import recover
-        from ctxmgr.recover.stuck import worst
+        from ctxmgr.recover.stuck import beside, worst
 
         for name, text in (("requester", request.requester), ("reason", request.reason), ("goal", request.goal)):
             if not text.strip():
@@ -226,8 +229,10 @@ class Workspace:
         to = request.to
         if request.type == "INTROSPECT_AGENT_CONTEXT" and to is not None and to != request.requester:
             raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
+        # The cap on attempts holds for the requester's own loop; another agent's must not keep it from its context.
+        own = worst([finding for finding in verdict.findings if finding.scope.agent == request.requester])
         continuation: Continuation = recover(
-            self.store, key, asked, worst(verdict.findings), to=to, limits=self._limits(), plan=request.plan
+            self.store, key, asked, own, side=beside(verdict.findings, own), to=to, limits=self._limits(), plan=request.plan
         )
         return RecoverResponse(continuation=continuation)
 
@@ -243,6 +248,13 @@ class Workspace:
         from ctxmgr.history.ingest import import_logs
 
         return import_logs(self.store, paths, home=home or Path.home(), environment=os.environ, only=only, progress=progress)
+
+    def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
+        """Return the index of each of the session's entries that exists, for showing references as people read them."""
+        from ctxmgr.store.hydrate import entry_places
+
+        key = session_key(self.store, session)
+        return {} if key is None else entry_places(self.store.engine, key, ids)
 
     def _key(self, session: str | None) -> int:
         key = session_key(self.store, session)

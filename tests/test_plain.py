@@ -74,9 +74,13 @@ _VALUES: list[tuple[object, object]] = [
     (None, None), (True, True), (3, 3), (1.5, 1.5), ("a\ud800", "a\ud800"), ([1, (2,)], [1, [2]]),
     ({"a": {"b": 1}}, {"a": {"b": 1}}), (float("nan"), "NaN"), (float("inf"), "Infinity"), ([float("-inf")], ["-Infinity"]),
     ({3, 1}, [1, 3]), (frozenset("a"), ["a"]), (b"a\xff", "a\\xff"), (bytearray(b"x"), "x"), (memoryview(b"abcd")[::2], "ac"),
-    (MOMENT, "2026-01-02T03:04:05+00:00"), (date(2026, 1, 2), "2026-01-02"), (time(3, 4), "03:04:00"), (Path("/a/b"), "/a/b"),
-    (_Colour.RED, "red"), (_Level.HIGH, 3), (_Data("x", [Path("y")]), {"name": "x", "inner": ["y"]}), (_Pair(1, "b"), [1, "b"]),
-    (OrderedDict[str, int](a=1), {"a": 1}), (Decimal("1.50"), "Decimal('1.50')"), (1 + 2j, "(1+2j)"), (_Hostile(), "<_Hostile>"),
+    (MOMENT, "2026-01-02T03:04:05+00:00"), (date(2026, 1, 2), "2026-01-02"), (time(3, 4), "03:04:00"),
+    (Path("/a/b"), "/a/b"),
+    (_Colour.RED, "red"),
+    (_Level.HIGH, 3),
+    (_Data("x", [Path("y")]), {"name": "x", "inner": ["y"]}), (_Pair(1, "b"), [1, "b"]),
+    (OrderedDict[str, int](a=1), {"a": 1}), (Decimal("1.50"), "Decimal('1.50')"), (1 + 2j, "(1+2j)"),
+    (_Hostile(), "<_Hostile>"),
     (_Model(when=MOMENT, parts={2, 1}), {"when": "2026-01-02T03:04:05+00:00", "parts": [1, 2]}), (int, "<class 'int'>"),
     ({1: "a", None: "b", (1, 2): "c", b"k": "d"}, {"1": "a", "None": "b", "[1, 2]": "c", "k": "d"}),
     (10**5_000, hex(10**5_000)), (_Lying(), None), (_Model, None), (len, None),
@@ -127,7 +131,8 @@ def test_a_long_repr_is_cut() -> None:
 
 @pytest.mark.parametrize(
     ("value", "name"),
-    [({}, "object"), ((1,), "array"), ("", "string"), (True, "boolean"), (1.0, "number"), (None, "null"), (_Pair(1, ""), "_Pair")],
+    [({}, "object"), ((1,), "array"), ("", "string"), (True, "boolean"), (1.0, "number"), (None, "null"),
+     (_Pair(1, ""), "_Pair")],
 )  # fmt: skip
 def test_types_have_json_names(value: object, name: str) -> None:
     """The input type is JSON's name, or the class's where JSON has none."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import inspect
-import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ctxmgr.cli.exits import Exit
-from ctxmgr.errors import CtxmgrError
+from ctxmgr.cli.running import CommandLine, run
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -43,6 +40,7 @@ def build_app(only: str | None = None) -> typer.Typer:
     """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
     app = typer.Typer(
         name="ctxmgr",
+        cls=CommandLine,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
@@ -89,61 +87,4 @@ def root(
 
 def main() -> int:
     """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
-    try:
-        build_app(sys.argv[1] if len(sys.argv) > 1 else None)(standalone_mode=True)
-    except SystemExit as end:
-        return _flushed(end.code if isinstance(end.code, int) else 0 if end.code is None else Exit.INTERNAL)
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        return _quiet()
-    except OSError as error:
-        if error.filename is None:
-            return _output_failed(error)
-        say(f"ctxmgr: {error.filename}: {error.strerror}")
-        return Exit.STORE
-    except CtxmgrError as error:
-        say(f"ctxmgr: {error.message}")
-        return Exit.INTERNAL
-    except Exception as error:
-        if os.environ.get("CTXMGR_DEBUG"):
-            raise
-        # No recorded content and no local values: only what kind of fault, and where in our code.
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
-        say(f"ctxmgr: internal fault ({type(error).__name__} at {place})\n  CTXMGR_DEBUG=1 shows where; please report it")
-        return Exit.INTERNAL
-    return _flushed(0)
-
-
-def say(text: str) -> None:
-    """Tell a person something on stderr."""
-    from ctxmgr.cli.output import say as said
-
-    said(text)
-
-
-def _flushed(code: int) -> int:
-    """Return the code after the last output has really been written."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _quiet()
-    except OSError as error:
-        return _output_failed(error)
-    return code
-
-
-def _quiet() -> int:
-    # The reader went away, e.g. `| head`: nothing is wrong. Nothing more may be written, not even at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.OK
-
-
-def _output_failed(error: OSError) -> int:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    reason = "no space left" if error.errno == errno.ENOSPC else error.strerror or str(error)
-    say(f"ctxmgr: can't write the output: {reason}")
-    return Exit.STORE
+    return run(lambda: build_app(sys.argv[1] if len(sys.argv) > 1 else None)(standalone_mode=True))

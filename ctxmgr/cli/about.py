@@ -10,79 +10,111 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
+from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.errors import NotFound
 from ctxmgr.types import desk, finding, importing, query, route, view
+from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.envelope import Envelope
 from ctxmgr.types.record import MODELS
 
-SHAPES: dict[str, type[BaseModel]] = {
-    "envelope": Envelope,
-    "sessions": view.SessionView,
-    "list": view.EntryView,
-    "trace": view.EntryView,
-    "show": view.EntryView,
-    "search": query.SearchHit,
-    "messages": view.EventView,
-    "note": view.NoteView,
-    "snapshot": view.SnapshotView,
-    "detect": finding.SessionVerdict,
-    "recover": route.Continuation,
-    "request": route.Continuation,
-    "import": importing.ImportReport,
+
+class Recorded(Shape):
+    """How many records were new, and how many the store held already."""
+
+    added: int
+    known: int
+
+
+class Range(Shape):
+    """A damaged part of a log, in bytes; of a database, a record by its number."""
+
+    offset: int
+    length: int
+    reason: Text
+
+
+class Verified(Shape):
+    """How many records were checked, and which ranges are damaged."""
+
+    records: int
+    damaged: list[Range]
+
+
+Row = type[BaseModel] | TypeAdapter[Any]
+_ROWS: TypeAdapter[Any] = TypeAdapter(view.EntryView | view.EventView)
+
+SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
+    "envelope": (Envelope, None),
+    "sessions": (view.SessionView, desk.SessionsRequest),
+    "list": (_ROWS, query.ListRequest),
+    "trace": (view.EntryView, query.TraceRequest),
+    "show": (view.EntryView, query.ShowRequest),
+    "search": (query.SearchHit, query.SearchRequest),
+    "messages": (view.EventView, query.MessagesRequest),
+    "note": (view.NoteView, query.AddNoteRequest),
+    "note add": (view.NoteView, query.AddNoteRequest),
+    "note list": (view.NoteView, query.ListNotesRequest),
+    "note search": (view.NoteView, query.ListNotesRequest),
+    "snapshot": (view.SnapshotView, query.CreateSnapshotRequest),
+    "snapshot create": (view.SnapshotView, query.CreateSnapshotRequest),
+    "snapshot list": (view.SnapshotView, query.ListSnapshotsRequest),
+    "snapshot show": (query.ShowSnapshotResponse, query.ShowSnapshotRequest),
+    "detect": (finding.SessionVerdict, desk.DetectRequest),
+    "recover": (desk.RecoverResponse, desk.RecoverRequest),
+    "request": (desk.RecoverResponse, desk.AgentRequest),
+    "import": (importing.ImportReport, None),
+    "record": (Recorded, None),
+    "verify": (Verified, None),
 }
-REQUESTS: dict[str, type[BaseModel]] = {
-    "list": query.ListRequest,
-    "trace": query.TraceRequest,
-    "show": query.ShowRequest,
-    "search": query.SearchRequest,
-    "messages": query.MessagesRequest,
-    "note": query.AddNoteRequest,
-    "snapshot": query.CreateSnapshotRequest,
-    "sessions": desk.SessionsRequest,
-    "detect": desk.DetectRequest,
-    "recover": desk.RecoverRequest,
-    "request": desk.AgentRequest,
-}
+"""Command -> what its ``data`` holds (lists: one row of them), and the request that it builds from its options."""
 
 
 def schema(
-    command: Annotated[str | None, typer.Argument(help="A command, 'envelope', 'record' or 'exits'; else their names.")] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, 'envelope', 'record' or 'exits'; else their names.")
+    ] = None,
+    json_: o.Json = False,
+    jq: o.Jq = None,
 ) -> None:
-    """Print the JSON Schema of a command's request and of a row of its answer.
+    """Print the JSON Schema of a command's request and of a row of its answer. The answer is always JSON.
 
     Examples:
       ctxmgr schema list
+      ctxmgr schema note add
       ctxmgr schema record
       ctxmgr schema exits
     """
 
     def work() -> Answer:
-        return Answer(_schema(command), lambda out: None)
+        return Answer(_schema(" ".join(command or ())), lambda out: None)
 
-    answer_alone("schema", lambda: shown(True, None, None, None), work)
+    answer_alone("schema", lambda: shown(True, None, None, jq), work)
 
 
-def _schema(command: str | None) -> Any:
-    if command is None:
-        return sorted({*SHAPES, *REQUESTS, "record", "exits"})
+def _schema(command: str) -> Any:
+    if not command:
+        return sorted({*SHAPES, "exits"})
     if command == "exits":
         return {str(int(code)): meaning for code, meaning in MEANINGS.items()}
-    if command == "record":
-        return {kind: model.model_json_schema(by_alias=True) for kind, model in MODELS.items()}
     if command not in SHAPES:
-        raise NotFound(f"no schema for {command!r}", f"known: {', '.join(_schema(None))}")
-    asked = REQUESTS.get(command)
-    return {
-        "request": asked.model_json_schema(by_alias=True) if asked else None,
-        "row": SHAPES[command].model_json_schema(by_alias=True, mode="serialization"),
-    }
+        raise NotFound(f"no schema for {command!r}", f"known: {', '.join(_schema(''))}")
+    row, asked = SHAPES[command]
+    found: dict[str, Any] = {"request": asked.model_json_schema(by_alias=True) if asked else None, "row": _json_schema(row)}
+    if command == "record":
+        found["records"] = {kind: model.model_json_schema(by_alias=True) for kind, model in MODELS.items()}
+    return found
 
 
-_RUN = "projects/-home-dev-invoice-tool/7e999fd2-d31f-46eb-9632-55e969fb3852.jsonl"
+def _json_schema(row: Row) -> Any:
+    if isinstance(row, TypeAdapter):
+        return row.json_schema(by_alias=True, mode="serialization")
+    return row.model_json_schema(by_alias=True, mode="serialization")
+
+
 STEPS: tuple[tuple[str, Sequence[str]], ...] = (
     ("Read the log that a coding agent left on disk", ("import", "{log}")),
     ("Which runs are there, and which of them is stuck?", ("sessions",)),

@@ -7,27 +7,39 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, NoReturn, cast
 
 import typer
 
 from ctxmgr.cli.exits import Exit, exit_for
 from ctxmgr.cli.terminal import Printer, printer, safe
-from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.types.query import Page
 from ctxmgr.workspace import Workspace
 
-Format = Literal["table", "json", "ndjson", "md"]
+FORMATS = ("table", "json", "ndjson", "md")
 Status = Literal["ok", "empty", "partial", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How the answer is wanted."""
+    """How the answer is wanted: one of the formats, only some fields of each row, or what a jq program makes of it."""
 
-    format: Format = "table"
+    format: str = "table"
     fields: tuple[str, ...] = ()
     jq: str | None = None
+
+    def check(self) -> None:
+        """Refuse what can't be shown, before anything is done.
+
+        Raises:
+            InvalidInput: an unknown format, or a faulty jq program.
+        """
+        if self.format not in FORMATS:
+            raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
+        if self.jq is not None:
+            _compiled(self.jq)
 
 
 @dataclass(slots=True)
@@ -50,18 +62,9 @@ class Answer:
 
 
 def shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:
-    """Return how the answer is wanted, from the options.
-
-    Raises:
-        InvalidInput: an unknown format.
-    """
-    chosen = form or os.environ.get("CTXMGR_FORMAT") or "table"
-    if as_json or jq is not None:
-        chosen = "json"
-    if chosen not in ("table", "json", "ndjson", "md"):
-        raise InvalidInput(f"unknown format {chosen!r}", "formats: table, json, ndjson, md")
-    names = tuple(name.strip() for name in (fields or "").split(",") if name.strip())
-    return Shown(chosen, names, jq)
+    """Return how the answer is wanted, from the options; `Shown.check` says whether that can be done."""
+    chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
+    return Shown(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq)
 
 
 def answer(
@@ -78,39 +81,58 @@ def answer(
 
     Args:
         command: its name, for the envelope.
-        wanted: reads the output options.
+        wanted: returns the output options.
         work: what the command does.
         store: path of the store, if one was named.
         writes: whether the command adds to history; create: and makes a store where there is none.
         create: see ``writes``.
         masked: mask secrets in what is written.
     """
-    how = Shown()
-    try:
-        how = wanted()
+
+    def opened() -> Answer:
         with Workspace.open(
             store, create=create, readonly=not (writes or create), masked=masked, progress=_indexing
         ) as workspace:
             done = work(workspace)
             done.warnings[:0] = workspace.warnings
-            _emit(command, how, done)
-    except CtxmgrError as error:
-        fail(command, how, error)
-    if done.code:
-        raise typer.Exit(int(done.code))
+            return done
+
+    _answer(command, wanted, opened, writes=writes or create)
 
 
 def answer_alone(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer]) -> None:
     """Do work that needs no store, show the answer, and end with its exit code."""
-    how = Shown()
+    _answer(command, wanted, work, writes=False)
+
+
+def _answer(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer], *, writes: bool) -> None:
+    how = wanted()
     try:
-        how = wanted()
+        how.check()
         done = work()
-        _emit(command, how, done)
     except CtxmgrError as error:
         fail(command, how, error)
+    except OSError as error:
+        if error.filename is None:  # our own output failed: not the work
+            raise
+        fail(command, how, StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}", "check it, and its permissions"))
+    try:
+        _emit(command, how, done)
+    except CtxmgrError as error:
+        hint = f"the command itself is done; {error.hint}" if writes else error.hint
+        fail(command, how, InvalidInput(error.message, hint))
     if done.code:
         raise typer.Exit(int(done.code))
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; for errors that come before its options are understood."""
+    own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    named = [after for option, after in pairwise(own) if option == "--format"]
+    named += [word.removeprefix("--format=") for word in own if word.startswith("--format=")]
+    if "--json" in own or "--jq" in own or any(word.startswith("--jq=") for word in own):
+        return True
+    return (named[-1] if named else os.environ.get("CTXMGR_FORMAT")) in ("json", "ndjson")
 
 
 def fail(command: str, how: Shown, error: CtxmgrError) -> NoReturn:
@@ -124,11 +146,17 @@ def fail(command: str, how: Shown, error: CtxmgrError) -> NoReturn:
 
 
 def say(text: str) -> None:
-    """Tell a person something on stderr; every line of it filtered."""
-    sys.stderr.write("".join(f"{safe(line)}\n" for line in text.split("\n")))
+    """Tell a person something on stderr; every line of it filtered. That nobody can hear it is no fault."""
+    try:
+        sys.stderr.write("".join(f"{safe(line)}\n" for line in text.split("\n")))
+    except UnicodeEncodeError:
+        sys.stderr.write("".join(f"{_ascii(safe(line))[1:-1]}\n" for line in text.split("\n")))
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is buffered would fail again at exit
 
 
 def _emit(command: str, how: Shown, done: Answer) -> None:
+    out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
     if how.format == "json":
         data = _chosen(done.data, how.fields)
         envelope = _envelope(command, done.status, data, done.page, done.warnings, done.next, None)
@@ -147,7 +175,7 @@ def _emit(command: str, how: Shown, done: Answer) -> None:
         rows = _rows(_chosen(done.data, how.fields))
         _write_lines("\t".join(safe(_cell(row.get(name))) for name in how.fields) for row in rows)
     else:
-        done.draw(printer())
+        done.draw(out)
     _point_on(how, done)
 
 
@@ -189,13 +217,20 @@ def _write_lines(lines: Iterable[str]) -> None:
         sys.stdout.write(line + "\n")
 
 
-def _filtered(expression: str, value: Any) -> list[str]:
+def _compiled(expression: str) -> Any:
     try:
         import jq
     except ImportError:
         raise InvalidInput("--jq needs the jq extra", "pip install 'ctxmgr-cli[jq]'") from None
     try:
-        program = cast("Any", jq).compile(expression)
+        return cast("Any", jq).compile(expression)
+    except ValueError as error:
+        raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None
+
+
+def _filtered(expression: str, value: Any) -> list[str]:
+    program = _compiled(expression)
+    try:
         found: list[Any] = program.input_text(_ascii(value)).all()
     except ValueError as error:
         raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None

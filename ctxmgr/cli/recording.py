@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,19 +15,20 @@ import typer
 
 from ctxmgr import wire
 from ctxmgr.cli import options as o
-from ctxmgr.cli.exits import exit_for
-from ctxmgr.cli.output import Answer, answer, say, shown
+from ctxmgr.cli.output import Answer, Shown, answer, fail, say, shown
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.config import find_store, load_config
-from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.errors import Conflict, CtxmgrError, InvalidInput
 from ctxmgr.ids import new_id
+from ctxmgr.lines import read_lines
 from ctxmgr.recorder import Recorder
 from ctxmgr.store.interface import Appended
-from ctxmgr.types.record import EVENT_ALIASES
+from ctxmgr.types.record import EVENT_ALIASES, check
 from ctxmgr.workspace import Workspace
 
 _BATCH = 200
 _KEPT = 64 * 1024
+_KEPT_BEFORE = "the records before it are kept"
 
 
 def record(
@@ -48,55 +50,89 @@ def record(
       my-agent --emit-ndjson | ctxmgr record
       ctxmgr record --session nightly -- make test
     """
+    how = shown(json_, format_, fields, jq)
     if command:
-        _record_command(command, session, agent, store, mask=mask)
+        _record_command(command, session, agent, store, how, mask=mask)
         return
 
     def work(workspace: Workspace) -> Answer:
         if sys.stdin.isatty():
             say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
         done = Appended()
-        batch: list[wire.Record] = []
-        for line in _stdin_records(session):
-            batch.append(line)
-            if len(batch) >= _BATCH:
-                done.plus(workspace.store.append(batch))
-                batch.clear()
-        done.plus(workspace.store.append(batch))
+        batch: list[tuple[int, wire.Record]] = []
+        try:
+            for line in _stdin_records(session):
+                batch.append(line)
+                if len(batch) >= _BATCH:
+                    done.plus(_append(workspace, batch))
+                    batch.clear()
+        finally:  # what came before a faulty line or an interrupt is kept
+            done.plus(_append(workspace, batch))
         data = {"added": done.added, "known": done.known}
         return Answer(data, lambda out: _draw_appended(out, done), "ok" if done.added or done.known else "empty")
 
-    answer("record", lambda: shown(json_, format_, fields, jq), work, store=store, create=True, masked=mask)
+    answer("record", lambda: how, work, store=store, create=True, masked=mask)
+
+
+def _append(workspace: Workspace, batch: list[tuple[int, wire.Record]]) -> Appended:
+    """Append numbered records together; if one of them is refused, those before it, and say which it was.
+
+    Raises:
+        Conflict, InvalidInput: a known id with other content, or what can't be stored.
+    """
+    try:
+        return workspace.store.append([record for _, record in batch])
+    except (Conflict, InvalidInput):
+        done = Appended()
+        for number, record in batch:
+            try:
+                done.plus(workspace.store.append([record]))
+            except (Conflict, InvalidInput) as error:
+                reason = error.message.removesuffix("; nothing was written")
+                raise type(error)(f"stdin line {number}: {reason}", f"{_KEPT_BEFORE}; {error.hint}") from None
+        return done
 
 
 def _draw_appended(out: Printer, done: Appended) -> None:
     out.line(f"{done.added} records added, {done.known} known already")
 
 
-def _stdin_records(session: str | None) -> Iterator[wire.Record]:
-    for number, line in enumerate(sys.stdin.buffer, 1):
+def _stdin_records(session: str | None) -> Iterator[tuple[int, wire.Record]]:
+    """Yield (line number, record of format 1) for each line of stdin.
+
+    Raises:
+        InvalidInput: naming the first line that holds no such record.
+    """
+    for number, _, line, length in read_lines(sys.stdin.buffer, wire.MAX_LINE):
+        if line is None:
+            raise InvalidInput(f"stdin line {number} is {length:,} bytes long; the limit is {wire.MAX_LINE:,}", _KEPT_BEFORE)
         if not line.strip():
             continue
-        if len(line) > wire.MAX_LINE:
-            raise InvalidInput(f"stdin line {number} is longer than {wire.MAX_LINE:,} bytes", "records before it are kept")
         try:
-            value = wire.decode(line)
+            yield number, check(_completed(wire.decode(line), session))
+        except InvalidInput as error:
+            raise InvalidInput(f"stdin line {number}: {error.message}", f"{_KEPT_BEFORE}; {error.hint}") from None
         except ValueError as error:
-            raise InvalidInput(f"stdin line {number}: {error}", "one JSON object a line; records before it are kept") from None
-        value.setdefault("v", 1)
-        if session is not None:
-            value.setdefault("session", session)
-        if value.get("kind") in ("entry", "event", "note", "snapshot"):
-            value.setdefault("id", new_id())
-        if value.get("kind") == "event":
-            value["type"] = EVENT_ALIASES.get(str(value.get("type")), value.get("type"))
-        value.pop("sum", None)
-        yield value
+            raise InvalidInput(f"stdin line {number}: {error}", f"{_KEPT_BEFORE}; one JSON object a line") from None
 
 
-def _record_command(command: list[str], session: str | None, agent: str, store: str | None, *, mask: bool) -> None:
+def _completed(given: wire.Record, session: str | None) -> wire.Record:
+    """Return what was given with the version first, as every record has it, and what may be left out."""
+    record: wire.Record = {"v": 1, **given}
+    if session is not None:
+        record.setdefault("session", session)
+    if record.get("kind") in ("entry", "event", "note", "snapshot"):
+        record.setdefault("id", new_id())
+    if record.get("kind") == "event":
+        record["type"] = EVENT_ALIASES.get(str(record.get("type")), record.get("type"))
+    record.pop("sum", None)
+    return record
+
+
+def _record_command(command: list[str], session: str | None, agent: str, store: str | None, how: Shown, *, mask: bool) -> None:
     """Run the command with its output passed through, and end with its exit code."""
     try:
+        how.check()
         target = store or find_store(Path.cwd(), os.environ, load_config(Path.cwd()))[0]
         recorder = Recorder(target, session=session, workflow="record", mask=mask, on_live="join")
         action = {"command": command}
@@ -106,8 +142,7 @@ def _record_command(command: list[str], session: str | None, agent: str, store: 
             if code:
                 step.fail(err.text() or f"exit code {code}", type=f"exit {code}")
     except CtxmgrError as error:
-        say(f"ctxmgr: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
-        raise typer.Exit(int(exit_for(error.kind))) from None
+        fail("record", how, error)
     if code:
         raise typer.Exit(code)
 
@@ -149,7 +184,12 @@ def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     assert running.stderr is not None, "a pipe was asked for"
     with running.stdout, running.stderr:
         out, err = _Tee(running.stdout, sys.stdout.buffer), _Tee(running.stderr, sys.stderr.buffer)
-        code = running.wait()
+        try:
+            code = running.wait()
+        except KeyboardInterrupt:
+            running.send_signal(signal.SIGINT)  # it may not share our terminal
+            running.wait()
+            raise
         out.join()
         err.join()
     return (code if code >= 0 else 128 - code), out, err

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,8 +87,12 @@ def export(
 
     def work(workspace: Workspace) -> Answer:
         key = None if all_sessions else session_key(workspace.store, session)
-        records = iter(()) if key is None and not all_sessions else workspace.store.sessions.records(key)
-        written = _write_log(records, output)
+        if key is None and not all_sessions:
+            written = _write_log(iter(()), output)
+        else:
+            # Closed here, whatever happens: a half-read answer outlives neither an error nor the store.
+            with closing(_records(workspace, key)) as records:
+                written = _write_log(records, output)
         if output is not None:
             say(f"{written} records written to {output}")
         return Answer({"records": written}, lambda out: None)
@@ -101,9 +106,12 @@ def _write_log(records: Iterator[wire.Record], output: Path | None) -> int:
         return sum(1 for line in _sealed(records) if sys.stdout.write(line.decode("ascii") + "\n"))
     if output.exists():
         raise InvalidInput(f"{output} exists already", "name a new file: export never overwrites")
-    part = output.with_name(output.name + ".part")
+    part = output.with_name(f".{output.name[:200]}.{os.getpid()}.part")
     try:
-        descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageFailed(f"can't write {output}: {error.strerror}", "choose another place") from None
+    try:
         with os.fdopen(descriptor, "wb") as stream:
             written = 0
             for line in _sealed(records):
@@ -113,9 +121,14 @@ def _write_log(records: Iterator[wire.Record], output: Path | None) -> int:
             os.fsync(stream.fileno())
         part.rename(output)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise StorageFailed(f"can't write {output}: {error.strerror}", "choose another place") from None
+    finally:
+        part.unlink(missing_ok=True)
     return written
+
+
+def _records(workspace: Workspace, key: int | None) -> Generator[wire.Record]:
+    yield from workspace.store.sessions.records(key)
 
 
 def _sealed(records: Iterator[wire.Record]) -> Iterator[bytes]:

@@ -99,9 +99,16 @@ def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
     return verdict.model_copy(update={"verdict": verdict_of(verdict.findings, ever=ever)}) if ever else verdict
 
 
-def _continued(found: RecoverResponse) -> Answer:
+def _continued(workspace: Workspace, found: RecoverResponse) -> Answer:
     continuation = found.continuation
-    return Answer(found.to_json(), lambda out: continuation_view.show_continuation(out, continuation))
+    cited = [
+        *(entry for fact in continuation.context.facts for entry in fact.entries),
+        *(entry for step in continuation.do_not_repeat for entry in step.entries),
+        *(entry for item in continuation.alternatives for entry in item.entries),
+        *(entry for pattern in (continuation.loop, continuation.stall) if pattern for entry in pattern.members),
+    ]
+    indexes = workspace.indexes(continuation.session, cited)
+    return Answer(found.to_json(), lambda out: continuation_view.show_continuation(out, continuation, indexes))
 
 
 def recover(
@@ -129,7 +136,7 @@ def recover(
 
     def work(workspace: Workspace) -> Answer:
         request = RecoverRequest(session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()))
-        return _continued(workspace.recover(request))
+        return _continued(workspace, workspace.recover(request))
 
     answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)
 
@@ -172,6 +179,6 @@ def request(
             AgentRequest, session=session, type=wanted, requester=requester, to=to, return_to=return_to, reason=reason,
             goal=goal, additional_context=context, review=review, plan=plan,
         )  # fmt: skip
-        return _continued(workspace.request(asked))
+        return _continued(workspace, workspace.request(asked))
 
     answer("request", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)

@@ -70,6 +70,8 @@ class Printer:
         """Return the width of filtered text."""
         if self.terminal or text.isascii():
             return cells(text)
+        if len(text) > 4 * _WIDEST_PLAIN:  # wider than any column whatever the characters, so not worth counting
+            return len(text)
         return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
     def fit(self, text: object, width: int, keep: Keep = "start") -> str:
@@ -162,7 +164,7 @@ class Printer:
         for place in shown:
             spans, width = row[place], widths[place]
             if self.terminal:
-                spans = self._cut(spans, width, columns[place].keep)
+                spans = self._cut(spans, width)
             pad = max(width - sum(self.cells(span.text) for span in spans), 0)
             if any(span.text for span in spans):
                 out += [Span(" " * (owed + (pad if columns[place].right else 0))), *spans]
@@ -173,16 +175,15 @@ class Printer:
 
     def _spans(self, cell: Cell) -> list[Span]:
         parts = [cell] if isinstance(cell, str | Span) else [str(cell)] if isinstance(cell, int) else cell or []
-        return [Span(self.safe(self._foreseeable(span.text)), span.style) for span in map(as_span, parts)]
+        return [Span(self.safe(self._foreseeable(span.text)), span.style, span.keep) for span in map(as_span, parts)]
 
-    def _cut(self, spans: list[Span], width: int, keep: Keep = "start") -> list[Span]:
-        if len(spans) == 1:
-            return [Span(cut(spans[0].text, width, self.symbols.ellipsis, keep), spans[0].style)]
+    def _cut(self, spans: list[Span], width: int) -> list[Span]:
         kept: list[Span] = []
         for number, span in enumerate(spans):
             rest = 1 if any(later.text for later in spans[number + 1 :]) else 0
             if self.cells(span.text) + rest * len(self.symbols.ellipsis) > width:
-                kept.append(Span(cut(span.text + " " * rest * width, width, self.symbols.ellipsis), span.style))
+                text = span.text + " " * rest * width if span.keep == "start" else span.text
+                kept.append(Span(cut(text, width, self.symbols.ellipsis, span.keep), span.style))
                 break
             kept.append(span)
             width -= self.cells(span.text)

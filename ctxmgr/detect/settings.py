@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput
 
@@ -63,6 +65,21 @@ class DetectSettings:
     pollers: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
 
+    @classmethod
+    def from_table(cls, table: Mapping[str, object]) -> DetectSettings:
+        """Return settings from a configuration table: numbers as numbers, names as lists of texts.
+
+        Raises:
+            InvalidInput: an unknown setting, or a value of the wrong type.
+        """
+        known = {field.name: field.default for field in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, value in table.items():
+            if name not in known:
+                raise InvalidInput(f"unknown setting {name!r} for detection", f"known: {', '.join(known)}")
+            values[name] = _setting(name, known[name], value)
+        return cls(**values)
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value: object = getattr(self, field.name)
@@ -84,3 +101,15 @@ class DetectSettings:
                 f"a window of {self.window} steps can never hold what the thresholds need ({needed} steps)",
                 "raise window, or lower the rounds or max_period",
             )
+
+
+def _setting(name: str, default: object, value: object) -> object:
+    if isinstance(default, frozenset):
+        if isinstance(value, list | tuple | set | frozenset):
+            names = list(cast("Iterable[object]", value))
+            if all(isinstance(item, str) for item in names):
+                return frozenset(names)
+        raise InvalidInput(f"{name} must be a list of names", f'e.g. {name} = ["wait_for_build"]')
+    if isinstance(value, bool) or not isinstance(value, int if isinstance(default, int) else int | float):
+        raise InvalidInput(f"{name} must be a {'whole ' if isinstance(default, int) else ''}number", f"e.g. {name} = {default}")
+    return value

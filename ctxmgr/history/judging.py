@@ -31,20 +31,13 @@ def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) 
     Raises:
         InvalidInput: ``now`` is not a time, or a setting is wrong.
     """
-    monitor = Monitor(_settings(settings))
+    monitor = Monitor(DetectSettings.from_table(settings))
     for observation in observations_of(store.sessions.records(key, _KINDS)):
         monitor.observe(observation)
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
     findings = monitor.findings(moment, live)
     return SessionVerdict(session=session, verdict=verdict_of(findings), findings=findings), list(monitor.notes)
-
-
-def _settings(table: Mapping[str, Any]) -> DetectSettings:
-    try:
-        return DetectSettings(**table)
-    except TypeError as error:
-        raise InvalidInput(f"[detect]: {error}", "see the README for the settings") from None
 
 
 def _moment(store: Store, key: int, session: str, now: str | None) -> tuple[float | None, bool]:
@@ -113,7 +106,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
                 "last_progress": _last_progress(store, key, verdict) or view.last,
             }
         views.append(view.model_copy(update=update))
-    total = store.sessions.count() if request.agent is None else request.offset + len(views)
+    total = store.sessions.count(request.agent)
     return SessionsResponse(
         status="ok" if views else "empty",
         sessions=views,

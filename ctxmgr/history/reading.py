@@ -54,13 +54,15 @@ def list_(store: Store, request: ListRequest) -> ListResponse:
     key = session_key(store, request.session)
     rows: list[EntryView | EventView] = []
     total = 0
-    if key is not None and request.kind == "entry":
+    # Who asks for types of events wants to see events.
+    kind = "event" if request.event_type and request.kind == "entry" else request.kind
+    if key is not None and kind == "entry":
         found, total = store.queries.entries(
             key, _filters(request), request.offset, request.limit, newest_first=request.newest_first
         )
         rows = list(found)
     elif key is not None:
-        hits = store.queries.hits(key, _filters(request), request.kind)
+        hits = store.queries.hits(key, _filters(request), kind)
         if request.newest_first:
             hits.reverse()
         total = len(hits)
@@ -79,7 +81,7 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
     Raises:
         InvalidInput: "Query cannot be empty".
     """
-    if not request.query.strip(" \t\r\n\0"):
+    if not request.query.replace("\0", " ").strip():
         raise InvalidInput("Query cannot be empty", "give some text to search for")
     key = None if request.all_sessions else session_key(store, request.session)
     places = (

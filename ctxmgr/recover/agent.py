@@ -7,27 +7,33 @@ the same loop is answered a limited number of times, then a person is needed (ru
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.errors import AttemptsUsedUp, NoHistory, RecoveryRefused
-from ctxmgr.history.annotating import note_record, snapshot_record
 from ctxmgr.ids import format_time, new_id, now
 from ctxmgr.recover.alternatives import alternatives
-from ctxmgr.recover.brief import do_not_repeat, facts, prepare
+from ctxmgr.recover.brief import prepare
 from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.facts import BARE, FULL, SHORT, Amounts, do_not_repeat, facts
+from ctxmgr.recover.quoting import CITABLE, cited, clipped
 from ctxmgr.recover.stuck import identity_of, pattern_of
-from ctxmgr.recover.target import Target, choose
+from ctxmgr.recover.target import choose
+from ctxmgr.recover.trail import trail
 from ctxmgr.recover.write_up import write_up
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.record import build
-from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation
-from ctxmgr.wire import Record
+from ctxmgr.types.route import ContextRequest, Continuation
+from ctxmgr.wire import Record, encode
 
 MAX_ATTEMPTS = 2
 LEASE_SECONDS = 60.0
+MAX_BYTES = 60_000
+"""Longest continuation as a record, in bytes: whatever was recorded, it fits a message and a prompt."""
+
+_REASON = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,7 @@ def recover(
     request: ContextRequest,
     finding: Finding | None,
     *,
+    side: Sequence[Finding] = (),
     to: str | None = None,
     limits: Limits | None = None,
     plan: bool = False,
@@ -55,9 +62,10 @@ def recover(
         key: the session's key.
         request: what is asked for, and by whom.
         finding: the loop or stall to be answered, if any.
+        side: what else is wrong with the session; it is mentioned, and nothing in it is taken for progress.
         to: the agent that shall continue, if it is to be that one.
         limits: attempt cap and lease time.
-        plan: work everything out, but take no lease and write nothing.
+        plan: work everything out, but take no lease and write nothing; there are no notes and no snapshot then.
 
     Raises:
         NoHistory: there is nothing to rebuild a context from.
@@ -69,16 +77,17 @@ def recover(
         raise NoHistory("a context can only be rebuilt from recorded actions")
     limits = limits or Limits()
     if plan:
-        return _answer(store, key, request, finding, to, limits)[0]
+        planned = _answer(store, key, request, finding, side, to, limits)[0]
+        return planned.model_copy(update={"snapshot": None, "notes": []})
     holder = f"{os.getpid()}-{new_id()}"
     if not store.leases.take(request.session, holder, store.clock(), limits.lease_seconds):
         until = store.leases.held_until(request.session, store.clock())
         raise RecoveryRefused(
-            f"a recovery of session {request.session!r} is already running",
+            f"a recovery of session {clipped(request.session, CITABLE)!r} is already running",
             f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
         )
     try:
-        continuation, records = _answer(store, key, request, finding, to, limits)
+        continuation, records = _answer(store, key, request, finding, side, to, limits)
         # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
         store.append(records)
         return continuation
@@ -97,88 +106,61 @@ def _identities(record: Record) -> set[str]:
     return {str(cast("dict[str, Any]", item).get("identity")) for item in patterns if isinstance(item, dict)}
 
 
-def _answer(
-    store: Store, key: int, request: ContextRequest, finding: Finding | None, to: str | None, limits: Limits
-) -> tuple[Continuation, list[Record]]:
-    attempts = 1 + (attempts_at(store, key, finding) if finding else 0)
-    if attempts > limits.attempts:
+def _attempt(store: Store, key: int, finding: Finding | None, limits: Limits) -> int:
+    given = attempts_at(store, key, finding) if finding else 0
+    if finding is not None and given >= limits.attempts:
         raise AttemptsUsedUp(
-            f"this {'stall' if finding and finding.severity == 'hung' else 'loop'} was answered "
-            f"{limits.attempts} times and came back: a person is needed",
-            "'ctxmgr detect' shows the evidence; 'ctxmgr note list -t recovery' shows what was advised",
+            f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {given} times already: a person is needed",
+            "'ctxmgr detect' shows the evidence, 'ctxmgr note list -t recovery' what was advised; "
+            "'attempts' under [recover] in the configuration allows more",
         )
-    desk = Desk(store, request.session)
-    target = choose(desk, request, finding, store.sessions.agents(key), to, attempts)
-    brief = prepare(desk, finding)
-    known = facts(brief, finding)
-    steps = do_not_repeat(brief, finding)
-    leads = alternatives(desk, brief, finding)
-    context = write_up(request, finding, brief, known, steps, leads)
-    used = [entry.id for entry in (*brief.members, *([brief.last_success] if brief.last_success else []))]
-    records = _annotations(store, key, request, finding, target, context.summary, used)
-    pattern = pattern_of(finding) if finding else None
-    stalled = finding is not None and finding.severity == "hung"
-    continuation = Continuation(
-        id=new_id(), session=request.session,
-        request_type=request.type if request.source != "stuckHandler" or _goes_back(finding, target) else "PROCEED",
-        source=request.source, target=target.agent, candidates=target.candidates, target_reason=target.reason,
-        reason=request.reason, goal=request.goal, context=context, loop=None if stalled else pattern,
-        stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
-        snapshot=next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None),
-        notes=[str(record["id"]) for record in records if record["kind"] == "note"],
-        by="rules", fallback=False, attempts=attempts,
-    )  # fmt: skip
-    body = continuation.to_json()
-    records.append(build("continuation", request.session, now(), **{k: v for k, v in body.items() if k != "session"}))
-    return continuation, records
+    return given + 1
 
 
-def _goes_back(finding: Finding | None, target: Target) -> bool:
-    return finding is None or finding.scope.agent is None or finding.scope.agent == target.agent
-
-
-def _annotations(
+def _answer(
     store: Store,
     key: int,
     request: ContextRequest,
     finding: Finding | None,
-    target: Target,
-    summary: str,
-    used: list[str],
-) -> list[Record]:
-    """Return the notes and the snapshot that document the answer (US12)."""
-    if not used:
-        return []
+    side: Sequence[Finding],
+    to: str | None,
+    limits: Limits,
+) -> tuple[Continuation, list[Record]]:
+    """Return the continuation and the records that document it, the continuation's own among them."""  # fmt: skip
+    attempt = _attempt(store, key, finding, limits)
+    desk = Desk(store, request.session)
+    agents = store.sessions.agents(key)
+    target = choose(desk, request, finding, agents, to, attempt)
+    brief = prepare(desk, request, finding, side, agents)
+    leads = alternatives(desk, brief, finding, attempt)
+    stalled = finding is not None and finding.severity == "hung"
+    request_type = request.type if request.source != "stuckHandler" or target.back else "PROCEED"
     records: list[Record] = []
-    unique = list(dict.fromkeys(used))
-    if finding is not None:
-        records.append(
-            note_record(
-                store, key,
-                AddNoteRequest(
-                    session=request.session, entry_ids=unique, author=CONTEXT_MANAGER,
-                    content=f"Used as evidence for {finding.kind} {finding.id}: {finding.reason}",
-                    tags=["recovery", "diagnostic"],
-                ),
-            )
+
+    def told(amounts: Amounts) -> Continuation:
+        steps = do_not_repeat(brief, finding, amounts)
+        known = facts(brief, finding, amounts)
+        context = write_up(request, finding, brief, known, steps, leads, attempt, amounts)
+        pattern = pattern_of(finding, cited(list(finding.members), 2 * amounts.ids)) if finding else None
+        return Continuation(
+            id=new_id(), session=request.session, request_type=request_type, source=request.source, target=target.agent,
+            candidates=target.candidates, target_reason=target.reason, reason=clipped(request.reason, _REASON),
+            goal=clipped(request.goal, _REASON), context=context, loop=None if stalled else pattern,
+            stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads, snapshot=None, notes=[],
+            by="rules", fallback=False, attempts=attempt,
         )  # fmt: skip
-    records.append(
-        note_record(
-            store, key,
-            AddNoteRequest(
-                session=request.session, entry_ids=unique[-1:], author=CONTEXT_MANAGER,
-                content=f"Routed to {target.agent}: {target.reason}. Asked for because: {request.reason}",
-                tags=["recovery", "routing"],
-            ),
-        )
-    )  # fmt: skip
-    records.append(
-        snapshot_record(
-            store, key,
-            CreateSnapshotRequest(
-                session=request.session, entry_ids=unique, summary=summary,
-                reasoning=f"entries a continuation for {target.agent} rests on",
-            ),
-        )
-    )  # fmt: skip
-    return records
+
+    continuation = told(FULL)
+    for amounts in (SHORT, BARE):
+        if len(encode(continuation.to_json())) <= MAX_BYTES:
+            break
+        continuation = told(amounts)
+    records = trail(store, key, desk, brief, request, finding, target, continuation.context.summary)
+    continuation = continuation.model_copy(
+        update={
+            "snapshot": next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None),
+            "notes": [str(record["id"]) for record in records if record["kind"] == "note"],
+        }
+    )
+    fields = {name: value for name, value in continuation.to_json().items() if name != "session"}
+    return continuation, [*records, build("continuation", request.session, now(), **fields)]

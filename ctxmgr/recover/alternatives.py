@@ -1,119 +1,143 @@
-"""What else could be done, as far as the history itself shows it: untried leads, and what last worked."""
+"""What else could be done, as far as the history itself shows it; never a call that was already tried in vain."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
 
-from ctxmgr.recover.brief import Brief
+from ctxmgr.recover.brief import Brief, changes_something, is_bookkeeping, same_call
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import call, outcome, quoted
+from ctxmgr.recover.quoting import call, cited, command_of, named, quoted
+from ctxmgr.recover.unread import unread
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Alternative
 from ctxmgr.types.view import EntryView
 
-_MOST = 6
-_READING = {"read", "read_file", "view", "open", "cat", "grep", "glob", "ls", "search", "list_dir", "list_files"}
-# A path with a folder or a suffix: what an error message points at. Bounded, so that no text can make it slow.
-_PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]{1,60}/){0,12}[\w-]{1,80}\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/])")
+_MOST = 5
+_ENOUGH = 2
+_CALL = 160
 
 
-def alternatives(desk: Desk, brief: Brief, finding: Finding | None) -> list[Alternative]:
-    """Return up to six leads, the most specific first."""
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    text: str
+    basis: str
+    entries: list[str]
+
+
+def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
+    """Return up to five leads, the most specific first; general ones only where specific ones are few."""
     if finding is None:
         return []
-    found = [*_unread(desk, brief), *_ended_it_before(desk, brief), *_worked_before(brief)]
-    if finding.kind == "hung":
-        found += [
-            Alternative(
-                text=f"do not wait for {call(entry)} again: run it with a limit, in the background, or in smaller parts",
-                basis="the call never returned",
-                entries=[entry.id],
-            )
-            for entry in brief.members
-            if entry.status == "open"
-        ]
-    found += _other_tools(desk, brief)
-    if not found:
-        found.append(
-            Alternative(
-                text="report what is missing and ask the person who gave the task",
-                basis="nothing in this history worked before or was left untried",
-                entries=[],
-            )
-        )
-    return found[:_MOST]
+    leads = [*_for_stall(desk, brief), *_for_launcher(brief)] if finding.severity == "hung" else [
+        *_unread(desk, brief), *_worked(desk, brief), *_other_change(brief, finding), *_other_cause(brief, finding),
+        *_for_launcher(brief),
+    ]  # fmt: skip
+    if len(leads) < _ENOUGH and brief.members and finding.severity != "hung":
+        leads += _other_tools(desk, brief)
+    if not leads and brief.last_success is not None:
+        last = brief.last_success
+        leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
+    leads = leads[: _MOST - 1]
+    if attempt > 1 or not leads:
+        basis = "advice did not help before" if attempt > 1 else "nothing in this history was left untried"
+        leads.append(_Lead("ask the person who gave the task, and say what is missing", basis, []))
+    return [Alternative(text=lead.text, basis=lead.basis, entries=cited(lead.entries)) for lead in leads]
 
 
-def _unread(desk: Desk, brief: Brief) -> list[Alternative]:
-    """Return files that the failing results name and that no action has looked at since."""
-    found: dict[str, Alternative] = {}
-    for entry in brief.rounds:
-        if entry.status not in ("error", "denied"):
-            continue
-        for path in dict.fromkeys(_PATH.findall(outcome(entry, 4_000))):
-            if path not in found and not _looked_at(desk, path, entry):
-                found[path] = Alternative(
-                    text=f"look at {quoted(path)}, which the error names and no action has opened",
-                    basis=f"the result of @{entry.index}",
-                    entries=[entry.id],
-                )
-    return list(found.values())[:2]
+def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:
+    for path, line, entry in unread(desk, brief):
+        where = f", line {line}" if line else ""
+        text = f"look at {quoted(path, 200)}{where}: the error names it, and no action has"
+        yield _Lead(text, f"result of @{entry.index}", [entry.id])
 
 
-def _looked_at(desk: Desk, path: str, failing: EntryView) -> bool:
-    for entry in desk.mentions(path):
-        in_input = path in quoted(entry.input, 10_000)
-        if in_input and (entry.id == failing.id or entry.action.lower() in _READING or entry.status == "ok"):
-            return True
-    return False
+def _worked(desk: Desk, brief: Brief) -> Iterator[_Lead]:
+    """Yield a success of the very call that fails now, and one of a call much like it."""
+    vain = {same_call(step) for step in brief.rounds}
+    failing = [step for step in brief.rounds if step.status in ("error", "denied")][:3]
+    told: set[str] = set()
+    for step in failing:
+        own = next((e for e in _successes(desk, step) if same_call(e) == same_call(step) and e.index < brief.onset), None)
+        if own is not None and own.id not in told:
+            told.add(own.id)
+            text = f"find what has changed since @{own.index}, where the same call worked"
+            yield _Lead(text, f"@{own.index} ended ok, @{step.index} did not", [own.id, step.id])
+        like = next((e for e in _successes(desk, step) if same_call(e) not in vain and _alike(step, e)), None)
+        if like is not None and like.id not in told:
+            told.add(like.id)
+            yield _Lead(f"start from {call(like, _CALL)}, which worked", f"@{like.index} ended ok", [like.id])
 
 
-def _ended_it_before(desk: Desk, brief: Brief) -> list[Alternative]:
-    """Return what made the same action succeed elsewhere in the session."""
-    found: list[Alternative] = []
-    for step in brief.rounds[:3]:
-        if step.status == "ok":
-            continue
-        worked = [e for e in desk.trace(action=step.action, agent=step.agent) if e.status == "ok" and e.input != step.input]
-        if worked:
-            last = worked[-1]
-            found.append(
-                Alternative(
-                    text=f"{call(last)} worked: start from that form of {step.action}",
-                    basis=f"@{last.index} ended ok",
-                    entries=[last.id],
-                )
-            )
-    return found
+def _successes(desk: Desk, step: EntryView) -> list[EntryView]:
+    return desk.newest(40, action=step.action, agent=step.agent, status=("ok",))
 
 
-def _worked_before(brief: Brief) -> list[Alternative]:
-    last = brief.last_success
-    if last is None or last.id in {entry.id for entry in brief.members}:
-        return []
-    return [
-        Alternative(
-            text=f"go on from the last step that worked, {call(last)}, and take another way from there",
-            basis=f"@{last.index} was the last progress",
-            entries=[last.id],
-        )
-    ]
+def _alike(step: EntryView, other: EntryView) -> bool:
+    """Whether two calls of one action are about the same thing: the same program, or a value in common."""
+    mine, theirs = command_of(step).split(), command_of(other).split()
+    if mine or theirs:
+        return mine[:1] == theirs[:1] and mine[:1] not in ([], ["cd"], ["sudo"], ["env"])
+    if not isinstance(step.input, dict) or not isinstance(other.input, dict):
+        return False
+    first, second = cast("dict[str, Any]", step.input), cast("dict[str, Any]", other.input)
+    return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
 
 
-def _other_tools(desk: Desk, brief: Brief) -> list[Alternative]:
-    """Return tools that served this session well and were not used since the trouble began."""
-    tried = {entry.action for entry in brief.members}
+def _other_change(brief: Brief, finding: Finding) -> Iterator[_Lead]:
+    if finding.period < 2:
+        return
+    for step in brief.rounds:
+        if step.status == "ok" and changes_something(step):
+            text = f"change something other than @{step.index} did"
+            yield _Lead(text, f"the same outcome followed it in all {finding.count} rounds", [step.id])
+            return
+
+
+def _other_cause(brief: Brief, finding: Finding) -> Iterator[_Lead]:
+    if finding.kind == "errorRepetition" and len(brief.rounds) > 2:
+        text = f"remove the cause that the error names before calling {named(brief.rounds[-1].action)} in yet another form"
+        yield _Lead(text, f"{len(brief.rounds)} forms met the same error", [entry.id for entry in brief.rounds[-3:]])
+
+
+def _for_stall(desk: Desk, brief: Brief) -> Iterator[_Lead]:
+    calls = [entry for entry in brief.members if entry.status == "open"]
+    for entry in calls[:2]:
+        text = f"find out whether @{entry.index} took effect before anything is done again"
+        yield _Lead(text, "no result is recorded", [entry.id])
+        again = next((e for e in _successes(desk, entry) if same_call(e) == same_call(entry)), None)
+        if again is not None:
+            took = f" after {again.duration_ms / 1000:,.1f} s" if again.duration_ms is not None else ""
+            text = f"find out what differs from @{again.index}, where the same call returned{took}"
+            yield _Lead(text, f"@{again.index} ended ok", [again.id, entry.id])
+        else:
+            text = f"if the work of @{entry.index} is still needed, give it a time limit, run it in the background or split it"
+            yield _Lead(text, "it did not return", [entry.id])
+    if not calls and brief.latest:
+        last = brief.latest[-1]
+        text = f"go on after @{last.index}: its result is recorded, and nothing has to be waited for"
+        yield _Lead(text, "no call is open", [last.id])
+
+
+def _for_launcher(brief: Brief) -> Iterator[_Lead]:
+    start = brief.launcher
+    if start is not None:
+        text = f"do the work of @{start.index} without launching it again, or launch it with other instructions"
+        yield _Lead(text, "the agent it launched is stuck", [start.id])
+
+
+def _other_tools(desk: Desk, brief: Brief) -> list[_Lead]:
+    """Return tools that served this session before the trouble began and were not used since."""
+    recent = desk.newest(200)
+    used = {entry.action for entry in recent if entry.index >= brief.onset} | {entry.action for entry in brief.members}
     served: dict[str, EntryView] = {}
-    for entry in desk.newest(200, status=("ok",)):
-        if entry.action not in tried:
+    for entry in recent:
+        if entry.status == "ok" and entry.action not in used and not is_bookkeeping(entry.action):
             served.setdefault(entry.action, entry)
     if not served:
         return []
-    names = ", ".join(list(served)[:6])
-    return [
-        Alternative(
-            text=f"use a tool that was not tried since the trouble began: {names}",
-            basis="each of them worked earlier in this session",
-            entries=[entry.id for entry in list(served.values())[:6]],
-        )
-    ]
+    found = list(served.values())[:4]
+    names = ", ".join(named(entry.action) for entry in found)
+    text = f"try what has not been used since the trouble began: {names}"
+    return [_Lead(text, "worked earlier in this session", [entry.id for entry in found])]

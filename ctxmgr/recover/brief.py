@@ -1,80 +1,138 @@
 """Read off the history what the next agent must know: goal, last success, what was tried, how it failed.
 
-Deterministic: the same history gives the same brief. Words of people, errors, paths and commands are quoted, never
-rephrased.
+Deterministic: the same history gives the same brief.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
+from ctxmgr.detect import normal, vocabulary
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import EXCERPT, call, outcome, quoted, words
+from ctxmgr.recover.quoting import command_of, error_text
+from ctxmgr.recover.relevant import relevant
+from ctxmgr.recover.spoken import Saying
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.route import DoNotRepeat, Fact
-from ctxmgr.types.view import EntryView, EventView
+from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
+from ctxmgr.types.view import EntryView
 from ctxmgr.wire import fingerprint
 
-_MUTATING = {
-    "edit", "write", "multiedit", "notebookedit", "apply_patch", "str_replace_editor", "create_file", "write_file",
-    "edit_file", "replace", "delete", "move",
-}  # fmt: skip
-_LOOK_BACK = 400
+BOOKKEEPING = normal.word_set(
+    "todowrite todoread todo updateplan plan taskcreate taskupdate tasklist taskget exitplanmode enterplanmode think "
+    "sequentialthinking skill setmode notebook memory reportprogress"
+)
+"""Actions by which an agent keeps its own books: neither a change of the world nor another way to go."""
+
+_LOOK_BACK = 200
+_SAMPLE = 24
+_MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS, _MOST_RELEVANT = 6, 4, 6, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What the rules found; every list is short and in the order of importance.
+    """What the rules found; every list is short.
 
     Attributes:
-        members: the entries of the loop, or the open calls of a stall; the newest entries when nothing is wrong.
-        rounds: the distinct steps of one round of a loop.
+        members: the entries of the loop (of a long one its first and last), or the open calls of a stall.
+        gone: ids of members that the history does not hold any more.
+        onset: index of the first member; of a silent stall and of a healthy session, the number of entries.
+        rounds: the distinct calls among the members, the latest of each, in the order of a round.
+        launcher: the entry by which another agent launched the stuck one.
         last_success: the last entry before the trouble that ended ok.
+        latest: the newest entries before the trouble, oldest first.
         changed: successful changes to files and the like, newest first.
-        failures: other failing entries before the trouble, one for each kind of failure, newest first.
+        failures: other failures before the trouble, one for each kind, newest first.
+        agents: the latest successful entry of every other agent, oldest first.
+        relevant: entries that hold what a request speaks of, oldest first.
+        side: other findings that are unresolved.
     """
 
-    goal: EventView | None
-    latest_words: list[EventView]
+    goal: Saying | None
+    latest_words: list[Saying]
+    said: list[Saying]
     members: list[EntryView]
     gone: list[str]
+    onset: int
     rounds: list[EntryView]
+    launcher: EntryView | None
     last_success: EntryView | None
+    latest: list[EntryView]
     changed: list[EntryView]
     failures: list[EntryView]
-    said: list[EventView]
-    total: int
+    agents: list[EntryView]
+    relevant: list[EntryView]
+    side: list[Finding]
 
 
-def prepare(desk: Desk, finding: Finding | None) -> Brief:
+def prepare(
+    desk: Desk, request: ContextRequest, finding: Finding | None, side: Sequence[Finding], agents: Sequence[str]
+) -> Brief:
     """Return the brief for a finding, or for the present state when there is none."""
     named = list(finding.members) if finding else []
-    sample = named if len(named) <= 60 else [*named[:30], *named[-30:]]
-    members = desk.entries(sample) if finding else list(reversed(desk.newest(5)))
+    sample = named if len(named) <= _SAMPLE else [*named[: _SAMPLE // 2], *named[-_SAMPLE // 2 :]]
+    members = desk.entries(sample)
     present = {entry.id for entry in members}
-    onset = members[0].index if members else desk.total()
-    before = desk.around(onset, _LOOK_BACK) if finding else list(reversed(desk.newest(_LOOK_BACK)))
+    onset = min((entry.index for entry in members), default=desk.total())
+    aside = {member for each in side for member in each.members}
+    before = [entry for entry in desk.before(onset, _LOOK_BACK) if entry.id not in present]
     worked = [entry for entry in reversed(before) if entry.status == "ok"]
+    stuck = None if finding is None else finding.scope.agent
+    place = members[-1] if members else (before[-1] if before else None)
     return Brief(
         goal=desk.first_words(),
-        latest_words=desk.said_by_people(),
+        latest_words=desk.latest_words(),
+        said=desk.said(place) if place else [],
         members=members,
-        gone=[entry for entry in sample if entry not in present] if finding else [],
-        rounds=_one_round(members, finding),
-        last_success=_last_success(desk, finding, worked),
-        changed=[entry for entry in worked if entry.action.lower() in _MUTATING][:8],
-        failures=_distinct_failures(before),
-        said=desk.messages(members[-1]) if members else [],
-        total=desk.total(),
+        gone=[entry for entry in sample if entry not in present],
+        onset=onset,
+        rounds=_one_round(members),
+        launcher=launcher_of(desk, members, stuck),
+        last_success=_last_success(desk, finding, [entry for entry in worked if entry.id not in aside]),
+        latest=before[-4:],
+        changed=_distinct_changes(worked),
+        failures=_distinct_failures(before, aside),
+        agents=_of_agents(desk, agents, stuck or request.requester),
+        relevant=[] if request.requester is None else relevant(desk, request, _MOST_RELEVANT),
+        side=list(side),
     )
 
 
-def _one_round(members: list[EntryView], finding: Finding | None) -> list[EntryView]:
-    if finding is None or finding.kind == "hung":
-        return members
+def launcher_of(desk: Desk, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
+    """Return the entry of another agent by which the stuck agent was launched, or None."""
+    acting = members[-3:] or (desk.newest(1, agent=stuck) if stuck else [])
+    for entry in acting:
+        parent = desk.entry(entry.parent) if entry.parent else None
+        if parent is not None and parent.agent != entry.agent:
+            return parent
+    return None
+
+
+def same_call(entry: EntryView) -> str:
+    """Return what is equal for entries that ask the same, whoever asks."""
+    return fingerprint([entry.action, entry.input])
+
+
+def changes_something(entry: EntryView) -> bool:
+    """Whether an action changes files or the like; commands are judged by what they run."""
+    if is_bookkeeping(entry.action):
+        return False
+    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
+    return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
+
+
+def is_bookkeeping(action: str) -> bool:
+    """Whether an action only keeps the agent's own books, asks a person or ends the work."""
+    plain = "".join(char for char in action[:80].lower() if char.isalpha())
+    return plain in BOOKKEEPING or vocabulary.asks_human(action) or vocabulary.finishes(action)
+
+
+def _one_round(members: list[EntryView]) -> list[EntryView]:
     distinct: dict[str, EntryView] = {}
     for entry in members:
-        distinct.setdefault(fingerprint([entry.agent, entry.action, entry.input]), entry)
+        distinct[same_call(entry)] = entry  # a key keeps the place of its first member
     return list(distinct.values())
 
 
@@ -86,68 +144,32 @@ def _last_success(desk: Desk, finding: Finding | None, worked: list[EntryView]) 
     return worked[0] if worked else None
 
 
-def _distinct_failures(before: list[EntryView]) -> list[EntryView]:
+def _distinct_changes(worked: list[EntryView]) -> list[EntryView]:
     distinct: dict[str, EntryView] = {}
+    for entry in worked:
+        if changes_something(entry):
+            distinct.setdefault(same_call(entry), entry)
+    return list(distinct.values())[:_MOST_CHANGES]
+
+
+def _distinct_failures(before: list[EntryView], aside: set[str]) -> list[EntryView]:
+    """Return failures that no later success of the same call has made good, one for each cause."""
+    distinct: dict[str, EntryView] = {}
+    made_good: set[str] = set()
     for entry in reversed(before):
-        if entry.status in ("error", "denied"):
-            distinct.setdefault(f"{entry.action} {outcome(entry, 120)}", entry)
-    return list(distinct.values())[:5]
+        if entry.status == "ok":
+            made_good.add(same_call(entry))
+        elif entry.status in ("error", "denied") and entry.id not in aside and same_call(entry) not in made_good:
+            text = error_text(entry.error) or entry.output
+            cause = normal.error_core(text[-4_000:]) if isinstance(text, str) else fingerprint(text)
+            distinct.setdefault(f"{entry.action} {cause}", entry)
+    return list(distinct.values())[:_MOST_FAILURES]
 
 
-def do_not_repeat(brief: Brief, finding: Finding | None) -> list[DoNotRepeat]:
-    """Return each distinct step of the loop, or each call that hung, with how often it was tried and how it ended."""
-    if finding is None:
+def _of_agents(desk: Desk, agents: Sequence[str], own: str | None) -> list[EntryView]:
+    """Return what each of the agents that joined last, but for the one that is answered, last did with success."""
+    others = [agent for agent in agents if agent not in (own, CONTEXT_MANAGER)][-_MOST_AGENTS:]
+    if own is None and len(others) < 2:
         return []
-    steps: list[DoNotRepeat] = []
-    for step in brief.rounds:
-        same = [e for e in brief.members if (e.agent, e.action, e.input) == (step.agent, step.action, step.input)]
-        # The members shown may be a sample of a long loop; the finding knows how many rounds there were.
-        times = max(len(same), finding.count if len(brief.rounds) == finding.period else len(same))
-        steps.append(
-            DoNotRepeat(
-                action=step.action,
-                input=step.input,
-                times=times,
-                outcome=outcome(same[-1]),
-                entries=[entry.id for entry in same],
-            )
-        )
-    return steps
-
-
-def facts(brief: Brief, finding: Finding | None) -> list[Fact]:
-    """Return the facts in the order in which a reader needs them, each with the records it rests on."""
-    found: list[Fact] = []
-    if brief.goal is not None:
-        found.append(_said(brief.goal, "The task as a person gave it"))
-    found += [
-        _said(event, "Later a person said") for event in brief.latest_words if not brief.goal or event.id != brief.goal.id
-    ]
-    if finding is not None:
-        found.append(Fact(text=finding.reason, entries=[entry.id for entry in brief.members], label="reconstructed"))
-    if brief.gone:
-        found.append(
-            Fact(
-                text=f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known",
-                entries=brief.gone,
-                label="unknown",
-            )
-        )
-    if brief.last_success is not None:
-        found.append(_did(brief.last_success, "The last step that worked"))
-    found += [_did(entry, "Done before") for entry in brief.changed if entry is not brief.last_success]
-    found += [_did(entry, "Failed before") for entry in brief.failures]
-    for entry in brief.members:
-        if entry.missing:
-            text = f"@{entry.index} refers to what is gone: {', '.join(entry.missing)}"
-            found.append(Fact(text=text, entries=[entry.id], label="unknown"))
-    return found
-
-
-def _said(event: EventView, lead: str) -> Fact:
-    return Fact(text=f"{lead}: {quoted(words(event), 3 * EXCERPT)}", entries=[event.id], label="verified")
-
-
-def _did(entry: EntryView, lead: str) -> Fact:
-    text = f"{lead} (@{entry.index}, {entry.agent}): {call(entry)} -> {outcome(entry, 200)}"
-    return Fact(text=text, entries=[entry.id], label="verified")
+    found = [entry for agent in others for entry in desk.newest(1, agent=agent, status=("ok",))]
+    return sorted(found, key=lambda entry: entry.index)

@@ -9,7 +9,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history import reading
 from ctxmgr.recover.spoken import AGENTS, PEOPLE, Saying, sayings
 from ctxmgr.store import Store
-from ctxmgr.types.query import ListRequest, MessagesRequest, SearchHit, SearchRequest, ShowRequest
+from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
 from ctxmgr.types.view import EntryView, EventView
 
 _SAID = 60
@@ -83,9 +83,10 @@ class Desk:
             answer = reading.messages(self.store, last)
         return sayings(answer.messages, AGENTS)[-most:]
 
-    def search(self, text: str, most: int) -> tuple[list[SearchHit], bool]:
-        """Return entries in which a text occurs, oldest first, and whether these are all."""
-        found = reading.search(
-            self.store, SearchRequest(session=self.session, query=text, max_results=most, kind="entry")
-        )
-        return found.hits, not found.page.has_more
+    def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
+        """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
+        request = SearchRequest(session=self.session, query=text, max_results=most, kind="entry")
+        answer = reading.search(self.store, request)
+        if answer.page.has_more:
+            answer = reading.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
+        return [hit.row for hit in answer.hits if isinstance(hit.row, EntryView)], answer.page.total

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ctxmgr.errors import InvalidInput, RecoveryRefused
+from ctxmgr.recover.brief import launcher_of
 from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.quoting import named
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
+from ctxmgr.types.route import ContextRequest, is_context_manager
 from ctxmgr.types.view import EntryView
+
+_LONGEST_NAME = 256
+_MOST_CANDIDATES = 40
+_LOOK_BACK = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The chosen agent, why it, and who else was allowed."""
+    """The chosen agent, why it, and who else was allowed; ``back`` when it is the one that is stuck or asks."""
 
     agent: str
     reason: str
     candidates: list[str]
+    back: bool
 
 
 def choose(
@@ -30,86 +38,122 @@ def choose(
     * Proceeding goes to ``to``, else to the agent that history shows coming after the requester; never back to the
       requester itself: a review or merge agent forwards, it does not return.
     * A stuck agent is continued with richer context first. If it was launched by another, that one takes over; if the
-      same loop comes back, the agent that handed over to it does.
+      same loop comes back, whoever stands before it does: the launcher's launcher, or the agent that acted before it.
 
     Raises:
         RecoveryRefused: the context manager would be the target, or a PROCEED would go straight back.
         InvalidInput: nobody is left to continue, or ``to`` is not among the allowed agents.
     """
-    if CONTEXT_MANAGER in (to, request.requester):
+    if any(name is not None and is_context_manager(name) for name in (to, request.requester)):
         raise RecoveryRefused("the context manager never recovers itself", "name another agent with --to")
-    candidates = [agent for agent in dict.fromkeys(request.return_to or agents) if agent != CONTEXT_MANAGER]
+    if to is not None and not is_routable(to):
+        raise InvalidInput("the target is no name of an agent", f"1 to {_LONGEST_NAME} characters, not only blanks")
+    candidates = _routable(request.return_to or agents)
+    if not request.return_to:
+        candidates = candidates[-_MOST_CANDIDATES:]
+    forwards = request.type == "PROCEED" and request.requester is not None
+    if forwards and to is not None and to == request.requester:
+        raise RecoveryRefused(f"a PROCEED request never goes straight back to {named(to)}", "name a downstream agent with --to")
+    if forwards:
+        candidates = [agent for agent in candidates if agent != request.requester]
     if to is not None:
-        return _named(request, candidates, to)
-    if request.type == "PROCEED" and request.requester is not None:
-        return _downstream(desk, request.requester, candidates)
+        return _named(request, candidates, to, back=to in (request.requester, finding and finding.scope.agent))
+    if forwards:
+        return _downstream(desk, str(request.requester), candidates)
     if request.requester is not None:
-        chosen, reason = request.requester, "it asked for context and continues with it"
-    elif finding is not None:
-        chosen, reason = _for_finding(desk, finding, candidates, attempt)
-    else:
-        last = desk.newest(1)
-        chosen, reason = (last[0].agent if last else ""), "it acted last"
-    if chosen not in candidates:
-        if request.return_to:
-            raise RecoveryRefused(
-                f"{chosen!r} is not among the agents that the request may be answered to", "name one of them with --to"
-            )
-        candidates = [chosen, *candidates]
-    return Target(chosen, reason, candidates)
+        return _allowed(request, candidates, request.requester, "it asked for context and continues with it", back=True)
+    if finding is not None:
+        return _for_finding(desk, request, finding, candidates, attempt)
+    last = next((entry.agent for entry in desk.newest(_LOOK_BACK) if _is_target(entry.agent)), "")
+    return _allowed(request, candidates, last, "it acted last", back=True)
 
 
-def _named(request: ContextRequest, candidates: list[str], to: str) -> Target:
-    if request.type == "PROCEED" and to == request.requester:
-        raise RecoveryRefused(f"a PROCEED request never goes straight back to {to!r}", "name a downstream agent with --to")
+def is_routable(agent: str) -> bool:
+    """Whether a recorded name can name an agent that is sent something."""
+    return 0 < len(agent) <= _LONGEST_NAME and bool(agent.strip())
+
+
+def _is_target(agent: str) -> bool:
+    return is_routable(agent) and not is_context_manager(agent)
+
+
+def _routable(agents: Iterable[str]) -> list[str]:
+    return [agent for agent in dict.fromkeys(agents) if _is_target(agent)]
+
+
+def _allowed(request: ContextRequest, candidates: list[str], chosen: str, reason: str, *, back: bool) -> Target:
+    """Return the target, which joins the candidates unless the request has listed them itself."""
+    if not _is_target(chosen):
+        raise InvalidInput("no agent of this session can continue", "name one with --to")
+    if chosen in candidates:
+        return Target(chosen, reason, candidates, back)
+    if request.return_to:
+        raise RecoveryRefused(
+            f"{named(chosen)} is not among the agents that the request may be answered to", "name one of them with --to"
+        )
+    return Target(chosen, reason, [*candidates, chosen], back)
+
+
+def _named(request: ContextRequest, candidates: list[str], to: str, *, back: bool) -> Target:
     if request.return_to and to not in candidates:
-        raise InvalidInput(f"{to!r} is not among the agents that the request may be answered to", "check --to")
+        raise InvalidInput(f"{named(to)} is not among the agents that the request may be answered to", "check --to")
     known = to in candidates
     reason = "it was named as the target" if known else "it was named as the target; it has not acted in this session yet"
-    return Target(to, reason, candidates if known else [*candidates, to])
+    return Target(to, reason, candidates if known else [*candidates, to], back)
 
 
-def _downstream(desk: Desk, requester: str, candidates: list[str]) -> Target:
-    others = [agent for agent in candidates if agent != requester]
+def _downstream(desk: Desk, requester: str, others: list[str]) -> Target:
     if not others:
         raise InvalidInput(
-            f"no agent but {requester!r} is known in this session, so there is nobody to proceed to",
+            f"no agent but {named(requester)} is known in this session, so there is nobody to proceed to",
             "name the downstream agent with --to",
         )
-    follower = _usual_follower(desk, requester)
-    if follower in others:
-        return Target(follower, f"it acted after {requester} before", others)
-    return Target(others[-1], f"it is the agent that joined last beside {requester}", others)
+    recent = list(reversed(desk.newest(2_000)))
+    follower = _usual_follower(recent, requester, others)
+    if follower is not None:
+        return Target(follower, f"it usually acts next after {named(requester)}", others, back=False)
+    last = next((entry.agent for entry in reversed(recent) if entry.agent in others), None)
+    if last is not None:
+        return Target(last, f"of the agents beside {named(requester)} it acted last", others, back=False)
+    return Target(others[0], "of the allowed agents it is named first", others, back=False)
 
 
-def _usual_follower(desk: Desk, agent: str) -> str:
-    """Return the agent that most often acts next after this one, the latest where several do; "" when none does."""
+def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[str]) -> str | None:
+    """Return which of the others most often acts next after this agent, the latest where several do; None if none does."""
     counts: dict[str, tuple[int, int]] = {}
-    previous: EntryView | None = None
-    for entry in reversed(desk.newest(2_000)):
-        if previous is not None and previous.agent == agent and entry.agent != agent:
+    for previous, entry in pairwise(recent):
+        if previous.agent == agent and entry.agent in others:
             counts[entry.agent] = (counts.get(entry.agent, (0, 0))[0] + 1, entry.index)
-        previous = entry
-    return max(counts, key=lambda name: counts[name]) if counts else ""
+    return max(counts, key=lambda name: counts[name]) if counts else None
 
 
-def _for_finding(desk: Desk, finding: Finding, candidates: list[str], attempt: int) -> tuple[str, str]:
+def _for_finding(desk: Desk, request: ContextRequest, finding: Finding, candidates: list[str], attempt: int) -> Target:
     members = desk.entries(finding.members[-3:])
-    stuck = finding.scope.agent or (members[-1].agent if members else (candidates[-1] if candidates else ""))
-    launcher = _launcher(desk, members)
-    if launcher and launcher != stuck:
-        return launcher, f"it launched {stuck}, which is stuck, and can take another way"
-    if attempt > 1:
-        before = desk.around(members[0].index if members else 0, 200)
-        handed = next((entry.agent for entry in reversed(before) if entry.agent != stuck), None)
+    stuck = finding.scope.agent or (members[-1].agent if members else "")
+    allowed = [agent for agent in candidates if agent != stuck] if request.return_to else None
+
+    def may(agent: str | None) -> bool:
+        return agent is not None and agent != stuck and _is_target(agent) and (allowed is None or agent in allowed)
+
+    launcher = launcher_of(desk, members, stuck or None)
+    if launcher is not None and attempt > 1:
+        above = launcher_of(desk, [launcher], None)
+        if above is not None and may(above.agent):
+            reason = f"{named(launcher.agent)} did not get further; {named(above.agent)} launched it"
+            return _allowed(request, candidates, above.agent, reason, back=False)
+    if launcher is not None and may(launcher.agent):
+        reason = f"it launched {named(stuck)}, which is stuck, and can take another way"
+        return _allowed(request, candidates, launcher.agent, reason, back=False)
+    if attempt > 1 or not _is_target(stuck):
+        before = desk.before(members[0].index if members else desk.total(), _LOOK_BACK)
+        handed = next((entry.agent for entry in reversed(before) if may(entry.agent)), None)
         if handed is not None:
-            return handed, f"{stuck} came back to the same loop; {handed} acted before it"
-    return stuck, "it is the agent that is stuck; it continues with the missing context"
-
-
-def _launcher(desk: Desk, members: Sequence[EntryView]) -> str | None:
-    for entry in members:
-        parent = desk.entry(entry.parent) if entry.parent else None
-        if parent is not None:
-            return parent.agent
-    return None
+            why = "came back to the same trouble" if attempt > 1 else "cannot be continued"
+            reason = f"{named(stuck)} {why}; {named(handed)} acted before it"
+            return _allowed(request, candidates, handed, reason, back=False)
+    if _is_target(stuck):
+        return _allowed(
+            request, candidates, stuck, "it is the agent that is stuck; it continues with richer context", back=True
+        )
+    other = next((agent for agent in reversed(candidates) if may(agent)), "")
+    return _allowed(request, candidates, other, f"{named(stuck)} cannot be continued", back=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import schema
 from ctxmgr.store.base import DamagedRange, Store
 from ctxmgr.store.interface import Appended
@@ -45,14 +45,18 @@ def open_store(
     if "://" in location:
         raise InvalidInput(f"no store engine for {location!r}", "give a path to a .db or .jsonl file")
     path = Path(location)
-    if path.suffix in LOG_SUFFIXES:
+    if path.suffix.lower() in LOG_SUFFIXES:
         if create and not path.exists():
             _touch_log(path)
         return LogStore(path, readonly=readonly, masked=masked, durable=durable, progress=progress)
     if not create and not path.exists():
         raise NotFound(f"no store at {path}", "run 'ctxmgr import', or check --store and CTXMGR_STORE")
     engine = SqliteEngine(str(path), readonly=readonly, durable=durable)
-    engine.migrate(schema.LATEST, schema.apply)
+    try:
+        engine.migrate(schema.LATEST, schema.apply)
+    except CtxmgrError:
+        engine.close()
+        raise
     return Store(engine, str(path), readonly=readonly, masked=masked)
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store.append import storable
 from ctxmgr.store.folding import fold
-from ctxmgr.store.hydrate import NOTE_COLUMNS, entry_places, note_views, placeholders
+from ctxmgr.store.hydrate import (
+    ID_CONDITIONS,
+    NOTE_COLUMNS,
+    batches,
+    entry_places,
+    load,
+    note_views,
+    placeholders,
+    readable,
+)
 from ctxmgr.store.interface import Engine
 from ctxmgr.types.view import NoteView, SnapshotView
 from ctxmgr.wire import Record
@@ -34,7 +42,7 @@ class Annotations:
                 "EXISTS (SELECT 1 FROM note_tag WHERE note_tag.session = record.session "
                 f"AND note_tag.note = record.seq AND note_tag.tag = :tag{number})"
             )
-            values[f"tag{number}"] = storable(tag)
+            values[f"tag{number}"] = fold(storable(tag))
         if query:
             conditions.append("EXISTS (SELECT 1 FROM folded WHERE folded.seq = record.seq AND instr(folded.text, :needle))")
             values["needle"] = fold(query)
@@ -63,7 +71,7 @@ class Annotations:
             f"{NOTE_COLUMNS} WHERE {where} ORDER BY record.seq LIMIT :limit OFFSET :offset",
             {**values, "limit": limit, "offset": offset},
         )
-        return [self._snapshot(int(row[1]), _load(row[2])) for row in rows], total
+        return [self._snapshot(int(row[1]), load(row[2])) for row in rows], total
 
     def snapshot(self, key: int, snapshot_id: str) -> SnapshotView | None:
         """Return one snapshot by id or unambiguous id prefix, or None.
@@ -71,45 +79,46 @@ class Annotations:
         Raises:
             InvalidInput: when several ids start so.
         """
-        rows = self._engine.query(
-            f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'snapshot' "
-            "AND record.id >= :id AND record.id < :after LIMIT 3",
-            {"session": key, "id": storable(snapshot_id), "after": storable(snapshot_id) + "\U0010ffff"},
-        )
-        if len(rows) > 1:
-            raise InvalidInput(f"several snapshot ids start with {snapshot_id!r}", "give more of the id")
-        return self._snapshot(key, _load(rows[0][2])) if rows else None
+        for condition in ID_CONDITIONS if snapshot_id else ():
+            rows = self._engine.query(
+                f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'snapshot' AND {condition} LIMIT 3",
+                {"session": key, "id": storable(snapshot_id), "after": storable(snapshot_id) + "\U0010ffff"},
+            )
+            if len(rows) > 1:
+                raise InvalidInput(f"several snapshot ids start with {snapshot_id!r}", "give more of the id")
+            if rows:
+                return self._snapshot(key, load(rows[0][2]))
+        return None
 
     def _snapshot(self, key: int, record: Record) -> SnapshotView:
-        entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
-        places = entry_places(self._engine, key, entries)
-        return SnapshotView(
-            id=record["id"], session=record["session"], ts=record.get("ts"), entries=entries,
-            indexes=[places[entry] for entry in entries if entry in places], summary=str(record.get("summary", "")),
-            reasoning=str(record.get("reasoning", "")), hash=str(record.get("hash", "")),
-            missing=[entry for entry in entries if entry not in places],
-        )  # fmt: skip
+        with readable():
+            entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
+            places = entry_places(self._engine, key, entries)
+            return SnapshotView(
+                id=record["id"], session=record["session"], ts=record.get("ts"), entries=entries,
+                indexes=[places[entry] for entry in entries if entry in places], summary=str(record.get("summary", "")),
+                reasoning=str(record.get("reasoning", "")), hash=str(record.get("hash", "")),
+                missing=[entry for entry in entries if entry not in places],
+            )  # fmt: skip
 
     def continuations(self, key: int) -> list[Record]:
         """Return the recorded continuations of a session, oldest first, as records."""
         rows = self._engine.query(
             "SELECT body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY seq", {"session": key}
         )
-        return [_load(row[0]) for row in rows]
+        return [load(row[0]) for row in rows]
 
     def entry_bodies(self, key: int, ids: Sequence[str]) -> dict[str, list[Record]]:
         """Return the stored records (the entry and its result) of each entry id that exists."""
-        names, values = placeholders([storable(item) for item in ids], "id")
-        rows = self._engine.query(
-            "SELECT id, body FROM record WHERE session = :session AND kind IN ('entry', 'result') "
-            f"AND id IN ({names}) ORDER BY seq",
-            {"session": key, **values},
-        )
         found: dict[str, list[Record]] = {}
-        for entry_id, body in rows:
-            found.setdefault(str(entry_id), []).append(_load(body))
+        for batch in batches(list(dict.fromkeys(ids))):
+            names, values = placeholders([storable(item) for item in batch], "id")
+            rows = self._engine.query(
+                "SELECT id, body FROM record WHERE session = :session AND kind IN ('entry', 'result') "
+                f"AND id IN ({names}) ORDER BY seq",
+                {"session": key, **values},
+            )
+            by_stored = {storable(item): item for item in batch}
+            for entry_id, body in rows:
+                found.setdefault(by_stored[str(entry_id)], []).append(load(body))
         return found
-
-
-def _load(body: object) -> Record:
-    return cast("Record", json.loads(str(body)))

@@ -77,6 +77,7 @@ class Appender:
         on_conflict: OnConflict = "raise",
         doubles: bool = False,
         refused: Refused | None = None,
+        fresh: list[Record] | None = None,
     ) -> Appended:
         """Write records in order, all or none.
 
@@ -85,6 +86,7 @@ class Appender:
             on_conflict: what to do with a known id that has other content: raise, or keep the first.
             doubles: leave out entries and events whose id another session holds already, with all that belongs to them.
             refused: hears of records that can't be written, and the others are; without it they raise.
+            fresh: gets the records that were not known.
 
         Raises:
             Conflict: a known id with other content, when ``on_conflict`` is "raise".
@@ -98,12 +100,15 @@ class Appender:
             if doubles and self._is_double(record, left_out):
                 report.doubles += 1
                 continue
+            before = report.added
             try:
                 self._append_one(record, on_conflict, report)
             except InvalidInput as error:  # comes from encoding, before anything of the record was written
                 if refused is None:
                     raise
                 refused(record, error)
+            if fresh is not None and report.added > before:
+                fresh.append(record)
         for touched in self._touched.values():
             touched.store(self._engine)
         return report
@@ -113,6 +118,8 @@ class Appender:
         body = wire.encode(clean)
         if self._masked and (hidden := mask(body)) != body:
             body, clean = hidden, wire.decode(hidden)
+        elif b"\\ud" in body:  # two halves of a letter, apart in Python, are one letter in JSON
+            clean = wire.decode(body)
         kind, session = str(clean["kind"]), str(clean["session"])
         touched = self._touch(session)
         key = touched.key
@@ -122,7 +129,7 @@ class Appender:
         total = self._next_sum(body) if self._sums else record.get("sum")
         rows = self._engine.query(
             _INSERT,
-            {"session": key, "kind": kind, "id": identity, "ts": moment, "body": text, "sum": total},
+            {"session": key, "kind": storable(kind), "id": identity, "ts": moment, "body": text, "sum": total},
         )
         if not rows:
             self._known(key, kind, identity, clean["session"], text, on_conflict, report)
@@ -142,7 +149,7 @@ class Appender:
     ) -> None:
         found = self._engine.query(
             "SELECT body FROM record WHERE session = :session AND kind = :kind AND id = :id",
-            {"session": key, "kind": kind, "id": identity},
+            {"session": key, "kind": storable(kind), "id": identity},
         )
         if found[0][0] == text or _canonical(found[0][0]) == _canonical(text):
             report.known += 1
@@ -190,7 +197,10 @@ class Appender:
 
 def _canonical(text: str) -> str:
     """Return a JSON text in which the order of keys does not tell; unlike the values themselves 1, 1.0 and true differ."""
-    return json.dumps(json.loads(text), sort_keys=True)
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except ValueError:  # a stored body that was changed from outside
+        return text
 
 
 def record_id(record: Record, body: bytes) -> str:

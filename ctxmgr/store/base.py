@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ctxmgr import wire
-from ctxmgr.errors import StorageFailed
+from ctxmgr.errors import Damaged, StorageFailed
 from ctxmgr.liveness import is_live
 from ctxmgr.store.annotations import Annotations
 from ctxmgr.store.append import Appender
@@ -18,6 +18,9 @@ from ctxmgr.store.queries import Queries
 from ctxmgr.store.sessions import Sessions
 from ctxmgr.types.record import check
 from ctxmgr.wire import Record
+
+# As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
+_ALL_BYTES = "SELECT seq, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,13 @@ class Store:
             Conflict: a known id with other content.
             StorageFailed, Busy: the record could not be written; nothing was.
         """
-        if self.readonly:
-            raise StorageFailed(f"{self.location} was opened for reading only", "open it for writing")
+        self._require_writable()
         with self.engine.transaction():
             return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
+
+    def _require_writable(self) -> None:
+        if self.readonly:
+            raise StorageFailed(f"{self.location} was opened for reading only", "open it for writing")
 
     def damage(self) -> list[DamagedRange]:
         """Return the damaged ranges of the log; a database checks itself instead and has none."""
@@ -70,14 +76,20 @@ class Store:
 
         A range of a database is named by the record's place in it, with length 1.
         """
-        damaged = [DamagedRange(0, 0, str(row[0])) for row in self.engine.query("PRAGMA integrity_check") if row[0] != "ok"]
+        damaged: list[DamagedRange] = []
         last, checked = "", 0
-        for seq, body, total in self.engine.stream("SELECT seq, body, sum FROM record ORDER BY seq"):
-            checked += 1
-            if total is not None:
-                if wire.chain(last, str(body).encode("ascii", "replace")) != total:
-                    damaged.append(DamagedRange(int(seq), 1, "sum does not match: changed, removed or inserted"))
-                last = str(total)
+        try:
+            damaged += [
+                DamagedRange(0, 0, str(row[0])) for row in self.engine.query("PRAGMA integrity_check") if row[0] != "ok"
+            ]
+            for seq, body, total in self.engine.stream(_ALL_BYTES):
+                checked += 1
+                if total is not None:
+                    if wire.chain(last, bytes(body)).encode("ascii") != bytes(total):
+                        damaged.append(DamagedRange(int(seq), 1, "sum does not match: changed, removed or inserted"))
+                    last = bytes(total).decode("ascii", "backslashreplace")
+        except Damaged as error:
+            damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))
         return checked, damaged
 
     def is_live(self, session: str) -> bool:

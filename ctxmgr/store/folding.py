@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -46,10 +47,11 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
     elif depth == 0:
         return
     elif isinstance(value, dict):
-        for key, item in cast("dict[str, Any]", value).items():
+        for name, item in cast("dict[object, Any]", value).items():
+            key = name if isinstance(name, str) else json.dumps(name)  # what JSON makes of it
             yield f"{path}.{key}", key
             yield from _walk(f"{path}.{key}", item, depth - 1)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for number, item in enumerate(cast("list[Any]", value)):
             yield from _walk(f"{path}[{number}]", item, depth - 1)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
+from ctxmgr.errors import Damaged
 from ctxmgr.store.append import storable
 from ctxmgr.store.interface import Engine, Row
 from ctxmgr.types.view import EntryView, EventView, NoteView
 from ctxmgr.wire import Record
 
 _BATCH = 500
+_T = TypeVar("_T")
 
 ENTRY_COLUMNS = (
     "SELECT entry.seq, entry.session, entry.idx, entry.status, record.body, "
@@ -20,10 +23,39 @@ ENTRY_COLUMNS = (
 )
 EVENT_COLUMNS = "SELECT event.seq, event.session, event.after, record.body FROM event JOIN record ON record.seq = event.seq "
 NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
+ID_CONDITIONS = ("record.id = :id", "record.id >= :id AND record.id < :after")
+"""How a thing is found by its id: whole first, so that an id which begins another one can be named; then as a prefix."""
 
 
-def _load(body: object) -> Record:
-    return cast("Record", json.loads(str(body)))
+def load(body: object) -> Record:
+    """Return the record of a stored body.
+
+    Raises:
+        Damaged: the body is not what was stored.
+    """
+    try:
+        return cast("Record", json.loads(str(body)))
+    except ValueError:
+        raise _changed() from None
+
+
+@contextlib.contextmanager
+def readable() -> Generator[None]:
+    """Turn what an altered body does to the code that reads it into `Damaged`."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise _changed() from None
+
+
+def _changed() -> Damaged:
+    return Damaged("a stored record was changed and can't be read", "'ctxmgr verify' finds it; restore a backup")
+
+
+def batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Yield the items in groups that fit into one statement: the number of its values is limited."""
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]
 
 
 def placeholders(values: Sequence[object], prefix: str) -> tuple[str, dict[str, object]]:
@@ -35,16 +67,18 @@ def placeholders(values: Sequence[object], prefix: str) -> tuple[str, dict[str, 
 def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
     """Return the views of `ENTRY_COLUMNS` rows, in their order."""
     views: list[EntryView] = []
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH]
-        records = [(row, _load(row[4]), _load(row[5]) if row[5] is not None else None) for row in batch]
-        keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
+    for batch in batches(rows):
+        records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
+        with readable():
+            keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
         notes = _notes_on(engine, keyed)
         events = _event_counts(engine, keyed)
         gone = _gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
         for (row, record, result), place in zip(records, keyed, strict=True):
             parent = (int(row[1]), str(record.get("parent")))
-            views.append(_entry_view(row, record, result, notes.get(place, []), events.get(place, 0), gone=parent in gone))
+            with readable():
+                view = _entry_view(row, record, result, notes.get(place, []), events.get(place, 0), gone=parent in gone)
+            views.append(view)
     return views
 
 
@@ -69,12 +103,12 @@ def _entry_view(
 
 
 def _merged(first: Any, second: Any) -> Any:
-    if isinstance(first, dict) and isinstance(second, dict):
-        return {**cast("dict[str, Any]", first), **cast("dict[str, Any]", second)}
-    if second is None:
-        return first
+    if first is None or second is None:
+        return second if first is None else first
     both: dict[str, Any] = {"entry": first, "result": second}
-    return both if first is not None else second
+    if isinstance(first, dict) and isinstance(second, dict):
+        both = {**cast("dict[str, Any]", first), **cast("dict[str, Any]", second)}
+    return both
 
 
 def _name(value: object) -> str | None:
@@ -87,35 +121,35 @@ def _number(value: object) -> float | None:
 
 def event_view(row: Row) -> EventView:
     """Return the view of one `EVENT_COLUMNS` row."""
-    record = _load(row[3])
-    return EventView(
-        id=record["id"], session=record["session"], ts=_name(record.get("ts")), type=str(record.get("type")),
-        agent=_name(record.get("agent")), entry=_name(record.get("entry")),
-        after=None if row[2] is None else int(row[2]), data=record.get("data"),
-    )  # fmt: skip
+    record = load(row[3])
+    with readable():
+        return EventView(
+            id=record["id"], session=record["session"], ts=_name(record.get("ts")), type=str(record.get("type")),
+            agent=_name(record.get("agent")), entry=_name(record.get("entry")),
+            after=None if row[2] is None else int(row[2]), data=record.get("data"),
+        )  # fmt: skip
 
 
 def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
     """Return the views of `NOTE_COLUMNS` rows, in their order."""
-    views: list[NoteView] = []
-    for row in rows:
-        key, record = int(row[1]), _load(row[2])
-        entries = _list(record.get("entries"))
-        places = entry_places(engine, key, entries)
-        after = engine.query(
-            "SELECT successor FROM superseded WHERE session = :session AND note = :note",
-            {"session": key, "note": storable(str(record["id"]))},
-        )
-        views.append(
-            NoteView(
-                id=record["id"], session=record["session"], ts=_name(record.get("ts")), entries=entries,
-                indexes=[places[entry] for entry in entries if entry in places], content=str(record.get("content", "")),
-                tags=_list(record.get("tags")), links=_list(record.get("links")), author=_name(record.get("author")),
-                supersedes=_name(record.get("supersedes")), superseded_by=after[0][0] if after else None,
-                missing=[entry for entry in entries if entry not in places],
-            )
-        )  # fmt: skip
-    return views
+    with readable():
+        return [_note_view(engine, int(row[1]), load(row[2])) for row in rows]
+
+
+def _note_view(engine: Engine, key: int, record: Record) -> NoteView:
+    entries = _list(record.get("entries"))
+    places = entry_places(engine, key, entries)
+    after = engine.query(
+        "SELECT successor FROM superseded WHERE session = :session AND note = :note",
+        {"session": key, "note": storable(str(record["id"]))},
+    )
+    return NoteView(
+        id=record["id"], session=record["session"], ts=_name(record.get("ts")), entries=entries,
+        indexes=[places[entry] for entry in entries if entry in places], content=str(record.get("content", "")),
+        tags=_list(record.get("tags")), links=_list(record.get("links")), author=_name(record.get("author")),
+        supersedes=_name(record.get("supersedes")), superseded_by=after[0][0] if after else None,
+        missing=[entry for entry in entries if entry not in places],
+    )  # fmt: skip
 
 
 def _list(value: object) -> list[str]:
@@ -125,8 +159,7 @@ def _list(value: object) -> list[str]:
 def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]:
     """Return the index of each entry id that exists in the session with this key."""
     places: dict[str, int] = {}
-    for start in range(0, len(ids), _BATCH):
-        batch = list(dict.fromkeys(ids[start : start + _BATCH]))
+    for batch in batches(list(dict.fromkeys(ids))):
         names, values = placeholders([storable(item) for item in batch], "id")
         found = engine.query(
             "SELECT record.id, entry.idx FROM record JOIN entry ON entry.seq = record.seq "

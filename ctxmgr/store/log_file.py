@@ -15,7 +15,7 @@ from pathlib import Path
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
 from ctxmgr.salvage import Line, read
 from ctxmgr.store import schema
-from ctxmgr.store.append import Appender
+from ctxmgr.store.append import Appender, Refused
 from ctxmgr.store.base import DamagedRange, Store
 from ctxmgr.store.interface import Appended, OnConflict
 from ctxmgr.store.sqlite import SqliteEngine
@@ -55,16 +55,12 @@ class LogStore(Store):
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
         """Append to the log what is new, then to the index."""
         fresh: list[Record] = []
-        report = Appended()
+        self._require_writable()
         with self.engine.transaction():
             self._catch_up_locked(None)
             self.engine.execute("SAVEPOINT trial")
             trial = Appender(self.engine, masked=self._masked, sums=False)
-            for record in records:
-                step = trial.append([check(record)], on_conflict=on_conflict, doubles=doubles)
-                report.plus(step)
-                if step.added:
-                    fresh.append(record)
+            report = trial.append(map(check, records), on_conflict=on_conflict, doubles=doubles, fresh=fresh)
             # What was tried is taken back: the log is written first, and the index follows it.
             self.engine.execute("ROLLBACK TO trial")
             self.engine.execute("RELEASE trial")
@@ -103,14 +99,16 @@ class LogStore(Store):
             raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
         state = dict(self.engine.query("SELECT name, value FROM state"))
         done = int(state.get("offset", "0"))
-        same = head[: len(state.get("head", ""))] == state.get("head", "") if state else True
+        same = head.startswith(state.get("head", "")) and state.get("before", "") == (_before(self.path, done) if state else "")
         if not same or size < done:
             self._clear()
             done, state = 0, {}
         if size == done:
+            self._tail = []
             return
         end, last_sum = self._index_from(done, state.get("sum", ""), size, progress)
-        for name, value in (("offset", str(end)), ("head", head), ("sum", last_sum)):
+        before = _before(self.path, end)
+        for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(
                 "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)", {"name": name, "value": value}
             )
@@ -123,21 +121,30 @@ class LogStore(Store):
         )  # fmt: skip
         end = start
         while batch := list(islice(lines, _BATCH)):
-            self._indexer.append(_checked(batch, damaged), on_conflict="keep")
+            self._index(batch, damaged)
             end = batch[-1].offset + batch[-1].length
             last_sum = next((line.total for line in reversed(batch) if line.total), last_sum)
             if progress is not None:
                 progress(end, size)
         # A last line without its end may still be being written: it is looked at again next time.
-        complete = _complete_end(self.path, start, size)
-        self._tail = [item for item in damaged if item.offset >= complete]
-        damaged = [item for item in damaged if item.offset < complete]
-        end = max(end, complete)
+        end = max(end, _complete_end(self.path, start, size))
+        self._tail = [item for item in damaged if item.offset >= end]
+        damaged = [item for item in damaged if item.offset < end]
         self.engine.many(
             "INSERT OR REPLACE INTO damage (offset, length, reason) VALUES (:offset, :length, :reason)",
             [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged],
         )
         return end, last_sum
+
+    def _index(self, batch: list[Line], damaged: list[DamagedRange]) -> None:
+        """Index records; one that does not follow the format, or that can't be written again, counts as damage."""
+        places = {id(line.record): line for line in batch}
+
+        def refuse(record: Record, error: InvalidInput) -> None:
+            line = places[id(record)]
+            damaged.append(DamagedRange(line.offset, line.length, error.message))
+
+        self._indexer.append(_checked(batch, refuse), on_conflict="keep", refused=refuse)
 
     def _clear(self) -> None:
         for table in ("folded", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session",
@@ -145,12 +152,12 @@ class LogStore(Store):
             self.engine.execute(f"DELETE FROM {table}")
 
 
-def _checked(batch: Iterable[Line], damaged: list[DamagedRange]) -> Iterator[Record]:
+def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Record]:
     for line in batch:
         try:
             yield check(line.record)
         except InvalidInput as error:
-            damaged.append(DamagedRange(line.offset, line.length, error.message))
+            refuse(line.record, error)
 
 
 def require_regular_file(path: Path) -> None:
@@ -173,6 +180,13 @@ def _head(path: Path) -> str:
         return stream.read(_HEAD).hex()
 
 
+def _before(path: Path, end: int) -> str:
+    """Return what stands just before an offset: a log that was replaced behind its first lines shows there."""
+    with path.open("rb") as stream:
+        stream.seek(max(0, end - _HEAD))
+        return hashlib.sha256(stream.read(min(end, _HEAD))).hexdigest()
+
+
 def _complete_end(path: Path, start: int, size: int) -> int:
     """Return the offset after the last line end between ``start`` and ``size``."""
     with path.open("rb") as stream:
@@ -191,7 +205,10 @@ def _open_index(path: Path) -> SqliteEngine:
     name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32] + ".db"
     for folder in (_cache_folder(), Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"):
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not folder.exists():
+                from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
+
+                make_private_folder(str(folder))
             if folder.stat().st_uid != os.getuid():
                 continue
             return _prepared(SqliteEngine(str(folder / name)))

@@ -9,7 +9,15 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.ids import parse_time
 from ctxmgr.store.append import storable
 from ctxmgr.store.folding import fold
-from ctxmgr.store.hydrate import ENTRY_COLUMNS, EVENT_COLUMNS, entry_views, event_view, placeholders
+from ctxmgr.store.hydrate import (
+    ENTRY_COLUMNS,
+    EVENT_COLUMNS,
+    ID_CONDITIONS,
+    batches,
+    entry_views,
+    event_view,
+    placeholders,
+)
 from ctxmgr.store.interface import Engine
 from ctxmgr.types.query import Filters, RowKind
 from ctxmgr.types.record import MESSAGE_TYPES
@@ -41,7 +49,7 @@ class Queries:
         """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
         found: list[Hit] = []
         needle = {"needle": fold(query)} if query is not None else {}
-        if kind in ("entry", "all") and not filters.event_type:
+        if kind in ("entry", "all"):
             where, values = _entry_where(filters, key)
             if query is not None:
                 where += (
@@ -60,15 +68,13 @@ class Queries:
 
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
-        entries = [seq for seq, kind in places if kind == "entry"]
-        events = [seq for seq, kind in places if kind == "event"]
         views: dict[int, EntryView | EventView] = {}
-        if entries:
-            names, values = placeholders(entries, "s")
+        for batch in batches([seq for seq, kind in places if kind == "entry"]):
+            names, values = placeholders(batch, "s")
             found = self._engine.query(f"{ENTRY_COLUMNS} WHERE entry.seq IN ({names})", values)
             views.update(zip((int(row[0]) for row in found), entry_views(self._engine, found), strict=True))
-        if events:
-            names, values = placeholders(events, "s")
+        for batch in batches([seq for seq, kind in places if kind == "event"]):
+            names, values = placeholders(batch, "s")
             found = self._engine.query(f"{EVENT_COLUMNS} WHERE event.seq IN ({names})", values)
             views.update((int(row[0]), event_view(row)) for row in found)
         return [views[seq] for seq, _ in places]
@@ -86,7 +92,7 @@ class Queries:
         Raises:
             InvalidInput: when several ids start so.
         """
-        for condition in ("record.id = :id", "record.id >= :id AND record.id < :after"):
+        for condition in ID_CONDITIONS if entry_id else ():
             rows = self._engine.query(
                 f"{ENTRY_COLUMNS} WHERE record.session = :session AND record.kind = 'entry' AND {condition} LIMIT 6",
                 {"session": key, "id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
@@ -112,7 +118,7 @@ class Queries:
                 " AND event.seq > :start AND event.seq < :end AND (event.agent IS NULL OR event.agent = :agent"
                 " OR event.type IN ('user_message', 'user_message_chunk', 'interrupt'))))"
             )
-            values |= {"entry": storable(entry.id), "agent": storable(entry.agent), **self._span(key, entry)}
+            values |= {"entry": storable(entry.id), "agent": fold(entry.agent), **self._span(key, entry)}
         total = int(self._engine.query(f"SELECT count(*) FROM event WHERE {where}", values)[0][0])
         rows = self._engine.query(
             f"{EVENT_COLUMNS} WHERE {where} ORDER BY event.seq LIMIT :limit OFFSET :offset",
@@ -122,10 +128,12 @@ class Queries:
 
     def _span(self, key: int, entry: EntryView) -> dict[str, Any]:
         """Return the places in the log between the agent's previous entry and this one."""
-        values: dict[str, Any] = {"session": key, "idx": entry.index, "agent": storable(entry.agent)}
+        values: dict[str, Any] = {"session": key, "idx": entry.index, "agent": fold(entry.agent)}
+        values["process"] = None if entry.process is None else storable(entry.process)
         own = self._engine.query("SELECT seq FROM entry WHERE session = :session AND idx = :idx", values)
         before = self._engine.query(
-            "SELECT max(seq) FROM entry WHERE session = :session AND idx < :idx AND agent = :agent", values
+            "SELECT max(seq) FROM entry WHERE session = :session AND idx < :idx AND agent = :agent AND process IS :process",
+            values,
         )
         return {"start": int(before[0][0] or 0), "end": int(own[0][0])}
 
@@ -150,7 +158,7 @@ def _common(filters: Filters, table: str, key: int | None) -> tuple[list[str], d
             conditions.append(f"{table}.ts {sign} :{name}")
             values[name] = moment
     if filters.agent:
-        names, bound = placeholders([storable(item) for item in filters.agent], "agent")
+        names, bound = placeholders([fold(item) for item in filters.agent], "agent")
         conditions.append(f"{table}.agent IN ({names})")
         values |= bound
     return conditions, values
@@ -161,7 +169,7 @@ def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     values: dict[str, Any] = {}
     for column, wanted in (("action", filters.action), ("input_type", filters.input_type), ("status", filters.status)):
         if wanted:
-            names, bound = placeholders([storable(item) for item in wanted], column)
+            names, bound = placeholders([fold(item) for item in wanted], column)
             conditions.append(f"entry.{column} IN ({names})")
             values |= bound
     return conditions, values
@@ -170,6 +178,8 @@ def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
 def _entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
     conditions, values = _common(filters, "entry", key)
     more, bound = _columns(filters)
+    if filters.event_type:  # no entry is an event of any type
+        more.append("0")
     return " AND ".join([*conditions, *more]) or "1", {**values, **bound}
 
 

@@ -9,6 +9,8 @@ from typing import Any, cast
 from ctxmgr.errors import InvalidInput
 from ctxmgr.ids import format_time
 from ctxmgr.store.append import storable
+from ctxmgr.store.folding import fold
+from ctxmgr.store.hydrate import load
 from ctxmgr.store.interface import Engine, Row
 from ctxmgr.types.view import ProcessView, SessionView
 from ctxmgr.wire import Record
@@ -56,16 +58,14 @@ class Sessions:
         last = self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key})[0][0]
         return None if last is None else float(last)
 
-    def count(self) -> int:
-        """Return the number of sessions."""
-        return int(self._engine.query("SELECT count(*) FROM session")[0][0])
+    def count(self, agent: str | None = None) -> int:
+        """Return the number of sessions; ``agent`` counts those in which it acted."""
+        where, values = _acted(agent)
+        return int(self._engine.query(f"SELECT count(*) FROM session {where}", values)[0][0])
 
     def page(self, offset: int, limit: int | None, agent: str | None = None) -> list[tuple[int, SessionView]]:
         """Return sessions with their keys, latest activity first; ``agent`` keeps those in which it acted."""
-        where, values = "", dict[str, Any]()
-        if agent is not None:
-            where = "WHERE EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
-            values["agent"] = storable(agent)
+        where, values = _acted(agent)
         rows = self._engine.query(
             f"{_COLUMNS} {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
             {**values, "limit": -1 if limit is None else limit, "offset": offset},
@@ -101,8 +101,12 @@ class Sessions:
 
     def agents(self, key: int) -> list[str]:
         """Return the agents that acted in a session, in order of appearance."""
-        rows = self._engine.query("SELECT agent FROM entry WHERE session = :key GROUP BY agent ORDER BY min(idx)", {"key": key})
-        return [str(row[0]) for row in rows]
+        rows = self._engine.query(
+            "SELECT record.body FROM record WHERE record.seq IN "
+            "(SELECT min(seq) FROM entry WHERE session = :key GROUP BY agent) ORDER BY record.seq",
+            {"key": key},
+        )
+        return [str(load(row[0]).get("agent", "")) for row in rows]
 
     def processes(self, key: int) -> list[ProcessView]:
         """Return the executions of a session, first one first."""
@@ -117,20 +121,20 @@ class Sessions:
             "SELECT session.id FROM process JOIN session ON session.key = process.session WHERE process.process = :process",
             {"process": storable(process)},
         )
-        return [str(row[0]) for row in rows]
+        return [str(row[0]) for row in rows] if process else []
 
     def usage(self, key: int) -> dict[str, int]:
-        """Return the session's tokens: each API response once, plus what results themselves carry."""
+        """Return the session's tokens: each API response once, plus what results, or finished entries, themselves carry."""
         totals: dict[str, int] = {}
         rows = self._engine.query(
             "SELECT record.body FROM event JOIN record ON record.seq = event.seq "
             "WHERE event.session = :key AND event.type = 'usage' UNION ALL "
-            "SELECT body FROM record WHERE session = :key AND kind = 'result' AND body LIKE '%\"usage\":{%'",
+            "SELECT body FROM record WHERE session = :key AND kind IN ('entry', 'result') AND body LIKE '%\"usage\":{%'",
             {"key": key},
         )
         for (body,) in rows:
-            record = cast("Record", json.loads(body))
-            usage = record.get("usage") if record.get("kind") == "result" else record.get("data")
+            record = load(body)
+            usage = record.get("data") if record.get("kind") == "event" else record.get("usage")
             for name in ("inputTokens", "outputTokens"):
                 value = cast("dict[str, Any]", usage).get(name) if isinstance(usage, dict) else None
                 if isinstance(value, int) and not isinstance(value, bool):
@@ -146,7 +150,14 @@ class Sessions:
             conditions.append("kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds)))
         sql = f"SELECT body FROM record WHERE {' AND '.join(conditions)} ORDER BY seq"
         for (body,) in self._engine.stream(sql, {} if key is None else {"key": key}):
-            yield cast("Record", json.loads(body))
+            yield load(body)
+
+
+def _acted(agent: str | None) -> tuple[str, dict[str, Any]]:
+    if agent is None:
+        return "", {}
+    where = "WHERE EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
+    return where, {"agent": fold(agent)}
 
 
 def _time(seconds: float | None) -> str | None:

@@ -65,8 +65,12 @@ class SqliteEngine:
         self._depth = 0
         with _translated(path):
             self._connection = self._connect(path, readonly)
-            for pragma in _pragmas(readonly, durable):
-                self._connection.execute(pragma)
+            try:
+                for pragma in _pragmas(readonly, durable):
+                    self._connection.execute(pragma)
+            except sqlite.Error:
+                self._connection.close()
+                raise
 
     @staticmethod
     def _connect(path: str, readonly: bool) -> Any:
@@ -85,10 +89,11 @@ class SqliteEngine:
         connection = sqlite.connect(uri + "?mode=ro", uri=True, **options)
         try:
             connection.execute("SELECT count(*) FROM sqlite_master")
-        except sqlite.OperationalError:
+        except sqlite.Error as error:
             connection.close()
             # In a folder that can't be written SQLite can't make its side files. Without a log there is nothing to miss.
-            if _holds_anything(Path(path + "-wal")):
+            name = str(getattr(error, "sqlite_errorname", ""))
+            if not name.startswith(_NO_SIDE_FILES) or _holds_anything(Path(path + "-wal")):
                 raise
             connection = sqlite.connect(uri + "?immutable=1", uri=True, **options)
         return connection
@@ -175,6 +180,8 @@ class SqliteEngine:
 
     def _check_version(self, latest: int) -> bool:
         found = int(self.query("PRAGMA user_version")[0][0])
+        if found == 0 and self.query("SELECT 1 FROM sqlite_master LIMIT 1"):
+            raise Damaged(f"{self.path} is a database of another program", "name another file: --store PATH")
         if found > latest:
             raise Damaged(
                 f"{self.path} was written by a newer ctxmgr (schema {found}, this one knows {latest})",
@@ -212,7 +219,9 @@ def _create_private(path: Path) -> None:
     """
     try:
         if not path.parent.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
+
+            make_private_folder(str(path.absolute().parent))
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if path.is_dir():
@@ -230,6 +239,7 @@ def _holds_anything(path: Path) -> bool:
         return False
 
 
+_NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY")
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 

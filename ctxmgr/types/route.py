@@ -21,6 +21,11 @@ CONTEXT_MANAGER = "context-manager"
 """The context manager agent's own name; never a target (FR-019)."""
 
 
+def is_context_manager(agent: str) -> bool:
+    """Whether a name is the context manager's own, however it is written: no way around the guard by a capital."""
+    return agent.strip().casefold() == CONTEXT_MANAGER
+
+
 class ContextRequest(Shape):
     """A request to the context manager.
 
@@ -61,7 +66,12 @@ class Section(Shape):
 
 
 class Context(Shape):
-    """The rebuilt context; ``token_count`` is an estimate by the named ``counter``."""
+    """The rebuilt context.
+
+    ``facts`` and ``sections`` are its parts, none told twice. ``prompt`` is the whole of it as one text, with what is not to
+    be repeated and what to try instead: on the wire it is the ``context`` of the one branch of ``returnTo``.
+    ``token_count`` is its size, estimated by the named ``counter``.
+    """
 
     summary: Text
     facts: list[Fact]
@@ -69,10 +79,11 @@ class Context(Shape):
     token_count: int
     counter: str
     diff_of: Text | None = None
+    prompt: Annotated[Text, Field(exclude=True)] = ""
 
 
 class Pattern(Shape):
-    """The loop or stall that is answered; members are entry ids."""
+    """The loop or stall that is answered; of many ``members`` (entry ids) the first and the last are given."""
 
     finding: str
     identity: str
@@ -86,7 +97,7 @@ class Pattern(Shape):
 
 
 class DoNotRepeat(Shape):
-    """An action that was tried and did not help, in the words of the record."""
+    """An action that was tried and did not help, in the words of the record; long inputs and outcomes are cut."""
 
     action: Text
     input: Json
@@ -137,7 +148,7 @@ class Continuation(Shape):
 
     @model_validator(mode="after")
     def _one_allowed_branch(self) -> Self:
-        if self.target == CONTEXT_MANAGER:
+        if any(is_context_manager(agent) for agent in self.candidates):
             raise ValueError("the context manager is never a target")
         if self.target not in self.candidates or len(set(self.candidates)) != len(self.candidates):
             raise ValueError("the target must be one of the distinct candidates")
@@ -146,10 +157,9 @@ class Continuation(Shape):
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
         data = super().to_json()
-        context = data["context"]
         branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
         branches[self.target] = {
-            "request": {"type": self.request_type, "goal": self.goal},
-            "context": context["summary"],
+            "request": {"type": self.request_type, "reason": self.reason, "goal": self.goal},
+            "context": self.context.prompt or self.context.summary,
         }
         return {**data, "returnTo": branches}

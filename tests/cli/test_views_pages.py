@@ -61,6 +61,15 @@ def test_rows_tell_what_was_asked_and_how_it_went() -> None:
     ]
 
 
+def test_a_path_is_cut_at_its_beginning() -> None:
+    """Of a path that does not fit the end is shown, of a command the beginning."""
+    rows = [s.entry(0, "Read", {"file_path": "/home/dev" * 20 + "/app.py"}), s.entry(1, "Bash", {"command": "ls " + "x" * 99})]
+    lines = s.draw(lambda out: show_rows(out, rows, PAGE)).splitlines()
+
+    assert "/app.py  1.5 s" in lines[2]
+    assert "ls xxx" in lines[3]
+
+
 def test_an_agent_that_all_rows_share_is_said_once() -> None:
     """With one agent the column goes, and its name stands above the table."""
     lines = s.draw(lambda out: show_rows(out, ROWS[:3], PAGE)).splitlines()
@@ -199,7 +208,7 @@ def test_an_import_tells_what_it_did_not_understand() -> None:
 
     assert "two      claude-code    1,000    321       3     1   1.2 M  logs/b.jsonl\n" in text
     assert "Not understood: 0.15% of 2,000 records\n  COUNT  TYPE\n      3  odd\n" in text
-    assert "  logs/b.jsonl  bytes 12 +40: not JSON\n" in text
+    assert "\n  logs/b.jsonl\n    damaged: 40 bytes at 12: not JSON\n    skipped: too large\n" in text
 
 
 def test_an_import_of_many_files_names_the_troubled_ones() -> None:

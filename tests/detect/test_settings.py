@@ -37,3 +37,27 @@ def test_the_defaults_follow_the_rulings() -> None:
     settings = DetectSettings()
     assert (settings.repeat_rounds, settings.cycle_rounds) == (3, 3)
     assert (settings.stall_seconds, settings.call_seconds) == (120, 600)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"repeat_rounds": "three"}, "repeat_rounds must be a whole number"),
+        ({"repeat_rounds": True}, "repeat_rounds must be a whole number"),
+        ({"stall_seconds": []}, "stall_seconds must be a number"),
+        ({"pollers": "wait"}, "pollers must be a list of names"),
+        ({"pollers": [1]}, "pollers must be a list of names"),
+        ({"nonsense": 1}, "unknown setting 'nonsense' for detection"),
+    ],
+)
+def test_a_wrong_setting_is_named(table: dict[str, object], message: str) -> None:
+    """A configuration table with an unknown setting or a value of the wrong type is refused by name."""
+    with pytest.raises(InvalidInput, match=message):
+        DetectSettings.from_table(table)
+
+
+def test_settings_come_from_a_table() -> None:
+    """Numbers and lists of a configuration file become settings; the rest keeps its default."""
+    settings = DetectSettings.from_table({"stall_seconds": 30, "pollers": ["wait"]})
+
+    assert (settings.stall_seconds, settings.pollers, settings.repeat_rounds) == (30, frozenset({"wait"}), 3)

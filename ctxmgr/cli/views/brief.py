@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from ctxmgr.cli.views.text import Keep
+
 if TYPE_CHECKING:
     from ctxmgr.types.view import EntryView, EventView
 
@@ -35,6 +37,11 @@ def brief(value: Any) -> str:
                 where = _place(fields) if name in ("pattern", "query") else ""
                 return f"{told}  in {where}" if where else told
     return compact(value)
+
+
+def telling_end(text: str) -> Keep:
+    """Return which part of a brief tells most when it must be cut: the end of a path, else the beginning."""
+    return "end" if text.startswith(("/", "./", "../", "~/")) and not any(map(str.isspace, text)) else "start"
 
 
 def _telling(value: Any) -> str:

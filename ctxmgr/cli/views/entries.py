@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import row_text
+from ctxmgr.cli.views.brief import row_text, telling_end
 from ctxmgr.cli.views.entry import show_entry
 from ctxmgr.cli.views.hits import show_hits
 from ctxmgr.cli.views.humane import clock, day, duration
@@ -66,7 +66,7 @@ def _row(printer: Printer, row: EntryView | EventView, *, dated: bool) -> list[C
         return ["", Span(when, "dim"), row.agent, Span(row.type, "dim"), "", Span(text, "dim"), ""]
     notes = f"{printer.symbols.note}{len(row.notes)} " if row.notes else ""
     took = "" if row.duration_ms is None else duration(row.duration_ms / 1000)
-    told = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text)]
+    told = [Span(notes, "strong"), Span(_missing(row), "warn"), Span(text, keep=telling_end(text))]
     return [
         row.index, Span(when, "dim"), row.agent, Span(row.action, "name"), status_span(printer, row.status), told,
         Span(took, "dim"),

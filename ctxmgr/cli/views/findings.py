@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import brief, command, error_text, pretty
+from ctxmgr.cli.views.brief import brief, command, error_text, pretty, telling_end
 from ctxmgr.cli.views.evidence import Entries, place, seconds
 from ctxmgr.cli.views.humane import clock, duration, plural
 from ctxmgr.cli.views.lane import draw_lanes
@@ -132,7 +132,13 @@ def _progress(printer: Printer, finding: Finding, entries: Entries) -> list[str 
     told = brief(entry.input).strip()
     when = f"  {clock(entry.ts)}" if entry.ts else ""
     room = printer.width - 34 - printer.cells(printer.safe(entry.action))
-    return [where, " ", Span(entry.action, "name"), f" {printer.fit(told, max(room, 12))}", Span(when, "dim")]
+    return [
+        where,
+        " ",
+        Span(entry.action, "name"),
+        f" {printer.fit(told, max(room, 12), telling_end(told))}",
+        Span(when, "dim"),
+    ]
 
 
 def _excerpts(printer: Printer, finding: Finding, entries: Entries) -> list[tuple[str, Cell]]:

@@ -44,7 +44,7 @@ def duration(seconds: float | None) -> str:
         if whole >= big:
             first, rest = divmod(whole, big)
             if first >= 10:
-                return f"{(whole + big // 2) // big:,} {names[0]}"
+                return f"{whole / big:,.0f} {names[0]}"
             return f"{first} {names[0]}" + (f" {rest // small} {names[1]}" if rest >= small else "")
     return f"{whole} s"
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _FEW = 12
 _COLUMNS = (
-    Column("SESSION", give=2, least=8, keep="middle"),
+    Column("SESSION", give=2, least=8),
     Column("FORMAT", give=5, least=6, optional=True),
     Column("RECORDS", right=True),
     Column("CALLS", right=True),
     Column("FAILED", right=True),
     Column("OPEN", right=True),
     Column("TOKENS", right=True, give=6, least=6, optional=True),
-    Column("FILE", fill=True, least=16, keep="end"),
+    Column("FILE", fill=True, least=16),
 )
 
 
@@ -56,9 +56,10 @@ def _wrong(file: FileReport) -> bool:
 
 def _file(printer: Printer, file: FileReport, name: str) -> list[str | Span]:
     tokens = sum(file.usage.get(key, 0) for key in ("inputTokens", "outputTokens"))
-    path = Span(file.path, "warn" if _wrong(file) else "")
+    path = Span(file.path, "warn" if _wrong(file) else "", "end")
     return [
-        name, f"{file.format} {file.version}".strip() if not printer.terminal else file.format, f"{file.records:,}",
+        Span(name, keep="middle"), file.format if printer.terminal else f"{file.format} {file.version}".strip(),
+        f"{file.records:,}",
         f"{file.tool_calls:,}", Span(f"{file.failed_calls:,}", "error" if file.failed_calls else "dim"),
         Span(f"{file.open_calls:,}", "open" if file.open_calls else "dim"), amount(tokens) if tokens else "", path,
     ]  # fmt: skip
@@ -73,13 +74,25 @@ def _trouble(printer: Printer, report: ImportReport) -> None:
         )
     if report.damaged:
         printer.heading(f"Damaged: {plural(report.damaged, 'range')} could not be read; everything around is imported")
-    for file in report.files:
-        for damage in file.damaged:
-            where = (
-                f"bytes {damage.get('offset')} +{damage.get('length')}: {damage.get('reason')}" if "offset" in damage else ""
-            )
-            printer.line(Span(file.path, "warn"), f"  {where or compact(damage)}", indent=2, hang=2)
-        if file.skipped:
-            printer.line(Span(file.path, "warn"), f"  skipped: {file.skipped}", indent=2, hang=2)
-        for note in file.notes:
-            printer.line(Span(file.path, "warn"), f"  {note}", indent=2, hang=2)
+    told = [(file.path, remark) for file in report.files for remark in _remarks(file)]
+    if told:
+        printer.heading("About single files")
+    before = ""
+    for path, remark in told:
+        if not printer.terminal:
+            printer.line(Span(path, "warn"), f"  {remark}", indent=2)
+            continue
+        if path != before:
+            printer.line(Span(printer.fit(path, printer.width - 2, "end"), "warn"), indent=2)
+        printer.line(remark, indent=4, hang=2)
+        before = path
+
+
+def _remarks(file: FileReport) -> list[str]:
+    remarks = [
+        f"damaged: {damage.get('length')} bytes at {damage.get('offset')}: {damage.get('reason')}"
+        if "offset" in damage
+        else f"damaged: {compact(damage)}"
+        for damage in file.damaged
+    ]
+    return [*remarks, *([f"skipped: {file.skipped}"] if file.skipped else []), *file.notes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import brief
+from ctxmgr.cli.views.brief import brief, telling_end
 from ctxmgr.cli.views.evidence import Entries, member_places, steps
 from ctxmgr.cli.views.humane import plural
 from ctxmgr.cli.views.layout import GAP, Span
@@ -121,7 +121,8 @@ def _row(printer: Printer, lane: Lane, action: str, columns: list[int | None], w
             spans += [Span(GAP), Span(" " * wide)]
         used += len(GAP) + (gap if column is None else wide)
     if lane.input:
-        spans += [Span(GAP), Span(printer.fit(lane.input.strip(), printer.width - used - len(GAP)))]
+        told = lane.input.strip()
+        spans += [Span(GAP), Span(printer.fit(told, printer.width - used - len(GAP), telling_end(told)))]
     printer.line(*spans, indent=2)
 
 

@@ -47,10 +47,14 @@ ASCII = Symbols(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of text with a meaning (a key of the colour table), e.g. ``Span("error", "error")``."""
+    """A piece of text with a meaning (a key of the colour table), e.g. ``Span("error", "error")``.
+
+    ``keep`` says which part stays when it is cut to fit into a table.
+    """
 
     text: str
     style: str = ""
+    keep: Keep = "start"
 
 
 Cell = str | int | Span | Sequence[str | Span] | None
@@ -64,7 +68,6 @@ class Column:
         give: columns with a higher number shrink first, down to ``least`` cells; 0 never shrinks.
         optional: may vanish when shrinking was not enough.
         fill: takes what the other columns leave, at least ``least``; one column a table.
-        keep: which part of a text stays when it is cut.
     """
 
     title: str
@@ -73,7 +76,6 @@ class Column:
     least: int = 6
     optional: bool = False
     fill: bool = False
-    keep: Keep = "start"
 
 
 def as_span(part: str | Span) -> Span:

@@ -43,7 +43,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
 
 
 def _who(event: EventView) -> str:
-    return "user" if event.type in _HUMAN else event.agent or "agent"
+    return "user" if event.type in _HUMAN else "harness" if event.type == "nudge" else event.agent or "agent"
 
 
 def _joined(events: Sequence[EventView]) -> Iterator[tuple[EventView, str]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NOTES = tuple(Column(title) for title in ("ID", "SESSION", "ENTRIES", "TIME", "AUTHOR", "TAGS", "CONTENT"))
 _SNAPSHOTS = (
     Column("ID", give=2, least=13),
-    Column("SESSION", give=4, least=8, keep="middle", optional=True),
+    Column("SESSION", give=4, least=8, optional=True),
     Column("ENTRIES", give=3, least=8),
     Column("TIME", give=5, least=10, optional=True),
     Column("SUMMARY", fill=True, least=20),
@@ -86,7 +86,7 @@ def show_snapshots(printer: Printer, snapshots: Sequence[SnapshotView]) -> None:
         _SNAPSHOTS,
         (
             [
-                Span(shorts.get(each.id, each.id), "strong"), sessions.get(each.session, each.session),
+                Span(shorts.get(each.id, each.id), "strong"), Span(sessions.get(each.session, each.session), keep="middle"),
                 indexes_text(each.indexes), f"{day(each.ts)} {clock(each.ts)}" if printer.terminal else each.ts,
                 each.summary,
             ]

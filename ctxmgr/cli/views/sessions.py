@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.view import SessionView
 
 _COLUMNS = (
-    Column("SESSION", give=2, least=13, keep="middle"),
+    Column("SESSION", give=2, least=13),
     Column("VERDICT"),
     Column("ENTRIES", right=True),
     Column("PROGRESS", right=True),
@@ -60,7 +60,7 @@ def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now:
         who = ", ".join(agents)
     bad = session.verdict not in (None, "healthy")
     return [
-        Span(shorts[session.session] if printer.terminal else session.session, "strong" if bad else ""),
+        Span(shorts[session.session] if printer.terminal else session.session, "strong" if bad else "", "middle"),
         _verdict(printer, session),
         f"{session.entries:,}" if printer.terminal else session.entries,
         ago(moment, now) if printer.terminal else moment,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import brief
+from ctxmgr.cli.views.brief import brief, telling_end
 from ctxmgr.cli.views.evidence import Entries, as_seconds, place, seconds, steps
 from ctxmgr.cli.views.humane import clock, duration
 from ctxmgr.cli.views.layout import Span
@@ -72,12 +72,16 @@ def _open_calls(printer: Printer, finding: Finding, entries: Entries) -> None:
     for member in finding.members:
         entry, step = entries.get(member), named.get(member, {})
         action = entry.action if entry is not None else step.get("action")
-        asked = brief(entry.input if entry is not None else step.get("input"))
+        asked = brief(entry.input if entry is not None else step.get("input")).strip()
         limit = limits.get(member)
         state = ("  open" if not finding.resolved else "") + (f", limit {duration(limit)}" if limit else "")
         where = printer.fit(place(finding, entries, "", member), 20)
         head = f"{printer.symbols.open} {where}  {printer.fit(action, 24)}"
         room = printer.width - 4 - len(head) - len(state)
         printer.line(
-            Span(head, "open"), Span("  " + printer.fit(asked.strip(), max(room, 12))), Span(state, "dim"), indent=2, hang=4
+            Span(head, "open"),
+            Span("  " + printer.fit(asked, max(room, 12), telling_end(asked))),
+            Span(state, "dim"),
+            indent=2,
+            hang=4,
         )

@@ -15,7 +15,13 @@ VARIATION = "\ufe0e\ufe0f"
 
 Keep = Literal["start", "middle", "end"]
 
-_ODD = re.compile(r"[^\x20-\x7e]+")
+# The blocks of everyday text that hold nothing but visible, unmarked characters pass without a look at each.
+_EVERYDAY = (
+    r"\x20-\x7e\xa1-\xac\xae-\u02ff\u0400-\u0481\u2010-\u2027\u2030-\u205e\u2190-\u23ff\u2500-\u27bf"
+    r"\u3041-\u3096\u30a1-\u30ff\u4e00-\u9ffc\uac00-\ud7a3"
+)
+_ODD = re.compile(f"[^{_EVERYDAY}]+")
+_ODD_IN_LINES = re.compile(f"[^{_EVERYDAY}\\t\\n]+")
 _KEYCAPS = "#*0123456789"
 # Letters and marks that draw nothing, so that text could hide in them; their categories do not tell.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
@@ -33,15 +39,20 @@ def safe(text: object, *, limit: int | None = None, keep_lines: bool = False) ->
     except (ValueError, RecursionError):  # an integer of too many digits, a nest of lists
         shown = f"<{type(text).__name__}>"
     if not (shown.isascii() and shown.isprintable()):
-        whole = shown
-        shown = _ODD.sub(lambda run: _visible(run.group(), whole[max(run.start() - 1, 0) : run.start()], keep_lines), whole)
+        whole = shown.replace("\r\n", "\n")
+        if not keep_lines:
+            whole = whole.replace("\n", "⏎").replace("\t", " ")
+        # On a line end a mark would have nothing to sit on.
+        shown = (_ODD_IN_LINES if keep_lines else _ODD).sub(
+            lambda run: _visible(run.group(), whole[max(run.start() - 1, 0) : run.start()].strip("\n\t")), whole
+        )
     return shown if limit is None else cut(shown, limit)
 
 
-def _visible(run: str, before: str, keep_lines: bool) -> str:
+def _visible(run: str, before: str) -> str:
     shown: list[str] = []
     marks = 0
-    for char in run.replace("\r\n", "\n"):
+    for char in run:
         if char in VARIATION and not marks and (before > "\x7f" or (before and before in _KEYCAPS)):
             shown.append(char)
             marks = 1
@@ -54,12 +65,8 @@ def _visible(run: str, before: str, keep_lines: bool) -> str:
         if marks > MAX_MARKS:
             shown.append(f"[+{marks - MAX_MARKS} marks]")
         marks = 0
-        if char in "\n\t":
-            shown.append(char if keep_lines else "⏎" if char == "\n" else " ")
-        else:
-            shown.append(_escaped(char))
-        # What follows sits on what is shown, not on what was recorded; on a line end it would have nothing to sit on.
-        before = shown[-1][-1].strip("\n\t")
+        shown.append(_escaped(char))
+        before = shown[-1][-1]  # what follows sits on what is shown, not on what was recorded
     if marks > MAX_MARKS:
         shown.append(f"[+{marks - MAX_MARKS} marks]")
     return "".join(shown)

@@ -1,0 +1,135 @@
+"""State what is known, each statement with the records it rests on and how sure it is (ruling 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ctxmgr.recover.brief import Brief, changes_something, same_call
+from ctxmgr.recover.quoting import call, cited, compact, fitted, named, outcome, quoted
+from ctxmgr.recover.spoken import Saying
+from ctxmgr.recover.trouble import aside
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.route import DoNotRepeat, Fact, Label
+from ctxmgr.types.view import EntryView
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """How much a continuation may say: characters of an excerpt and of a person's words, and lengths of lists."""
+
+    excerpt: int
+    words: int
+    facts: int
+    steps: int
+    ids: int
+
+
+FULL = Amounts(excerpt=400, words=1_200, facts=24, steps=12, ids=20)
+SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
+BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
+
+
+def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[Fact]:
+    """Return the facts in the order in which a reader needs them: the task, the trouble, the state around it."""
+    told: set[str] = set()
+    found = [*_words(brief, amounts), *_conclusions(brief, finding, amounts)]
+    if brief.gone:
+        text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
+        found.append(Fact(text=text, entries=cited(brief.gone, amounts.ids), label="unknown"))
+    for entry in brief.members:
+        if entry.missing:
+            told.add(entry.id)
+            found.append(_did(entry, "Part of the trouble", amounts))
+    if brief.last_success is not None:
+        found += _once([brief.last_success], "The last step that worked", told, amounts)
+    found += _once(brief.changed, "Changed earlier", told, amounts)
+    found += _once(brief.relevant, "It speaks of what is asked for", told, amounts)
+    found += _once(brief.failures, "Failed earlier", told, amounts)
+    found += _once(brief.agents, "The latest that this agent did", told, amounts)
+    return found[: amounts.facts]
+
+
+def _words(brief: Brief, amounts: Amounts) -> list[Fact]:
+    found: list[Fact] = []
+    goal = brief.goal
+    if goal is not None:
+        found.append(_said(goal, "The task as a person gave it", amounts))
+    lead = "A person said" if goal is None else "Later a person said"
+    later = [saying for saying in brief.latest_words if goal is None or saying.events[0] != goal.events[0]]
+    return [*found, *(_said(saying, lead, amounts) for saying in later)]
+
+
+def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Iterable[Fact]:
+    """Yield what follows from the pattern, beyond what its own sentence says."""
+    if finding is None:
+        return
+    if finding.kind == "errorRepetition" and len(brief.rounds) > 2:
+        text = f"{len(brief.rounds)} different calls met the same error: its cause does not lie in how the call is written"
+        yield Fact(text=text, entries=cited([entry.id for entry in brief.rounds], amounts.ids), label="reconstructed")
+    if finding.severity == "loop" and finding.period > 1:
+        for step in (entry for entry in brief.rounds if entry.status == "ok" and changes_something(entry)):
+            times = [entry.id for entry in brief.members if same_call(entry) == same_call(step)]
+            text = f"{call(step, amounts.excerpt // 2)} changed nothing for the better: each time the same outcome followed"
+            yield Fact(text=text, entries=cited(times, amounts.ids), label="reconstructed")
+    if brief.launcher is not None and finding.scope.agent is not None:
+        start = brief.launcher
+        what = f"{named(finding.scope.agent)} was launched by {named(start.agent)} at @{start.index}"
+        result = "which is still open" if start.status == "open" else f"which ended {start.status}"
+        text = f"{what} with {call(start, amounts.excerpt)}, {result}"
+        yield Fact(text=text, entries=cited([start.id]), label=_label(start))
+    for other in brief.side[:3]:
+        yield Fact(text=aside(other), entries=cited(list(other.members), min(6, amounts.ids)), label="reconstructed")
+
+
+def _said(saying: Saying, lead: str, amounts: Amounts) -> Fact:
+    text = f"{lead}: {quoted(saying.text, amounts.words)}"
+    return Fact(text=text, entries=cited(saying.events, 3), label="verified")
+
+
+def _once(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:
+    new = [entry for entry in entries if entry.id not in told]
+    told.update(entry.id for entry in new)
+    return [_did(entry, lead, amounts) for entry in new]
+
+
+def _did(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
+    how = f" -> {outcome(entry, amounts.excerpt)}"
+    if entry.status == "ok" and changes_something(entry):
+        how = ""  # what a change prints is a receipt; that it worked is in the lead
+    gone = f"; it refers to what is gone: {compact(entry.missing, amounts.excerpt)}" if entry.missing else ""
+    text = f"{lead} (@{entry.index}, {named(entry.agent)}): {call(entry, amounts.excerpt)}{how}{gone}"
+    return Fact(text=text, entries=cited([entry.id]), label=_label(entry))
+
+
+def _label(entry: EntryView) -> Label:
+    return "unknown" if entry.missing else "verified"
+
+
+def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[DoNotRepeat]:
+    """Return each distinct call of the loop, or each call that hung, with how often it was made and how it ended."""
+    if finding is None:
+        return []
+    steps: list[DoNotRepeat] = []
+    for step in brief.rounds[-amounts.steps :]:
+        same = [entry for entry in brief.members if same_call(entry) == same_call(step)]
+        steps.append(
+            DoNotRepeat(
+                action=fitted(step.action, 120),
+                input=fitted(step.input, 2 * amounts.excerpt),
+                times=_times(finding, brief, step, len(same)),
+                outcome=outcome(step, amounts.excerpt),
+                entries=cited([entry.id for entry in same], amounts.ids),
+            )
+        )
+    return steps
+
+
+def _times(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
+    """Return how often a call was made; a long loop is only sampled, but the finding knows its rounds."""
+    if len(brief.members) + len(brief.gone) >= len(finding.members):
+        return seen
+    if finding.kind == "errorRepetition" and len(brief.rounds) > 1:
+        return seen
+    one_round = brief.members[-max(1, len(finding.members) // max(1, finding.count)) :]
+    return max(seen, finding.count * sum(1 for entry in one_round if same_call(entry) == same_call(step)))

@@ -1,0 +1,66 @@
+"""Find files that an error points at and that no action of the session has named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ctxmgr.recover.brief import Brief
+from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.quoting import compact, error_text
+from ctxmgr.types.view import EntryView
+
+_MOST_PATHS = 6
+_MOST_HITS = 60
+_ENDINGS = (
+    "c|cc|cfg|conf|cpp|cs|css|csv|env|ex|exs|go|gradle|h|hpp|hs|html|ini|ipynb|java|js|json|jsx|kt|lock|log|lua|md|mjs|ml|"
+    "mod|php|pl|properties|proto|py|pyi|r|rb|rs|rst|scala|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml"
+)
+# Bounded repetitions, so that no text can make it slow. A line number may follow as in tracebacks or in compilers' words.
+_PATH = re.compile(
+    rf"(?<![\w/.:~-])((?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,60}}/){{0,12}}[\w.@+-]{{1,80}}\.(?:{_ENDINGS}))(?![\w/])"
+    r"(?:\"?,? line (\d{1,6})|:(\d{1,6}))?"
+)
+_FOREIGN = ("site-packages/", "dist-packages/", "node_modules/", "/usr/lib/", "/usr/local/lib/", "lib/python3", "/rustc/")
+
+
+def unread(desk: Desk, brief: Brief, most: int = 2) -> Iterator[tuple[str, str | None, EntryView]]:
+    """Yield up to ``most`` (path, line number or None, failing entry): files that no action's input names.
+
+    The last files of an error come first: tracebacks end where it happened.
+    """
+    seen: set[str] = set()
+    found = 0
+    for entry in brief.rounds:
+        if entry.status not in ("error", "denied"):
+            continue
+        for path, line in reversed(_paths(entry)):
+            if path in seen:
+                continue
+            seen.add(path)
+            if len(seen) > _MOST_PATHS or found >= most:
+                return
+            if not _is_named(desk, path):
+                found += 1
+                yield path, line, entry
+
+
+def _paths(entry: EntryView) -> Sequence[tuple[str, str | None]]:
+    text = error_text(entry.error) or entry.output
+    plain = text if isinstance(text, str) else compact(text, 4_000)
+    found: dict[str, str | None] = {}
+    for match in _PATH.finditer(plain[-8_000:]):
+        path = match.group(1)
+        if not any(part in path for part in _FOREIGN):
+            found.pop(path, None)
+            found[path] = match.group(2) or match.group(3)
+    return list(found.items())
+
+
+def _is_named(desk: Desk, path: str) -> bool:
+    """Whether the input of some action names the file, by whatever folder; when that can't be told, it does."""
+    name = path.rpartition("/")[2]
+    entries, total = desk.search(name, _MOST_HITS)
+    if total > len(entries):
+        return True
+    return any(name in compact(entry.input, 20_000) for entry in entries)
