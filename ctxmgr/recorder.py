@@ -20,16 +20,9 @@ from ctxmgr.journal import Durability, Journal
 from ctxmgr.liveness import Claim, claim, is_live, live_sessions
 from ctxmgr.plain import plain, shorten, type_name
 from ctxmgr.step import Beside, Details, Status, Step, error_body, is_interruption, surrounding
-from ctxmgr.wire import MAX_LINE, Record, encode
+from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, encode
 
-__all__ = ["EVENT_ALIASES", "SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
-
-EVENT_ALIASES = {
-    "NodeStreamDeltaEvent": "agent_message_chunk",
-    "NodeThoughtDeltaEvent": "agent_thought_chunk",
-    "ToolCallEvent": "tool_call",
-}
-"""The event names of other frameworks' buses and the types they are stored as."""
+__all__ = ["SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
 
 SINKS = {".db": "ctxmgr.store.sink:open_sink", ".sqlite": "ctxmgr.store.sink:open_sink"}
 """Where a target that is no ``.jsonl`` file is written: suffix to ``module:function(path, durability, mask) -> Sink``.
@@ -273,7 +266,7 @@ class Recorder:
         """Record a message, thought or tool update and return its id.
 
         Args:
-            type: one of the types of log format 1, an alias of `EVENT_ALIASES`, or any other name, which is kept.
+            type: one of the types of log format 1, an alias of `ctxmgr.wire.EVENT_ALIASES`, or any other name, which is kept.
             data: its content.
             entry: the entry it belongs to; by default the surrounding `action`.
             agent: whose it is.

@@ -22,6 +22,13 @@ MAX_LINE = 16 * 1024 * 1024
 MAX_DEPTH = 256
 """Deepest accepted nesting: what is written must be readable however deep the reader's own stack is by then."""
 
+EVENT_ALIASES = {
+    "NodeStreamDeltaEvent": "agent_message_chunk",
+    "NodeThoughtDeltaEvent": "agent_thought_chunk",
+    "ToolCallEvent": "tool_call",
+}
+"""Event names of the source documents (spec 000, US7) and the types they are stored as."""
+
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 

@@ -18,8 +18,8 @@ import pytest
 from ctxmgr import recorder as recorder_module
 from ctxmgr.errors import Busy, InvalidInput, StorageFailed
 from ctxmgr.journal import Journal
-from ctxmgr.recorder import EVENT_ALIASES, OnLive, Recorder, is_live, live_sessions
-from ctxmgr.wire import MAX_LINE, Record
+from ctxmgr.recorder import OnLive, Recorder, is_live, live_sessions
+from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record
 from tests.journals import sound_records
 
 

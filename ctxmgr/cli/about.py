@@ -16,7 +16,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.errors import NotFound
-from ctxmgr.types import desk, finding, importing, query, route, view
+from ctxmgr.types import desk, finding, importing, query, view
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.envelope import Envelope
 from ctxmgr.types.record import MODELS
@@ -103,6 +103,10 @@ def _schema(command: str) -> Any:
     if command not in SHAPES:
         raise NotFound(f"no schema for {command!r}", f"known: {', '.join(_schema(''))}")
     row, asked = SHAPES[command]
+    if command == "envelope":
+        found = _json_schema(row)
+        found["properties"] = {name.removesuffix("_"): value for name, value in found["properties"].items()}
+        return {"request": None, "row": found}
     found: dict[str, Any] = {"request": asked.model_json_schema(by_alias=True) if asked else None, "row": _json_schema(row)}
     if command == "record":
         found["records"] = {kind: model.model_json_schema(by_alias=True) for kind, model in MODELS.items()}
@@ -114,6 +118,8 @@ def _json_schema(row: Row) -> Any:
         return row.json_schema(by_alias=True, mode="serialization")
     return row.model_json_schema(by_alias=True, mode="serialization")
 
+
+_RUN = "projects/-home-dev-invoice-tool/7e999fd2-d31f-46eb-9632-55e969fb3852.jsonl"
 
 STEPS: tuple[tuple[str, Sequence[str]], ...] = (
     ("Read the log that a coding agent left on disk", ("import", "{log}")),

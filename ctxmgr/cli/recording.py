@@ -23,7 +23,7 @@ from ctxmgr.ids import new_id
 from ctxmgr.lines import read_lines
 from ctxmgr.recorder import Recorder
 from ctxmgr.store.interface import Appended
-from ctxmgr.types.record import EVENT_ALIASES, check
+from ctxmgr.types.record import check
 from ctxmgr.workspace import Workspace
 
 _BATCH = 200
@@ -124,7 +124,7 @@ def _completed(given: wire.Record, session: str | None) -> wire.Record:
     if record.get("kind") in ("entry", "event", "note", "snapshot"):
         record.setdefault("id", new_id())
     if record.get("kind") == "event":
-        record["type"] = EVENT_ALIASES.get(str(record.get("type")), record.get("type"))
+        record["type"] = wire.EVENT_ALIASES.get(str(record.get("type")), record.get("type"))
     record.pop("sum", None)
     return record
 

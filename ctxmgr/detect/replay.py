@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ctxmgr.ids import parse_time
 from ctxmgr.types.observation import Observation
-from ctxmgr.types.record import EVENT_ALIASES
+from ctxmgr.wire import EVENT_ALIASES
 
 
 def observations_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Observation]:

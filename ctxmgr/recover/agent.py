@@ -130,7 +130,7 @@ def _answer(
     attempt = _attempt(store, key, finding, limits)
     desk = Desk(store, request.session)
     agents = store.sessions.agents(key)
-    target = choose(desk, request, finding, agents, to, attempt)
+    target = choose(desk, request, finding, side, agents, to, attempt)
     brief = prepare(desk, request, finding, side, agents)
     leads = alternatives(desk, brief, finding, attempt)
     stalled = finding is not None and finding.severity == "hung"

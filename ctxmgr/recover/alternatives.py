@@ -49,7 +49,7 @@ def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int
 def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:
     for path, line, entry in unread(desk, brief):
         where = f", line {line}" if line else ""
-        text = f"look at {quoted(path, 200)}{where}: the error names it, and no action has"
+        text = f"look at {quoted(path, 200)}{where}: the error names it, no action of this session does"
         yield _Lead(text, f"result of @{entry.index}", [entry.id])
 
 

@@ -46,7 +46,7 @@ def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> lis
     found += _once(brief.changed, "Changed earlier", told, amounts)
     found += _once(brief.relevant, "It speaks of what is asked for", told, amounts)
     found += _once(brief.failures, "Failed earlier", told, amounts)
-    found += _once(brief.agents, "The latest that this agent did", told, amounts)
+    found += _once(brief.agents, "The last step of another agent that worked", told, amounts)
     return found[: amounts.facts]
 
 
@@ -70,7 +70,7 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
     if finding.severity == "loop" and finding.period > 1:
         for step in (entry for entry in brief.rounds if entry.status == "ok" and changes_something(entry)):
             times = [entry.id for entry in brief.members if same_call(entry) == same_call(step)]
-            text = f"{call(step, amounts.excerpt // 2)} changed nothing for the better: each time the same outcome followed"
+            text = f"the change made at @{step.index} does not help: every time it was made, the same outcome followed"
             yield Fact(text=text, entries=cited(times, amounts.ids), label="reconstructed")
     if brief.launcher is not None and finding.scope.agent is not None:
         start = brief.launcher
@@ -78,7 +78,8 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
         result = "which is still open" if start.status == "open" else f"which ended {start.status}"
         text = f"{what} with {call(start, amounts.excerpt)}, {result}"
         yield Fact(text=text, entries=cited([start.id]), label=_label(start))
-    for other in brief.side[:3]:
+    waiting = brief.launcher.id if brief.launcher is not None else ""
+    for other in [each for each in brief.side if waiting not in each.members][:3]:
         yield Fact(text=aside(other), entries=cited(list(other.members), min(6, amounts.ids)), label="reconstructed")
 
 

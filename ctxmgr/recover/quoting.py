@@ -93,7 +93,7 @@ def brief_input(value: Any, limit: int = 160) -> str:
     for name in _COMMANDS:
         if isinstance(fields.get(name), str | list) and fields[name]:
             return compact(fields[name], limit)
-    telling = {name: item for name, item in fields.items() if name not in _ASIDE and item is not None} or fields
+    telling = {name: item for name, item in fields.items() if name not in _ASIDE and item not in (None, False)} or fields
     only = next(iter(telling.values())) if len(telling) == 1 else None
     return quoted(only, limit) if isinstance(only, str) and only else compact(telling, limit)
 

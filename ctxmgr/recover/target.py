@@ -30,7 +30,13 @@ class Target:
 
 
 def choose(
-    desk: Desk, request: ContextRequest, finding: Finding | None, agents: Sequence[str], to: str | None, attempt: int
+    desk: Desk,
+    request: ContextRequest,
+    finding: Finding | None,
+    side: Sequence[Finding],
+    agents: Sequence[str],
+    to: str | None,
+    attempt: int,
 ) -> Target:
     """Return the target of a request.
 
@@ -38,7 +44,8 @@ def choose(
     * Proceeding goes to ``to``, else to the agent that history shows coming after the requester; never back to the
       requester itself: a review or merge agent forwards, it does not return.
     * A stuck agent is continued with richer context first. If it was launched by another, that one takes over; if the
-      same loop comes back, whoever stands before it does: the launcher's launcher, or the agent that acted before it.
+      same loop comes back, whoever stands before it does: the launcher's launcher, or the agent that acted before it
+      and is not stuck as well.
 
     Raises:
         RecoveryRefused: the context manager would be the target, or a PROCEED would go straight back.
@@ -63,9 +70,8 @@ def choose(
     if request.requester is not None:
         return _allowed(request, candidates, request.requester, "it asked for context and continues with it", back=True)
     if finding is not None:
-        return _for_finding(desk, request, finding, candidates, attempt)
-    last = next((entry.agent for entry in desk.newest(_LOOK_BACK) if _is_target(entry.agent)), "")
-    return _allowed(request, candidates, last, "it acted last", back=True)
+        return _for_finding(desk, request, finding, {each.scope.agent for each in side}, candidates, attempt)
+    return _latest(desk, request, candidates)
 
 
 def is_routable(agent: str) -> bool:
@@ -127,7 +133,25 @@ def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[st
     return max(counts, key=lambda name: counts[name]) if counts else None
 
 
-def _for_finding(desk: Desk, request: ContextRequest, finding: Finding, candidates: list[str], attempt: int) -> Target:
+def _latest(desk: Desk, request: ContextRequest, candidates: list[str]) -> Target:
+    last = next((entry for entry in desk.newest(_LOOK_BACK) if _is_target(entry.agent)), None)
+    if last is None:
+        return _allowed(request, candidates, "", "", back=False)
+    launcher = launcher_of(desk, [last], None)
+    if launcher is not None and launcher.status != "open" and _is_target(launcher.agent):
+        reason = f"it launched {named(last.agent)}, which acted last"
+        return _allowed(request, candidates, launcher.agent, reason, back=True)
+    return _allowed(request, candidates, last.agent, "it acted last", back=True)
+
+
+def _for_finding(
+    desk: Desk,
+    request: ContextRequest,
+    finding: Finding,
+    also_stuck: set[str | None],
+    candidates: list[str],
+    attempt: int,
+) -> Target:
     members = desk.entries(finding.members[-3:])
     stuck = finding.scope.agent or (members[-1].agent if members else "")
     allowed = [agent for agent in candidates if agent != stuck] if request.return_to else None
@@ -146,7 +170,8 @@ def _for_finding(desk: Desk, request: ContextRequest, finding: Finding, candidat
         return _allowed(request, candidates, launcher.agent, reason, back=False)
     if attempt > 1 or not _is_target(stuck):
         before = desk.before(members[0].index if members else desk.total(), _LOOK_BACK)
-        handed = next((entry.agent for entry in reversed(before) if may(entry.agent)), None)
+        able = [entry.agent for entry in reversed(before) if may(entry.agent)]
+        handed = next((agent for agent in able if agent not in also_stuck), next(iter(able), None))
         if handed is not None:
             why = "came back to the same trouble" if attempt > 1 else "cannot be continued"
             reason = f"{named(stuck)} {why}; {named(handed)} acted before it"

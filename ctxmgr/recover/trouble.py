@@ -41,7 +41,9 @@ def _loop(brief: Brief, finding: Finding, agent: str) -> str:
         return f"{agent} is in a loop ({finding.kind}, {rounds(finding)})."
     failed = all(step.status in ("error", "denied") for step in steps)
     if finding.kind == "errorRepetition" and len(steps) > 1:
-        return f"{agent} met the same error in {finding.count:,} calls, the last of them {call(steps[-1], _CALL)}."
+        return (
+            f"{agent} met the same error in {finding.count:,} calls, {len(steps)} of them different: {outcome(steps[-1], 200)}."
+        )
     if len(steps) == 1:
         same = "and got the same error each time" if failed else "and got the same result each time"
         if steps[0].status == "open":

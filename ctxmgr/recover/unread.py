@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.desk import Desk
@@ -61,6 +62,18 @@ def _is_named(desk: Desk, path: str) -> bool:
     """Whether the input of some action names the file, by whatever folder; when that can't be told, it does."""
     name = path.rpartition("/")[2]
     entries, total = desk.search(name, _MOST_HITS)
-    if total > len(entries):
-        return True
-    return any(name in compact(entry.input, 20_000) for entry in entries)
+    return total > len(entries) or any(name.casefold() in text.casefold() for entry in entries for text in _texts(entry.input))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, keys too, however deep."""
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            waiting += [*fields, *fields.values()]
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)

@@ -25,7 +25,7 @@ class Shape(BaseModel):
     """Base of requests, responses and views."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid", serialize_by_alias=True
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid", serialize_by_alias=True, defer_build=True
     )
 
     def to_json(self) -> dict[str, Any]:

@@ -26,13 +26,6 @@ MESSAGE_TYPES = (
 )  # fmt: skip
 """Event types that carry something said; the messages tool pages through these."""
 
-EVENT_ALIASES = {
-    "NodeStreamDeltaEvent": "agent_message_chunk",
-    "NodeThoughtDeltaEvent": "agent_thought_chunk",
-    "ToolCallEvent": "tool_call",
-}
-"""The source documents' event names (spec 000, US7) and the types they are stored as."""
-
 
 class _Kind(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="allow")

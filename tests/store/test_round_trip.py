@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from ctxmgr import wire
+from ctxmgr.cli import app
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.reading import list_, search
 from ctxmgr.store import Store, open_store
@@ -141,10 +143,10 @@ def test_an_export_by_command_can_be_imported_by_command(store: Store, tmp_path:
     store.append(records)
     log, target = tmp_path / "out.jsonl", tmp_path / "target.db"
 
-    code, _ = run_json(["export", "--store", store.location, "--all-sessions", "--output", str(log), "--json"])
-    again, report = run_json(["import", str(log), "--store", str(target), "--json"])
+    exported = CliRunner().invoke(app, ["export", "--store", store.location, "--all-sessions", "--output", str(log)])
+    code, report = run_json(["import", str(log), "--store", str(target), "--json"])
 
-    assert (code, again) == (0, 0), report
+    assert (exported.exit_code, code) == (0, 0), report
     opened = open_store(str(target))
     assert _all(opened) == records
     opened.close()
