@@ -150,7 +150,7 @@ def test_the_walls_stand() -> None:
 
 
 def test_the_wheel_holds_the_product_alone(tmp_path: Path) -> None:
-    """The built wheel holds the modules of ctxmgr, its type marker and its metadata, and nothing else."""
+    """The built wheel holds the modules of ctxmgr, its type marker, the demo's recorded run and its metadata, no more."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -158,7 +158,7 @@ def test_the_wheel_holds_the_product_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
 
-    assert names == {*(_name(path) for path in PRODUCT), "ctxmgr/py.typed"}
+    assert names == {*(_name(path) for path in PRODUCT), "ctxmgr/py.typed", "ctxmgr/cli/demo_run.jsonl"}
 
 
 def test_no_test_reaches_the_network() -> None:

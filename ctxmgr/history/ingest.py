@@ -7,6 +7,7 @@ transaction, so a killed import leaves whole sessions and can simply be run agai
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,16 +16,24 @@ from pathlib import Path
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
+from ctxmgr.plain import shorten
 from ctxmgr.salvage import read
 from ctxmgr.store import Appended, Store
 from ctxmgr.store.imported import FileState
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
-from ctxmgr.wire import Record
+from ctxmgr.types.record import MODELS, check
+from ctxmgr.wire import MAX_LINE, Record, decode, encode
 
 HEAD = 64 * 1024
 OWN_FORMAT = "ctxmgr"
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
+
+_LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
+_LINES = 50
+_SAID = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
+_OWN_START = re.compile(rb'[\0\r\n]*\{"v":1,"kind":"')
+_OWN_RECORD = re.compile(rb'\{"v":1,"kind":"[A-Za-z]+","session":"')
 
 Progress = Callable[[int, int, Path], None]
 """Called with files done, files in all, and the file being read."""
@@ -36,6 +45,13 @@ class _Totals:
     appended: Appended = field(default_factory=Appended)
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     unchanged: int = 0
+
+
+@dataclass(slots=True)
+class _Group:
+    counts: list[FileCount] = field(default_factory=lambda: list[FileCount]())
+    appended: Appended = field(default_factory=Appended)
+    sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
 
 
 def import_logs(
@@ -66,15 +82,16 @@ def import_logs(
     importers = [importer for importer in IMPORTERS if only in (None, importer.name)]
     totals = _Totals()
     chosen = _discovered(importers, home, environment) if paths is None else _named(importers, paths, only, totals)
-    total = sum(len(files) for _, files in chosen)
-    done = 0
+    work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
         groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
-        for group in groups:
-            if progress is not None:
-                progress(done, total, group[0])
-            _import_group(store, importer, group, totals)
-            done += len(group)
+        work += [(importer, group) for group in groups]
+    done, total = 0, sum(len(group) for _, group in work)
+    for importer, group in work:
+        if progress is not None:
+            progress(done, total, group[0])
+        _import_group(store, importer, group, totals)
+        done += len(group)
     return _report(totals)
 
 
@@ -95,8 +112,15 @@ def _named(
     by_importer: dict[str, list[Path]] = {}
     refused: list[FileReport] = []
     for path in paths:
-        for file, asked_for in _files(path):
-            importer = _claims(importers, file, only)
+        # What is remembered of a file must hold in every folder that ctxmgr is run in.
+        for file, asked_for in _files(Path(os.path.abspath(path))):
+            try:
+                importer = _claims(importers, file, only)
+            except OSError as error:
+                if asked_for:
+                    raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
+                totals.files.append(_unread(file, error))
+                continue
             if importer is not None:
                 by_importer.setdefault(importer, []).append(file)
             elif asked_for:
@@ -126,15 +150,33 @@ def _files(path: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _claims(importers: Sequence[Importer], path: Path, only: str | None) -> str | None:
-    """Return the name of the format that a file is of, or None."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(HEAD)
-    except OSError as error:
-        raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
-    if only in (None, OWN_FORMAT) and head.lstrip(b"\0\r\n").startswith(b'{"v":'):
+    """Return the name of the format that a file is of, or None.
+
+    Raises:
+        OSError: when it can't be read.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(HEAD)
+    own = only in (None, OWN_FORMAT)
+    if own and _OWN_START.match(head):
         return OWN_FORMAT
-    return next((importer.name for importer in importers if importer.sniff(path, head)), None)
+    found = next((importer.name for importer in importers if importer.sniff(path, head)), None)
+    return OWN_FORMAT if found is None and own and any(map(_is_own, head.split(b"\n")[:_LINES])) else found
+
+
+def _is_own(line: bytes) -> bool:
+    """Whether a line of a file is a record of ours: one written by another program, or one behind damage."""
+    if b'"kind"' not in line or b'"session"' not in line:
+        return False
+    try:
+        record = decode(line.strip(b" \0\r"))
+    except ValueError:
+        return _OWN_RECORD.search(line) is not None
+    return record.get("v") == 1 and isinstance(record.get("kind"), str) and isinstance(record.get("session"), str)
+
+
+def _unread(path: Path, error: OSError) -> FileReport:
+    return _file_report(FileCount(path), "", skipped=f"can't be read: {error.strerror or error}")
 
 
 def _refusal(path: Path) -> FileReport:
@@ -152,25 +194,58 @@ def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
 
 
 def _import_group(store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals) -> None:
+    """Import the files of one session, all or none; a file that went away or can't be read is reported."""
+    name = importer.name if importer else OWN_FORMAT
     try:
         states = [FileState.of(path) for path in group]
         if all(store.imported.unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return
-        counts: list[FileCount] = []
-        sessions: dict[str, None] = {}
-        records = importer.read(group, counts) if importer else _own_records(group[0], counts)
-        appended = store.append(_noting(records, sessions), on_conflict="keep", doubles=importer is not None)
+        try:
+            done = _append(store, importer, group, careful=False)
+        except InvalidInput:  # some record can't be stored as it is; looking for one beforehand would cost every import
+            done = _append(store, importer, group, careful=True)
     except OSError as error:
-        raise StorageFailed(f"can't read {group[0]}: {error.strerror}", "check its permissions") from None
-    name = importer.name if importer else OWN_FORMAT
-    reports = [_file_report(count, name) for count in counts]
+        totals.files.append(_unread(group[0], error))
+        return
+    reports = [_file_report(count, name) for count in done.counts]
     with store.engine.transaction():
         for path, state, report in zip(group, states, reports, strict=False):
             store.imported.remember(path, name, state, report.session, report.to_json())
     totals.files += reports
-    totals.appended.plus(appended)
-    totals.sessions.update(sessions)
+    totals.appended.plus(done.appended)
+    totals.sessions.update(done.sessions)
+
+
+def _append(store: Store, importer: Importer | None, group: Sequence[Path], *, careful: bool) -> _Group:
+    done = _Group()
+    records = importer.read(group, done.counts) if importer else _own_records(group[0], done.counts)
+    if careful:
+        records = _storable(records, done.counts)
+    done.appended = store.append(_noting(records, done.sessions), on_conflict="keep", doubles=importer is not None)
+    return done
+
+
+def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Record]:
+    """Yield records as they can be stored: over-long values shortened; what follows no format is left out and counted."""
+    for record in records:
+        try:
+            encode(check(record))
+        except InvalidInput:
+            record = {name: _within_limits(value) for name, value in record.items()}
+            try:
+                encode(check(record))
+            except InvalidInput as error:
+                counts[-1].unknown[error.message] += 1
+                continue
+        yield record
+
+
+def _within_limits(value: object) -> object:
+    try:
+        return value if len(encode({"": value})) <= _LARGE else shorten(value)
+    except InvalidInput:
+        return shorten(value)
 
 
 def _noting(records: Iterable[Record], sessions: dict[str, None]) -> Iterator[Record]:
@@ -183,13 +258,32 @@ def _own_records(path: Path, counts: list[FileCount]) -> Iterator[Record]:
     """Yield the records of a log of our own format; their sums are the file's, the store makes its own."""
     count = FileCount(path, version="1", bytes=path.stat().st_size)
     counts.append(count)
+    pending: set[str] = set()
     for line in read(path, damage=lambda offset, length, reason: count.damaged.append((offset, length, reason))):
-        count.records += 1
-        kind = line.record.get("kind")
-        if kind == "entry":
-            count.tool_calls[str(line.record.get("action"))] += 1
-        count.session = count.session or str(line.record.get("session"))
+        _count(count, line.record, pending)
+        count.open = len(pending)
         yield {key: value for key, value in line.record.items() if key != "sum"}
+
+
+def _count(count: FileCount, record: Record, pending: set[str]) -> None:
+    """Count one record of our own format; ``pending`` holds the ids of the entries without a result."""
+    kind, status = str(record.get("kind")), record.get("status")
+    count.records += 1
+    count.session = count.session or str(record.get("session"))
+    if kind == "entry":
+        count.tool_calls[str(record.get("action"))] += 1
+        if status is None:
+            pending.add(str(record.get("id")))
+    elif kind == "result":
+        pending.discard(str(record.get("entry")))
+    elif kind == "event":
+        place = _SAID.get(str(record.get("type")))
+        if place is not None:
+            setattr(count, place, getattr(count, place) + 1)
+    elif kind not in MODELS:
+        count.unknown[kind] += 1
+    if kind in ("entry", "result") and status not in (None, "ok"):
+        count.failed += 1
 
 
 def _file_report(count: FileCount, form: str, skipped: str | None = None) -> FileReport:

@@ -86,14 +86,24 @@ def detect_(store: Store, request: DetectRequest, settings: Mapping[str, Any]) -
         for finding in verdict.findings:
             named = [*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""]
             for name in named:
-                if name and name not in entries and (entry := store.queries.entry_by_id(key, name)) is not None:
+                if name and name not in entries and (entry := _entry(store, key, name)) is not None:
                     entries[name] = entry
     return DetectResponse(status="ok" if verdicts else "empty", verdicts=verdicts, entries=entries, notes=notes)
+
+
+def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
+    """Return the entry with exactly this id; a finding may name an event, or an entry that is gone."""
+    try:
+        found = store.queries.entry_by_id(key, entry_id)
+    except InvalidInput:
+        return None  # no entry has the id, and several have ids that start so
+    return found if found is not None and found.id == entry_id else None
 
 
 def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]) -> SessionsResponse:
     """Return one page of sessions, latest activity first, each with its verdict when asked for."""
     page = store.sessions.page(request.offset, request.limit, request.agent)
+    total = store.sessions.count() if request.agent is None else len(store.sessions.page(0, None, request.agent))
     views: list[SessionView] = []
     for key, view in page:
         update: dict[str, Any] = {"live": store.is_live(view.session)}
@@ -118,6 +128,6 @@ def _last_progress(store: Store, key: int, verdict: SessionVerdict) -> str | Non
     """Return when the session last brought anything new: before the oldest unresolved finding, or null."""
     for finding in verdict.findings:
         if finding.resolved is None and finding.last_progress is not None:
-            entry = store.queries.entry_by_id(key, finding.last_progress)
+            entry = _entry(store, key, finding.last_progress)
             return entry.ts if entry is not None else None
     return None

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ctxmgr.detect.normal import word_set
 from ctxmgr.recover.brief import Brief, changes_something, is_bookkeeping, same_call
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.quoting import call, cited, command_of, named, quoted
-from ctxmgr.recover.unread import unread
+from ctxmgr.recover.unread import PATH, texts, unread
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Alternative
 from ctxmgr.types.view import EntryView
@@ -17,6 +18,10 @@ from ctxmgr.types.view import EntryView
 _MOST = 5
 _ENOUGH = 2
 _CALL = 160
+_LAUNCHERS = word_set(
+    "python python3 node npm npx pnpm yarn bun uv uvx poetry pipenv pip pip3 make just go cargo docker kubectl git gh sh bash "
+    "zsh env sudo time timeout nice xargs cd java ruby bundle php perl dotnet mvn gradle aws gcloud az terraform"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +36,8 @@ def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int
     if finding is None:
         return []
     leads = [*_for_stall(desk, brief), *_for_launcher(brief)] if finding.severity == "hung" else [
-        *_unread(desk, brief), *_worked(desk, brief), *_other_change(brief, finding), *_other_cause(brief, finding),
-        *_for_launcher(brief),
+        *_refused_change(brief), *_unread(desk, brief), *_worked(desk, brief), *_other_change(brief, finding),
+        *_other_cause(brief, finding), *_for_launcher(brief),
     ]  # fmt: skip
     if len(leads) < _ENOUGH and brief.members and finding.severity != "hung":
         leads += _other_tools(desk, brief)
@@ -47,10 +52,14 @@ def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int
 
 
 def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:
-    for path, line, entry in unread(desk, brief):
-        where = f", line {line}" if line else ""
-        text = f"look at {quoted(path, 200)}{where}: the error names it, no action of this session does"
-        yield _Lead(text, f"result of @{entry.index}", [entry.id])
+    for pointer in unread(desk, brief):
+        basis, entries = f"result of @{pointer.entry.index}", [pointer.entry.id]
+        path = quoted(pointer.path, 200)
+        if pointer.missing:
+            yield _Lead(f"find out why {path} is not there, or do without it: the error names it", basis, entries)
+        else:
+            where = f", line {pointer.line}" if pointer.line else ""
+            yield _Lead(f"look at {path}{where}: the error names it, no action of this session does", basis, entries)
 
 
 def _worked(desk: Desk, brief: Brief) -> Iterator[_Lead]:
@@ -76,13 +85,40 @@ def _successes(desk: Desk, step: EntryView) -> list[EntryView]:
 
 def _alike(step: EntryView, other: EntryView) -> bool:
     """Whether two calls of one action are about the same thing: the same program, or a value in common."""
-    mine, theirs = command_of(step).split(), command_of(other).split()
+    mine, theirs = _program(command_of(step)), _program(command_of(other))
     if mine or theirs:
-        return mine[:1] == theirs[:1] and mine[:1] not in ([], ["cd"], ["sudo"], ["env"])
+        return mine == theirs
     if not isinstance(step.input, dict) or not isinstance(other.input, dict):
         return False
     first, second = cast("dict[str, Any]", step.input), cast("dict[str, Any]", other.input)
     return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
+
+
+def _program(command: str) -> list[str]:
+    """Return the words that say what a command runs: the program, after a launcher also what it launches."""
+    words = command[:2_000].split()
+    program = words[:1]
+    if program and program[0].rpartition("/")[2] in _LAUNCHERS:
+        for word in words[1:]:
+            program.append(word)
+            if not word.startswith("-"):
+                break
+    return program
+
+
+def _refused_change(brief: Brief) -> Iterator[_Lead]:
+    """Yield the reading that a refused change should rest on."""
+    for step in brief.rounds:
+        if step.status != "error" or not changes_something(step):
+            continue
+        asked = "\n".join(texts(step.input))[:20_000]
+        names = {match.group(1).rpartition("/")[2] for match in PATH.finditer(asked)}
+        readings = (e for e in reversed([*brief.latest, *brief.rounds]) if e.status == "ok" and not changes_something(e))
+        read = next((e for e in readings if any(name in text for text in texts(e.input) for name in names)), None)
+        if read is not None:
+            text = f"make the next change from what @{read.index} shows: the one of @{step.index} was refused"
+            yield _Lead(text, f"result of @{step.index}", [read.id, step.id])
+            return
 
 
 def _other_change(brief: Brief, finding: Finding) -> Iterator[_Lead]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ctxmgr.detect import normal, vocabulary
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import command_of, error_text
+from ctxmgr.recover.quoting import answer_text, command_of
 from ctxmgr.recover.relevant import relevant
 from ctxmgr.recover.spoken import Saying
 from ctxmgr.types.finding import Finding
@@ -79,6 +79,7 @@ def prepare(
     before = [entry for entry in desk.before(onset, _LOOK_BACK) if entry.id not in present]
     worked = [entry for entry in reversed(before) if entry.status == "ok"]
     stuck = None if finding is None else finding.scope.agent
+    rounds = _one_round(members)
     place = members[-1] if members else (before[-1] if before else None)
     return Brief(
         goal=desk.first_words(),
@@ -87,12 +88,12 @@ def prepare(
         members=members,
         gone=[entry for entry in sample if entry not in present],
         onset=onset,
-        rounds=_one_round(members),
+        rounds=rounds,
         launcher=launcher_of(desk, members, stuck),
         last_success=_last_success(desk, finding, [entry for entry in worked if entry.id not in aside]),
         latest=before[-4:],
         changed=_distinct_changes(worked),
-        failures=_distinct_failures(before, aside),
+        failures=_distinct_failures(before, aside, rounds),
         agents=_of_agents(desk, agents, stuck or request.requester),
         relevant=[] if request.requester is None else relevant(desk, request, _MOST_RELEVANT),
         side=list(side),
@@ -152,17 +153,15 @@ def _distinct_changes(worked: list[EntryView]) -> list[EntryView]:
     return list(distinct.values())[:_MOST_CHANGES]
 
 
-def _distinct_failures(before: list[EntryView], aside: set[str]) -> list[EntryView]:
-    """Return failures that no later success of the same call has made good, one for each cause."""
+def _distinct_failures(before: list[EntryView], aside: set[str], rounds: list[EntryView]) -> list[EntryView]:
+    """Return failures of calls that are no part of the trouble and did not work later, one for each cause."""
     distinct: dict[str, EntryView] = {}
-    made_good: set[str] = set()
+    made_good = {same_call(step) for step in rounds}
     for entry in reversed(before):
         if entry.status == "ok":
             made_good.add(same_call(entry))
         elif entry.status in ("error", "denied") and entry.id not in aside and same_call(entry) not in made_good:
-            text = error_text(entry.error) or entry.output
-            cause = normal.error_core(text[-4_000:]) if isinstance(text, str) else fingerprint(text)
-            distinct.setdefault(f"{entry.action} {cause}", entry)
+            distinct.setdefault(f"{entry.action} {normal.error_core(answer_text(entry)[-4_000:])}", entry)
     return list(distinct.values())[:_MOST_FAILURES]
 
 

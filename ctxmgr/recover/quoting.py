@@ -15,6 +15,9 @@ CITABLE = 200
 _NAME = re.compile(r"\w[\w.:/@+-]{0,79}")
 _COMMANDS = ("command", "cmd", "script")
 _ASIDE = frozenset({"description", "explanation", "justification", "timeout", "timeout_ms", "timeoutMs", "run_in_background"})
+_TELLING = ("pattern", "query", "url", "file_path", "filePath", "path", "prompt", "name")
+_EMPTY_MESSAGE = 40
+"""A shorter error message ("exit code 1") says nothing without the output beside it."""
 _HUGE = 2**63
 _DEPTH = 5
 _WIDTH = 12
@@ -36,7 +39,7 @@ def clipped(text: str, limit: int) -> str:
     """Return text with its middle left out when it is longer than ``limit``: errors tell at both ends."""
     if len(text) <= limit:
         return text
-    head = limit * 2 // 3
+    head = limit // 2
     return f"{text[:head]} … {text[len(text) - (limit - head) :]}"
 
 
@@ -113,16 +116,39 @@ def call(entry: EntryView, limit: int = 160) -> str:
     return f"{named(entry.action)} {brief_input(entry.input, limit)}".rstrip()
 
 
+def short_call(entry: EntryView, limit: int = 100) -> str:
+    """Return an action and the one value of its input that tells most."""
+    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
+    if telling is None or command_of(entry):
+        return call(entry, limit)
+    return f"{named(entry.action)} {quoted(telling, limit)}"
+
+
 def outcome(entry: EntryView, limit: int = EXCERPT) -> str:
     """Return how an entry ended, with the record's own words."""
     if entry.status == "open":
         return "no result is recorded"
-    said = error_text(entry.error) or (entry.output if entry.output not in (None, "") else None)
-    return entry.status if said is None else f"{entry.status}: {compact(said, limit)}"
+    told = [compact(part, limit) for part in answers(entry)]
+    return f"{entry.status}: {', '.join(told)}" if told else entry.status
 
 
-def error_text(error: Any) -> Any:
-    """Return what an error says: its message, else all of it; None when there is none."""
+def answers(entry: EntryView) -> list[Any]:
+    """Return what an entry's result says: its error message, and its output where there is none or it tells nothing."""
+    message, output = _message(entry.error), entry.output
+    if output in (None, "", {}, []):
+        return [] if message is None else [message]
+    if message is None:
+        return [output]
+    return [message, output] if isinstance(message, str) and len(message) < _EMPTY_MESSAGE else [message]
+
+
+def answer_text(entry: EntryView) -> str:
+    """Return what an entry's result says as plain text, to be searched and not to be shown."""
+    return "\n".join(part if isinstance(part, str) else compact(part, 8_000) for part in answers(entry))
+
+
+def _message(error: Any) -> Any:
     if isinstance(error, dict):
         fields = cast("dict[str, Any]", error)
         return fields.get("message") or fields or None

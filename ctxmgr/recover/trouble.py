@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from ctxmgr.detect.wording import duration
 from ctxmgr.recover.brief import Brief
-from ctxmgr.recover.quoting import call, named, outcome, times
+from ctxmgr.recover.quoting import named, outcome, short_call, times
 from ctxmgr.types.finding import Finding
 
 _MOST_STEPS = 4
@@ -48,8 +48,8 @@ def _loop(brief: Brief, finding: Finding, agent: str) -> str:
         same = "and got the same error each time" if failed else "and got the same result each time"
         if steps[0].status == "open":
             same = "; no results are recorded"
-        return f"{agent} called {call(steps[0], _CALL)} {times(finding.count)} {same}.".replace(" ;", ";")
-    what = ", then ".join(call(step, _CALL) for step in steps[:_MOST_STEPS])
+        return f"{agent} called {short_call(steps[0])} {times(finding.count)} {same}.".replace(" ;", ";")
+    what = ", then ".join(short_call(step) for step in steps[:_MOST_STEPS])
     more = f", and {len(steps) - _MOST_STEPS} more calls" if len(steps) > _MOST_STEPS else ""
     return f"{agent} went round {times(finding.count)} through {what}{more}, with the same outcomes each time."
 
@@ -60,7 +60,7 @@ def _stall(brief: Brief, finding: Finding, agent: str) -> str:
     if brief.members:
         first = brief.members[0]
         more = f" and {len(brief.members) - 1} more calls" if len(brief.members) > 1 else ""
-        what = f"@{first.index}, {call(first, _CALL)}{more}"
+        what = f"@{first.index}, {short_call(first)}{more}"
         if first.status != "open":
             return f"{agent} waited{span} for {what}, beyond its limit; it has ended since."
         if finding.evidence.get("ended"):
@@ -70,7 +70,7 @@ def _stall(brief: Brief, finding: Finding, agent: str) -> str:
         return f"Nothing has happened{span}."
     last = brief.latest[-1]
     return (
-        f"Nothing has happened{span} since @{last.index}, {call(last, _CALL)} by {named(last.agent)} -> {outcome(last, _CALL)}."
+        f"Nothing has happened{span} since @{last.index}, {short_call(last)} by {named(last.agent)} -> {outcome(last, _CALL)}."
     )
 
 

@@ -1,14 +1,14 @@
-"""Find files that an error points at and that no action of the session has named."""
+"""Find files that an error points at and that no action of the session has named; find paths in recorded text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import compact, error_text
+from ctxmgr.recover.quoting import answer_text
 from ctxmgr.types.view import EntryView
 
 _MOST_PATHS = 6
@@ -18,54 +18,61 @@ _ENDINGS = (
     "mod|php|pl|properties|proto|py|pyi|r|rb|rs|rst|scala|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml"
 )
 # Bounded repetitions, so that no text can make it slow. A line number may follow as in tracebacks or in compilers' words.
-_PATH = re.compile(
+PATH = re.compile(
     rf"(?<![\w/.:~-])((?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,60}}/){{0,12}}[\w.@+-]{{1,80}}\.(?:{_ENDINGS}))(?![\w/])"
     r"(?:\"?,? line (\d{1,6})|:(\d{1,6}))?"
 )
+_MISSING = re.compile(r"no such file|not found|does not exist|cannot find|ENOENT", re.IGNORECASE)
 _FOREIGN = ("site-packages/", "dist-packages/", "node_modules/", "/usr/lib/", "/usr/local/lib/", "lib/python3", "/rustc/")
 
 
-def unread(desk: Desk, brief: Brief, most: int = 2) -> Iterator[tuple[str, str | None, EntryView]]:
-    """Yield up to ``most`` (path, line number or None, failing entry): files that no action's input names.
+class Pointer(NamedTuple):
+    """A file that an error names: its path and line as written, and whether the error says that it is missing."""
 
-    The last files of an error come first: tracebacks end where it happened.
-    """
+    path: str
+    line: str | None
+    missing: bool
+    entry: EntryView
+
+
+def unread(desk: Desk, brief: Brief, most: int = 2) -> Iterator[Pointer]:
+    """Yield up to ``most`` files that no action's input names, the last of an error first: there it happened."""
     seen: set[str] = set()
     found = 0
     for entry in brief.rounds:
         if entry.status not in ("error", "denied"):
             continue
-        for path, line in reversed(_paths(entry)):
-            if path in seen:
+        for pointer in reversed(_pointers(entry)):
+            if pointer.path in seen:
                 continue
-            seen.add(path)
+            seen.add(pointer.path)
             if len(seen) > _MOST_PATHS or found >= most:
                 return
-            if not _is_named(desk, path):
+            if not _is_named(desk, pointer.path):
                 found += 1
-                yield path, line, entry
+                yield pointer
 
 
-def _paths(entry: EntryView) -> Sequence[tuple[str, str | None]]:
-    text = error_text(entry.error) or entry.output
-    plain = text if isinstance(text, str) else compact(text, 4_000)
-    found: dict[str, str | None] = {}
-    for match in _PATH.finditer(plain[-8_000:]):
-        path = match.group(1)
-        if not any(part in path for part in _FOREIGN):
-            found.pop(path, None)
-            found[path] = match.group(2) or match.group(3)
-    return list(found.items())
+def _pointers(entry: EntryView) -> Sequence[Pointer]:
+    found: dict[str, Pointer] = {}
+    for line in answer_text(entry)[-8_000:].splitlines():
+        for match in PATH.finditer(line):
+            path = match.group(1)
+            if not any(part in path for part in _FOREIGN):
+                found.pop(path, None)
+                missing = _MISSING.search(line) is not None
+                found[path] = Pointer(path, match.group(2) or match.group(3), missing, entry)
+    return list(found.values())
 
 
 def _is_named(desk: Desk, path: str) -> bool:
     """Whether the input of some action names the file, by whatever folder; when that can't be told, it does."""
     name = path.rpartition("/")[2]
     entries, total = desk.search(name, _MOST_HITS)
-    return total > len(entries) or any(name.casefold() in text.casefold() for entry in entries for text in _texts(entry.input))
+    return total > len(entries) or any(name.casefold() in text.casefold() for entry in entries for text in texts(entry.input))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
     """Yield every text in a JSON value, keys too, however deep."""
     waiting: list[Any] = [value]
     while waiting:

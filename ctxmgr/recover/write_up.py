@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.facts import Amounts
-from ctxmgr.recover.quoting import brief_input, call, named, outcome, quoted, times
+from ctxmgr.recover.quoting import brief_input, call, named, outcome, quoted, short_call, times
 from ctxmgr.recover.spoken import Saying
 from ctxmgr.recover.trouble import sentence
 from ctxmgr.types.finding import Finding
@@ -72,7 +72,7 @@ def summarise(
         parts.append("No loop and no stall was found.")
     if brief.last_success is not None:
         last = brief.last_success
-        parts.append(f"The last step that worked is @{last.index}: {call(last, 100)} by {named(last.agent)}.")
+        parts.append(f"The last step that worked is @{last.index}: {short_call(last)} by {named(last.agent)}.")
     if attempt > 1:
         parts.append(f"This is answer {attempt} to the same trouble: what was advised before did not end it.")
     if finding is not None:

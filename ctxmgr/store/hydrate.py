@@ -34,9 +34,12 @@ def load(body: object) -> Record:
         Damaged: the body is not what was stored.
     """
     try:
-        return cast("Record", json.loads(str(body)))
+        record: object = json.loads(str(body))
     except ValueError:
         raise _changed() from None
+    if not isinstance(record, dict):
+        raise _changed()
+    return cast("Record", record)
 
 
 @contextlib.contextmanager

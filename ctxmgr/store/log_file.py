@@ -54,26 +54,36 @@ class LogStore(Store):
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
         """Append to the log what is new, then to the index."""
-        fresh: list[Record] = []
         self._require_writable()
-        with self.engine.transaction():
-            self._catch_up_locked(None)
-            self.engine.execute("SAVEPOINT trial")
-            trial = Appender(self.engine, masked=self._masked, sums=False)
-            report = trial.append(map(check, records), on_conflict=on_conflict, doubles=doubles, fresh=fresh)
-            # What was tried is taken back: the log is written first, and the index follows it.
-            self.engine.execute("ROLLBACK TO trial")
-            self.engine.execute("RELEASE trial")
-            if fresh:
-                from ctxmgr.journal import Journal
-
-                journal = Journal(self.path, durability="os" if self._durable else "process", mask=self._masked)
-                try:
-                    journal.append(fresh)
-                finally:
-                    journal.close()
+        fresh: list[Record] = []
+        report: Appended | None = None
+        try:
+            with self.engine.transaction():
                 self._catch_up_locked(None)
+                self.engine.execute("SAVEPOINT trial")
+                trial = Appender(self.engine, masked=self._masked, sums=False)
+                tried = trial.append(map(check, records), on_conflict=on_conflict, doubles=doubles, fresh=fresh)
+                # What was tried is taken back: the log is written first, and the index follows it.
+                self.engine.execute("ROLLBACK TO trial")
+                self.engine.execute("RELEASE trial")
+                if fresh:
+                    self._write(fresh)
+                report = tried
+                self._catch_up_locked(None)
+        except StorageFailed:
+            if report is None:
+                raise
+        # With the log written the append has succeeded; an index that could not follow does so at the next opening.
         return report
+
+    def _write(self, records: list[Record]) -> None:
+        from ctxmgr.journal import Journal
+
+        journal = Journal(self.path, durability="os" if self._durable else "process", mask=self._masked)
+        try:
+            journal.append(records)
+        finally:
+            journal.close()
 
     def damage(self) -> list[DamagedRange]:
         """Return the damaged ranges of the log, in order."""

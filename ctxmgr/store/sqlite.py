@@ -250,6 +250,8 @@ def _translated(path: str) -> Generator[None]:
         yield
     except sqlite.Error as error:
         raise _ours(path, cast("Exception", error)) from None
+    except UnicodeDecodeError:  # SQLite's own words quote a damaged schema
+        raise Damaged(f"{path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
 
 
 def _ours(path: str, error: Exception) -> CtxmgrError:
