@@ -45,10 +45,9 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
     Raises:
         InvalidInput: they lie in different sessions.
     """
-    indexes: list[int] = []
-    ids: list[str] = []
+    asked, indexes, ids = session, list[int](), list[str]()
     for text in _expanded(texts):
-        address = parse(text, session)
+        address = parse(text, asked)
         if address.session is not None:
             if session is not None and address.session != session:
                 raise InvalidInput("the addresses lie in different sessions", "annotate one session at a time")

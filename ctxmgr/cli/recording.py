@@ -123,8 +123,8 @@ def _completed(given: wire.Record, session: str | None) -> wire.Record:
         record.setdefault("session", session)
     if record.get("kind") in ("entry", "event", "note", "snapshot"):
         record.setdefault("id", new_id())
-    if record.get("kind") == "event":
-        record["type"] = wire.EVENT_ALIASES.get(str(record.get("type")), record.get("type"))
+    if record.get("kind") == "event" and "type" in record:
+        record["type"] = wire.EVENT_ALIASES.get(str(record["type"]), record["type"])
     record.pop("sum", None)
     return record
 

@@ -33,7 +33,7 @@ BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
 def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[Fact]:
     """Return the facts in the order in which a reader needs them: the task, the trouble, the state around it."""
     told: set[str] = set()
-    found = [*_words(brief, amounts), *_conclusions(brief, finding, amounts)]
+    found = [*_words(brief, amounts), *_conclusions(brief, finding, amounts), *_beside(brief, amounts)]
     if brief.gone:
         text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
         found.append(Fact(text=text, entries=cited(brief.gone, amounts.ids), label="unknown"))
@@ -78,6 +78,10 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
         result = "which is still open" if start.status == "open" else f"which ended {start.status}"
         text = f"{what} with {call(start, amounts.excerpt)}, {result}"
         yield Fact(text=text, entries=cited([start.id]), label=_label(start))
+
+
+def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
+    """Yield what else is wrong; a launcher that waits for the stuck agent is not."""
     waiting = brief.launcher.id if brief.launcher is not None else ""
     for other in [each for each in brief.side if waiting not in each.members][:3]:
         yield Fact(text=aside(other), entries=cited(list(other.members), min(6, amounts.ids)), label="reconstructed")

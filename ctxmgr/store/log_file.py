@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
+from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.salvage import Line, read
 from ctxmgr.store import schema
 from ctxmgr.store.append import Appender, Refused
@@ -221,14 +221,27 @@ def _open_index(path: Path) -> SqliteEngine:
                 make_private_folder(str(folder))
             if folder.stat().st_uid != os.getuid():
                 continue
-            return _prepared(SqliteEngine(str(folder / name)))
+            return _usable(folder / name)
         except (OSError, CtxmgrError):
             continue
     return _prepared(SqliteEngine(":memory:"))  # nothing is writable: indexed anew each time
 
 
+def _usable(place: Path) -> SqliteEngine:
+    try:
+        return _prepared(SqliteEngine(str(place)))
+    except Damaged:  # or of a newer version: it holds nothing that the log does not
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{place}{suffix}").unlink(missing_ok=True)
+        return _prepared(SqliteEngine(str(place)))
+
+
 def _prepared(engine: SqliteEngine) -> SqliteEngine:
-    engine.migrate(schema.LATEST, schema.apply)
+    try:
+        engine.migrate(schema.LATEST, schema.apply)
+    except CtxmgrError:
+        engine.close()
+        raise
     return engine
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -68,6 +69,8 @@ class SqliteEngine:
             try:
                 for pragma in _pragmas(readonly, durable):
                     self._connection.execute(pragma)
+                if not readonly:
+                    _write_ahead(self._connection)
             except sqlite.Error:
                 self._connection.close()
                 raise
@@ -205,10 +208,22 @@ def _pragmas(readonly: bool, durable: bool) -> list[str]:
         return [*common, "PRAGMA query_only = ON"]
     return [
         *common,
-        "PRAGMA journal_mode = WAL",
         "PRAGMA foreign_keys = ON",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
     ]
+
+
+def _write_ahead(connection: Any) -> None:
+    """Switch the database to write-ahead mode; when several processes make it at once SQLite itself does not wait."""
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite.OperationalError as error:
+            if not str(getattr(error, "sqlite_errorname", "")).startswith(_BUSY) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
 
 
 def _create_private(path: Path) -> None:

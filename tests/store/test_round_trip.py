@@ -134,7 +134,9 @@ def test_an_export_by_command_can_be_imported_by_command(store: Store, tmp_path:
     exported = CliRunner().invoke(app, ["export", "--store", store.location, "--all-sessions", "--output", str(log)])
     code, report = run_json(["import", str(log), "--store", str(target), "--json"])
 
-    assert (exported.exit_code, code) == (0, 0), report
+    assert exported.exit_code == 0
+    assert code in (0, 8), report  # 8: there are records of unknown kinds among them
+    assert report["data"]["damaged"] == 0
     opened = open_store(str(target))
     assert _all(opened) == records
     opened.close()

@@ -136,13 +136,14 @@ def run(code: str, location: Path, arguments: object = None, prefix: Sequence[st
 def run_together(code: str, location: Path, arguments: Sequence[object]) -> None:
     """Run workers that begin at the same moment, each with its arguments, to their end."""
     workers = [start(code, location, given) for given in arguments]
-    for worker in workers:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    for worker in workers:
-        output, complaint = worker.communicate()
-        assert (worker.returncode, output) == (0, "done\n"), complaint
+    try:
+        for worker in workers:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "ready\n"
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+    finally:
+        ended = [(*worker.communicate(), worker.returncode) for worker in workers]
+    assert ended == [("done\n", "", 0)] * len(workers)

@@ -1,0 +1,149 @@
+"""Name entries and times on the command line: every spelling, and what is no address and no time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxmgr.cli.address import parse
+from ctxmgr.cli.times import moment
+from ctxmgr.errors import InvalidInput
+from ctxmgr.ids import parse_time
+from tests import builders as b
+from tests.cli.console import make_history, run
+
+NOON = b.START + 7_200.0
+
+
+@pytest.fixture(autouse=True)
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every command find the small history of `console.records`."""
+    monkeypatch.setenv("CTXMGR_STORE", str(make_history(tmp_path / "history.db")))
+
+
+@pytest.mark.requirement("FR-010", "C-show")
+@pytest.mark.parametrize(
+    ("address", "entry"),
+    [
+        ("healthy@1", "healthy-e0001"),
+        ("healthy@-1", "healthy-e0002"),
+        ("healthy@last", "healthy-e0002"),
+        ("heal@0", "healthy-e0000"),
+        ("@1", "healthy-e0001"),
+        ("@-3", "healthy-e0000"),
+        ("@last", "healthy-e0002"),
+        ("2", "healthy-e0002"),
+        ("healthy-e0001", "healthy-e0001"),
+    ],
+)
+def test_every_spelling_of_an_entry(address: str, entry: str) -> None:
+    """An entry is named by session and place, by place alone, from the end, or by its id; a session by a prefix too."""
+    assert run("show", address, "--json").envelope["data"]["id"] == entry
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("healthy@3",), 3, "Index out of bounds"),
+        (("healthy@-4",), 3, "Index out of bounds"),
+        (("@999999999999999",), 3, "Index out of bounds"),
+        (("nosuch@0",), 3, "no session 'nosuch'"),
+        (("h@0",), 2, "several session ids start with 'h'"),
+        (("healthy-e",), 2, "3 or more"),
+        (("",), 2, "an empty address"),
+        (("  ",), 2, "an empty address"),
+        (("healthy@0", "-s", "hung"), 2, "'healthy@0' and --session 'hung' name different sessions"),
+        (("@1.5",), 3, "no entry '@1.5'"),
+        (("@99999999999999999999",), 3, "no entry"),
+    ],
+)
+def test_what_names_no_entry(arguments: tuple[str, ...], code: int, message: str) -> None:
+    """An address that names nothing, too much, or two sessions says so."""
+    ran = run("show", *arguments, "--json")
+
+    assert (ran.code, ran.envelope["error"]["message"][: len(message)]) == (code, message)
+
+
+def test_an_unambiguous_prefix_of_an_id_is_enough() -> None:
+    """The beginning of an entry's id names it when no other id of the session begins so."""
+    run(
+        "record",
+        given='{"kind":"entry","session":"one","id":"abcdef-1","agent":"a","action":"x","ts":"2026-01-23T00:00:00Z"}\n',
+    )
+
+    assert run("show", "abc", "--json").envelope["data"]["id"] == "abcdef-1"
+
+
+def test_addresses_come_from_stdin() -> None:
+    """A dash stands for the addresses on stdin, so that one command's ids go straight into the next."""
+    ids = run("list", "-s", "healthy", "--fields", "id").out
+    note = run("note", "add", "-", "-m", "all of them", "-s", "healthy", "--json", given=ids).envelope["data"]
+    mixed = run("note", "add", "-", "0", "-m", "more", "--json", given="healthy@1 @last\n").envelope["data"]
+
+    assert (note["indexes"], mixed["indexes"]) == ([0, 1, 2], [0, 1, 2])
+    assert run("note", "add", "-", "-m", "none", given="").code == 2
+
+
+def test_a_note_stays_in_one_session() -> None:
+    """Addresses of two sessions in one note are refused, and nothing is recorded."""
+    ran = run("note", "add", "healthy@0", "hung@0", "-m", "x", "--json")
+
+    assert (ran.code, ran.envelope["error"]["message"]) == (2, "the addresses lie in different sessions")
+    assert run("note", "list", "--all-sessions", "--json").envelope["page"]["total"] == 1
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_an_address_or_refused(text: str) -> None:
+    """Whatever is typed either is taken as an address or refused as invalid input; nothing else happens."""
+    try:
+        found = parse(text)
+    except InvalidInput:
+        assert not text.strip()
+    else:
+        assert (found.index is None) != (found.entry_id is None)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("now", NOON), ("90s", NOON - 90), ("2h", b.START), ("15 m", NOON - 900), ("7D", NOON - 604_800),
+        ("1w", NOON - 604_800), ("2026-01-22T10:00:00Z", b.START), (" 2026-01-22T11:00:00+01:00 ", b.START), ("9999999w", 0.0),
+    ],
+)  # fmt: skip
+def test_times_as_people_write_them(text: str, seconds: float) -> None:
+    """A time is RFC 3339 or a span before now."""
+    assert parse_time(moment(text, NOON)) == pytest.approx(seconds)
+
+
+def test_days_begin_at_midnight_here() -> None:
+    """Today and yesterday begin at midnight of this machine's time zone."""
+    midnight = datetime.fromtimestamp(NOON).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+
+    assert parse_time(moment("today", NOON)) == midnight.timestamp()
+    assert parse_time(moment("Yesterday", NOON)) == (midnight - timedelta(days=1)).timestamp()
+
+
+@given(st.text(max_size=20) | st.from_regex(r"[0-9]{0,9}\s?[a-z]?", fullmatch=True))
+def test_any_text_is_a_time_or_refused(text: str) -> None:
+    """Whatever is typed either becomes an RFC 3339 time or is refused as invalid input."""
+    try:
+        found = moment(text, NOON)
+    except InvalidInput:
+        found = None
+
+    assert found is None or parse_time(found) is not None
+    assert found is not None or parse_time(text.strip()) is None
+
+
+@pytest.mark.requirement("FR-025", "US2-3", "R-03")
+def test_a_time_range_is_half_open() -> None:
+    """``--since`` includes its own moment, ``--until`` does not, for every query."""
+    wish = ("--since", b.at(1), "--until", b.at(2), "-s", "healthy", "--json")
+
+    assert [row["index"] for row in run("list", *wish).envelope["data"]] == [1]
+    assert [row["index"] for row in run("trace", *wish).envelope["data"]] == [1]
+    assert [hit["row"]["index"] for hit in run("search", "make", *wish).envelope["data"]] == [1]

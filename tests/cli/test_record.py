@@ -1,0 +1,235 @@
+"""``record``: records from stdin, whole up to a faulty line, and wrapped commands with their output passed through."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxmgr.wire import MAX_LINE
+from tests import builders as b
+from tests.cli.console import LIMIT, command, lines, process, run
+
+PYTHON = (sys.executable, "-c")
+
+
+@pytest.fixture(autouse=True)
+def store_in_use(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Record into a database, and into a log."""
+    monkeypatch.setenv("CTXMGR_STORE", str(store_path))
+
+
+def rows(*filters: str) -> list[dict[str, Any]]:
+    """Return what is recorded."""
+    return run("list", "--limit", "9999", "--json", *(filters or ("--kind", "all"))).envelope["data"]
+
+
+def test_records_from_stdin() -> None:
+    """Each line of stdin is a record; the answer says how many were new and how many were known."""
+    given = lines(*b.steps("s", ["> go", "Bash:ls -> a", "!Bash:rm -> no", "?Bash:sleep"]))
+    first, again = run("record", "--json", given=given), run("record", "--json", given=given)
+
+    assert (first.code, first.envelope["data"]) == (0, {"added": 6, "known": 0})
+    assert again.envelope["data"] == {"added": 0, "known": 6}
+    assert [row["status"] for row in rows("--kind", "entry")] == ["ok", "error", "open"]
+    assert run("record", given=given).out == "0 records added, 6 known already\n"
+
+
+def test_nothing_on_stdin_is_an_empty_answer() -> None:
+    """No records, blank lines and line ends of other systems are no fault."""
+    assert run("record", "--json", given="").envelope["status"] == "empty"
+    assert run("record", "--json", given="\n \r\n\n").envelope["data"] == {"added": 0, "known": 0}
+    crlf = '{"kind":"event","type":"message","session":"s"}\r\n'
+    assert run("record", "--json", given=crlf + crlf.strip()).envelope["data"]["added"] == 2
+
+
+def test_what_may_be_left_out() -> None:
+    """The version, ids of entries and events, and with ``--session`` the session too are filled in; own ids are kept."""
+    own = {"kind": "entry", "id": "mine", "agent": "a", "action": "x"}
+    other = {"kind": "event", "type": "message", "session": "other"}
+    run("record", "--session", "s", given=lines(own, {"kind": "event", "type": "message"}, other))
+
+    assert [(row["session"], row["id"]) for row in rows("--kind", "entry", "-s", "s")] == [("s", "mine")]
+    assert len(rows("--kind", "event", "-s", "s")[0]["id"]) == 36
+    assert len(rows("--kind", "event", "-s", "other")) == 1
+    exported = [json.loads(line) for line in run("export", "--all-sessions").out.splitlines()]
+    assert [list(record)[:2] for record in exported] == [["v", "kind"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("alias", "stored"),
+    [
+        ("NodeStreamDeltaEvent", "agent_message_chunk"),
+        ("NodeThoughtDeltaEvent", "agent_thought_chunk"),
+        ("ToolCallEvent", "tool_call"),
+        ("SomethingElse", "SomethingElse"),
+    ],
+)
+def test_other_names_of_event_types(alias: str, stored: str) -> None:
+    """The event names of the source documents are stored as the types they stand for; unknown types are kept."""
+    run("record", given=lines({"kind": "event", "session": "s", "type": alias}))
+
+    assert [row["type"] for row in rows()] == [stored]
+
+
+FAULTY = [
+    ("no json", "Expecting value"),
+    ('{"kind":"event"', "Expecting ',' delimiter"),
+    ("[]", "not a JSON object"),
+    ('{"kind":"event","session":"s","type":"x","data":NaN}', "NaN is not JSON"),
+    ('{"kind":"event","session":"s"}', "not a record of log format 1: type: Field required"),
+    ('{"kind":"entry","session":"s","agent":1,"action":"x"}', "not a record of log format 1: agent"),
+    ('{"kind":"result","session":"s","entry":"e","status":"fine"}', "not a record of log format 1: status"),
+    ('{"kind":"event","session":"","type":"x"}', "not a record of log format 1: session"),
+    ('{"v":2,"kind":"event","session":"s","type":"x"}', "not a record of log format 1: v"),
+    ('{"a":1}', "not a record of log format 1: kind: Field required"),
+    ('{"kind":"event","session":"s","type":"x","data":' + "[" * 5_000 + "]" * 5_000 + "}", "nested too deep"),
+    ('{"kind":"event","session":"s","type":"x","data":"\xff"}', None),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), FAULTY, ids=range(len(FAULTY)))
+def test_a_faulty_line_keeps_what_came_before(line: str, reason: str | None) -> None:
+    """A line that is no record ends the reading with exit code 2 and its number; the records before it are kept."""
+    before = lines(*(b.event("s", number, "message") for number in range(3)))
+    after = lines(b.event("s", 9, "message"))
+    ran = run("record", "--json", given=before.encode() + b"\n" + line.encode("latin-1") + b"\n" + after.encode())
+
+    assert (ran.code, ran.envelope["error"]["kind"]) == (2, "invalid")
+    assert ran.envelope["error"]["message"].startswith("stdin line 5: " + (reason or ""))
+    assert ran.envelope["error"]["hint"].startswith("the records before it are kept")
+    assert len(rows()) == 3
+
+
+def test_a_line_over_the_limit() -> None:
+    """A line over the limit is refused by its number and length without being held, and the records before it are kept."""
+    before = lines(b.event("s", 0, "message")).encode()
+    ran = run("record", "--json", given=before + b'{"kind":"event","data":"' + b"x" * MAX_LINE + b'"}\n')
+
+    assert (ran.code, len(rows())) == (2, 1)
+    assert ran.envelope["error"]["message"] == "stdin line 2 is 16,777,243 bytes long; the limit is 16,777,216"
+
+
+@pytest.mark.parametrize("place", [0, 1, 300])
+def test_a_conflict_keeps_what_came_before(place: int) -> None:
+    """A known id with other content is refused by its line; the records before it are kept, the known one is unchanged."""
+    known = b.event("s", 0, "message", "first")
+    run("record", given=lines(known))
+    others = [b.event("s", number, "message") for number in range(1, place + 1)]
+    ran = run("record", "--json", given=lines(*others, {**known, "data": "other"}, b.event("s", 999, "message")))
+
+    assert (ran.code, ran.envelope["error"]["kind"]) == (2, "conflict")
+    assert ran.envelope["error"]["message"].startswith(f"stdin line {place + 1}: event 's-v0000' of session 's'")
+    found = rows()
+    assert (len(found), found[0]["data"]) == (place + 1, "first")
+
+
+def test_secrets_are_masked_unless_told_otherwise() -> None:
+    """A secret of a known shape never reaches the store, unless ``--no-mask`` says so."""
+    secret = "ghp_" + "a1B2" * 9
+    run("record", "-s", "masked", given=lines({"kind": "event", "type": "message", "data": secret}))
+    run("record", "-s", "plain", "--no-mask", given=lines({"kind": "event", "type": "message", "data": secret}))
+
+    assert secret not in run("export", "-s", "masked").out
+    assert secret in run("export", "-s", "plain").out
+
+
+def test_a_wrapped_command_is_one_action(store_path: Path) -> None:
+    """``record -- CMD`` records the command, its output, its exit code and the session's end as one action."""
+    script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(int(sys.argv[1]))"
+    good = process("record", "-s", "s", "--agent", "ci", "--", *PYTHON, script, "0")
+    bad = process("record", "-s", "s", "--", *PYTHON, script, "3")
+
+    assert (good, bad) == ((0, "out\n", "err\n"), (3, "out\n", "err\n"))
+    first, second = rows("--kind", "entry")
+    assert (first["agent"], first["status"], first["input"]["command"][-1]) == ("ci", "ok", "0")
+    assert first["output"] == {"exitCode": 0, "stdout": "out\n", "stderr": "err\n"}
+    assert (second["agent"], second["status"], second["error"]["type"]) == ("shell", "error", "exit 3")
+    session = run("sessions", "--json").envelope["data"][0]
+    assert [one["outcome"] for one in session["processes"]] == ["completed", "completed"]
+
+
+def test_a_killed_command_ends_like_in_a_shell() -> None:
+    """A command that a signal ended gives 128 and the signal's number, as shells do."""
+    ran = process("record", "--", *PYTHON, "import os; os.kill(os.getpid(), 9)")
+
+    assert (ran.code, rows("--kind", "entry")[0]["error"]["type"]) == (137, "exit 137")
+
+
+def test_a_command_that_is_not_there() -> None:
+    """What can't be run is a fault of usage, and recorded as an action that failed."""
+    ran = run("record", "--json", "--", "no-such-command")
+
+    assert (ran.code, ran.envelope["error"]["message"]) == (2, "can't run no-such-command: No such file or directory")
+    assert [row["status"] for row in rows("--kind", "entry")] == ["error"]
+
+
+def test_much_output_is_passed_on_whole() -> None:
+    """A megabyte of output passes through byte for byte; its last 64 KiB are recorded, with the number left out."""
+    script = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 4096); sys.stdin.close()"
+    ran = subprocess.run(command("record", "--", *PYTHON, script), capture_output=True, timeout=LIMIT, check=True)
+
+    assert ran.stdout == bytes(range(256)) * 4096
+    kept = rows("--kind", "entry")[0]["output"]["stdout"]
+    assert kept.startswith("[983040 bytes left out]\n")
+
+
+def test_output_comes_while_the_command_runs() -> None:
+    """Output is passed on as it comes, not at the end."""
+    script = "print('first', flush=True); input()"
+    with subprocess.Popen(command("record", "--", *PYTHON, script), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"first\n"
+        running.stdin.write(b"\n")
+        running.stdin.close()
+        assert running.wait(timeout=LIMIT) == 0
+
+
+def test_ctrl_c_reaches_the_command_and_is_recorded() -> None:
+    """Ctrl-C ends the wrapped command too, and the action is recorded as interrupted: code 130, no traceback."""
+    script = "print('ready', flush=True); import time; time.sleep(600)"
+    with subprocess.Popen(
+        command("record", "--", *PYTHON, script), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        os.kill(running.pid, signal.SIGINT)
+        _, err = running.communicate(timeout=LIMIT)
+
+    assert (running.returncode, b"ctxmgr" in err) == (130, False)
+    assert [row["status"] for row in rows("--kind", "entry")] == ["interrupted"]
+
+
+@pytest.mark.requirement("US7-3", "US7-5")
+def test_fifty_types_of_events_are_kept_and_found() -> None:
+    """Events of fifty types recorded through the command are all stored, listed by type, and found beside entries."""
+    kinds = [f"custom_{number}" for number in range(40)]
+    kinds += ["agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan", "current_mode_update",
+              "available_commands_update", "user_message_chunk", "NodeStreamDeltaEvent", "ToolCallEvent"]  # fmt: skip
+    given = [b.event("s", number, kind, {"text": f"needle of {kind}"}) for number, kind in enumerate(kinds)]
+    ran = run("record", "--json", given=lines(b.entry("s", 0, "Grep", {"pattern": "needle"}), *given))
+
+    assert (len(set(kinds)), ran.envelope["data"]["added"]) == (50, 51)
+    hits = run("search", "NEEDLE", "--max", "99", "--json").envelope["data"]
+    assert [hit["row"]["id"] for hit in hits] == [b.entry_id("s", 0), *(event["id"] for event in given)]
+    assert {hit["row"]["kind"] for hit in hits} == {"entry", "event"}
+    for number in (0, 17, 39, 42):
+        assert [row["id"] for row in rows("--event-type", kinds[number]) if row["id"] < "s-v0048"] == [f"s-v{number:04}"]
+    assert {row["type"] for row in rows("--kind", "event")} == set(kinds[:48])
+
+
+@pytest.mark.requirement("FR-026", "FR-013", "EC-6")
+def test_a_session_keeps_its_processes_apart() -> None:
+    """A session is mapped to every process that executed it, and each entry to its own."""
+    for name in ("p1", "p2"):
+        run("record", given=lines(b.build("session", "s", b.at(0), process=name), b.entry("s", int(name[1]), process=name)))
+
+    assert [one["process"] for one in run("sessions", "--json").envelope["data"][0]["processes"]] == ["p1", "p2"]
+    assert [row["process"] for row in rows("--kind", "entry")] == ["p1", "p2"]

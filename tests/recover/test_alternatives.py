@@ -1,0 +1,228 @@
+"""Leads are true, specific, and never a call that was already made in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxmgr.store import Store, open_store
+from ctxmgr.types.query import ListRequest
+from ctxmgr.types.route import Continuation
+from tests.builders import entry_id
+from tests.recover.runs import call, cycle, hung, launched, looped, recover, varied, workspace
+
+
+def texts(found: Continuation) -> list[str]:
+    """Return the texts of the leads."""
+    return [lead.text for lead in found.alternatives]
+
+
+def failing(given_: Any, error: str, *, start: int = 1, session: str = "s", action: str = "Bash") -> list[dict[str, Any]]:
+    """Return a call that fails four times the same way."""
+    return [record for number in range(start, start + 4) for record in call(session, number, action, given_, error=error)]
+
+
+MOVES = ("Read", "Edit", "Bash", "search", "deploy")
+STEP = st.tuples(st.sampled_from(MOVES), st.integers(0, 3), st.sampled_from(["ok", "error"]))
+
+
+@pytest.mark.requirement("US8-4")
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(before=st.lists(STEP, max_size=6), round_=st.lists(STEP, min_size=1, max_size=4, unique_by=lambda step: step[:2]))
+def test_no_lead_is_a_call_made_in_vain(before: list[tuple[str, int, str]], round_: list[tuple[str, int, str]]) -> None:
+    """Whatever loops after whatever history, no lead proposes a call of the loop, and all that leads cite exists."""
+    store = open_store(":memory:", create=True)
+    for number, (action, value, ended) in enumerate([*before, *(round_ * 4)]):
+        given_ = {"command": f"{action.lower()} <{value}>"} if action == "Bash" else {"file_path": f"src/<{value}>.py"}
+        error = f"cannot {action} in src/other{value}.py" if ended == "error" else None
+        store.append(call("s", number, action, given_, f"{action} {value}", error=error))
+    found = recover(store, force=True)
+    rows = workspace(store).list(ListRequest(limit=1_000)).rows
+
+    for step in found.do_not_repeat:
+        word = step.input.get("command") or step.input["file_path"]
+        assert not any(f'{step.action} "{word}"' in text for text in texts(found))
+    assert {name for lead in found.alternatives for name in lead.entries} <= {row.id for row in rows}
+    assert len(set(texts(found))) == len(texts(found)) <= 5
+    assert found.loop is None or found.alternatives
+    store.close()
+
+
+def test_a_file_nobody_looked_at(store: Store) -> None:
+    """A file that the error points at is a lead, with its line, where no action's input names it."""
+    store.append(looped())
+    leads = recover(store).alternatives
+
+    assert leads[0].text.startswith('look at "tests/test_parser.py", line 14')
+    assert leads[0].entries == [entry_id("cycle", 15)]
+    assert not any("src/parser.py" in lead.text for lead in leads)
+
+
+@pytest.mark.parametrize(
+    "looked",
+    [
+        ("Read", {"file_path": "/home/dev/project/src/lexer.py"}),
+        ("Bash", {"command": "sed -n 1,80p src/lexer.py"}),
+        ("MultiEdit", {"edits": [{"nested": [{"deeper": ["x"] * 30 + ["src/lexer.py"]}]}]}),
+    ],
+)
+def test_a_file_that_was_looked_at(store: Store, looked: tuple[str, Any]) -> None:
+    """No file is said to be unread that some action named, by whatever tool, folder or place in its input."""
+    store.append([*call("s", 0, *looked, "def lex(): ..."), *failing({"command": "make"}, "src/lexer.py:7: bad token")])
+
+    assert not any("lexer" in text for text in texts(recover(store)))
+
+
+def test_a_file_named_too_often_to_tell(store: Store) -> None:
+    """Where a file's name occurs in more entries than are read, nothing is claimed about it."""
+    store.append([r for n in range(90) for r in call("s", n, "Bash", {"command": f"step {n}"}, error="see src/lexer.py")])
+    store.append(failing({"command": "make"}, "see src/lexer.py", start=90))
+
+    assert not any("lexer" in text for text in texts(recover(store)))
+
+
+def test_a_file_that_is_not_there(store: Store) -> None:
+    """A file that the error says is missing is not to be looked at but to be accounted for."""
+    error = "File \"app/report.py\", line 16, in main\nFileNotFoundError: No such file or directory: 'data/2026-10.csv'"
+    store.append([*call("s", 0, "Bash", {"command": "ls"}, "app"), *failing({"command": "make report"}, error)])
+    found = texts(recover(store))
+
+    assert found[0].startswith('find out why "data/2026-10.csv" is not there')
+    assert found[1].startswith('look at "app/report.py", line 16')
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "self.assertEqual failed in 0.61s, see example.com or os.path, version 1.2.3, e.g. this",
+        'File "/usr/lib/python3.11/runpy.py", line 198\nFile "/x/site-packages/click/core.py", line 3',
+    ],
+)
+def test_what_is_no_file_of_the_project(store: Store, error: str) -> None:
+    """Words with a dot, versions, hosts and files of libraries are no leads."""
+    store.append([*call("s", 0, "Bash", {"command": "ls"}, "x"), *failing({"command": "make"}, error)])
+
+    assert not any("look at" in text for text in texts(recover(store)))
+
+
+def test_the_same_call_worked_before(store: Store) -> None:
+    """A call that fails now and worked earlier leads to what has changed since."""
+    store.append([*call("s", 0, "Bash", {"command": "make"}, "built"), *failing({"command": "make"}, "no rule")])
+    lead = recover(store).alternatives[0]
+
+    assert lead.text == "find what has changed since @0, where the same call worked"
+    assert lead.entries == [entry_id("s", 0), entry_id("s", 4)]
+
+
+@pytest.mark.parametrize(
+    ("worked", "fails", "alike"),
+    [
+        ("pytest tests/unit", "pytest -q tests", True),
+        ("git status", "git push origin", False),
+        ("npm install", "npm run dev", False),
+        ("python3 -c 'print(1)'", "python3 -m unittest", False),
+        ("python3 -m unittest tests.a", "python3 -m unittest tests.b", True),
+        ("cd src && ls", "cd src && make", True),
+    ],
+)
+def test_another_form_that_worked(store: Store, worked: str, fails: str, alike: bool) -> None:
+    """A form of the same program that worked is a lead; another thing run by the same launcher is not."""
+    store.append([*call("s", 0, "Bash", {"command": worked}, "fine"), *failing({"command": fails}, "it failed")])
+
+    assert any("start from Bash" in text for text in texts(recover(store))) is alike
+
+
+def test_another_form_of_a_tool_call(store: Store) -> None:
+    """A successful call of the same tool is a lead when it was about the same thing."""
+    store.append(call("s", 0, "query", {"table": "orders", "limit": 5}, "5 rows"))
+    store.append(call("s", 1, "query", {"table": "users", "limit": 9}, "9 rows"))
+    store.append(failing({"table": "orders", "limit": -1}, "bad limit", start=2, action="query"))
+    found = recover(store)
+
+    assert [lead.entries for lead in found.alternatives if "start from" in lead.text] == [[entry_id("s", 0)]]
+
+
+def test_a_refused_change(store: Store) -> None:
+    """A change that is refused each round is to be made from what the file was last read to hold."""
+    for turn in range(4):
+        store.append(call("s", 3 * turn, "Read", {"file_path": "/p/rounding.py"}, "return int(x)"))
+        edit = {"file_path": "/p/rounding.py", "old_string": "return round(x)", "new_string": "return 1"}
+        store.append(call("s", 3 * turn + 1, "Edit", edit, error="String to replace not found"))
+        store.append(call("s", 3 * turn + 2, "Bash", {"command": "pytest"}, error="1 failed"))
+    lead = recover(store).alternatives[0]
+
+    assert lead.text == "make the next change from what @9 shows: the one of @10 was refused"
+    assert lead.entries == [entry_id("s", 9), entry_id("s", 10)]
+
+
+def test_another_change(store: Store) -> None:
+    """A change that each round makes in vain leads to another change."""
+    store.append([*call("cycle", 4, "Read", {"file_path": "tests/test_parser.py"}, "text"), *cycle()])
+
+    assert texts(recover(store)) == ["change something other than @11 did"]
+
+
+def test_one_error_in_many_forms(store: Store) -> None:
+    """An error that any form of a call meets leads to its cause, not to one more form."""
+    store.append(varied())
+    found = texts(recover(store))
+
+    assert found[0].startswith('look at "docs/deploy.md"')
+    assert found[1].startswith("remove the cause that the error names")
+    assert len(found) == 2
+
+
+def test_tools_that_keep_books_are_no_leads(store: Store) -> None:
+    """Tools that were not used since the trouble began are named only when they do something."""
+    for number, action in enumerate(["TodoWrite", "update_plan", "ExitPlanMode", "think", "AskUserQuestion", "Grep"]):
+        store.append(call("s", number, action, {"x": 1}, "ok"))
+    store.append(failing({"command": "make"}, "no rule", start=6))
+    found = recover(store)
+
+    assert texts(found) == ["try what has not been used since the trouble began: Grep"]
+    assert found.alternatives[0].entries == [entry_id("s", 5)]
+
+
+def test_specific_leads_come_alone(store: Store) -> None:
+    """Where the history shows specific leads, general ones are left out."""
+    store.append(looped())
+
+    assert not any("trouble began" in text or "go back" in text for text in texts(recover(store)))
+
+
+def test_nothing_left_to_try(store: Store) -> None:
+    """Where the history shows no other way, the only lead is to ask a person."""
+    store.append(failing({"command": "make"}, "no rule", start=0))
+    found = recover(store)
+
+    assert texts(found) == ["ask the person who gave the task, and say what is missing"]
+    assert found.alternatives[0].entries == []
+
+
+@pytest.mark.requirement("US11-3")
+def test_a_call_that_hangs(store: Store) -> None:
+    """After a hung call it is to be found out whether it took effect, and how to run it so that it ends."""
+    store.append(hung())
+    found = texts(recover(store))
+
+    assert found[0].startswith("find out whether @2 took effect")
+    assert "time limit" in found[1]
+    assert len(found) == 2
+
+
+def test_a_call_that_returned_before(store: Store) -> None:
+    """A hung call that returned earlier in the session leads to what differs."""
+    store.append(call("s", 0, "Bash", {"command": "make"}, "built"))
+    store.append(call("s", 1, "Bash", {"command": "make"}, open_=True))
+
+    assert texts(recover(store))[1].startswith("find out what differs from @0")
+
+
+def test_a_sub_agent_that_is_stuck(store: Store) -> None:
+    """Whoever launched a stuck agent is told not to launch it the same way again."""
+    store.append(launched())
+
+    assert texts(recover(store))[0].startswith("do the work of @1 without launching it again")

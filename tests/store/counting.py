@@ -1,0 +1,57 @@
+"""An engine that remembers every statement it is given, for tests of how much work is done and of what is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ctxmgr.store.base import Store
+from ctxmgr.store.interface import Engine, Row
+
+
+class CountingEngine:
+    """Hands everything on to an engine; ``statements`` holds the text of each statement in order."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner = inner
+        self.statements: list[str] = []
+
+    def query(self, sql: str, values: Mapping[str, Any] | None = None) -> list[Row]:
+        """Remember and run a reading statement."""
+        self.statements.append(sql)
+        return self.inner.query(sql, values)
+
+    def stream(self, sql: str, values: Mapping[str, Any] | None = None) -> Iterator[Row]:
+        """Remember and run a reading statement, row by row."""
+        self.statements.append(sql)
+        return self.inner.stream(sql, values)
+
+    def execute(self, sql: str, values: Mapping[str, Any] | None = None) -> int:
+        """Remember and run a writing statement."""
+        self.statements.append(sql)
+        return self.inner.execute(sql, values)
+
+    def insert(self, sql: str, values: Mapping[str, Any]) -> int:
+        """Remember and run an insertion."""
+        self.statements.append(sql)
+        return self.inner.insert(sql, values)
+
+    def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Remember and run a statement for each row."""
+        self.statements.append(sql)
+        self.inner.many(sql, rows)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open a transaction of the engine."""
+        return self.inner.transaction()
+
+    def close(self) -> None:
+        """Close the engine."""
+        self.inner.close()
+
+
+def counted(store: Store) -> tuple[Store, list[str]]:
+    """Return a store over the same database that remembers its statements, and the list it keeps them in."""
+    engine = CountingEngine(store.engine)
+    return Store(engine, store.location, readonly=False, masked=True), engine.statements
