@@ -43,7 +43,7 @@ def parse_time(text: object) -> float | None:
 
     A time without a zone is taken as UTC. Never raises: recorded timestamps are hostile input.
     """
-    if not isinstance(text, str) or not text.isascii() or len(text) > 64:
+    if not isinstance(text, str) or len(text) > 64 or not (text.isascii() and text.isprintable()):
         return None
     try:
         moment = datetime.fromisoformat(text)

@@ -116,7 +116,39 @@ def _schema(command: str) -> Any:
 def _json_schema(row: Row) -> Any:
     if isinstance(row, TypeAdapter):
         return row.json_schema(by_alias=True, mode="serialization")
-    return row.model_json_schema(by_alias=True, mode="serialization")
+    found = row.model_json_schema(by_alias=True, mode="serialization")
+    if row is desk.RecoverResponse:
+        # On the wire the candidates are the branches of returnTo, exactly one of them not null.
+        continuation = found["$defs"]["Continuation"]
+        del continuation["properties"]["candidates"]
+        continuation["properties"]["returnTo"] = _BRANCHES
+        continuation["required"] = [*(name for name in continuation["required"] if name != "candidates"), "returnTo"]
+    return found
+
+
+_ROUTED = ("type", "reason", "goal")
+_BRANCHES: dict[str, Any] = {
+    "title": "Returnto",
+    "description": "Every agent that may continue; the request for the one that does, null for the others.",
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "request": {
+                        "type": "object", "properties": {name: {"type": "string"} for name in _ROUTED},
+                        "required": [*_ROUTED], "additionalProperties": False,
+                    },
+                    "context": {"type": "string"},
+                },
+                "required": ["request", "context"],
+                "additionalProperties": False,
+            },
+            {"type": "null"},
+        ]
+    },
+}  # fmt: skip
 
 
 _RUN = "projects/-home-dev-invoice-tool/7e999fd2-d31f-46eb-9632-55e969fb3852.jsonl"

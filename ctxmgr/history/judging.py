@@ -103,7 +103,6 @@ def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
 def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]) -> SessionsResponse:
     """Return one page of sessions, latest activity first, each with its verdict when asked for."""
     page = store.sessions.page(request.offset, request.limit, request.agent)
-    total = store.sessions.count() if request.agent is None else len(store.sessions.page(0, None, request.agent))
     views: list[SessionView] = []
     for key, view in page:
         update: dict[str, Any] = {"live": store.is_live(view.session)}

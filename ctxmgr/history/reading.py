@@ -10,6 +10,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history.address import entry_of, session_key
 from ctxmgr.store import Store
 from ctxmgr.store.folding import find, fold
+from ctxmgr.store.queries import moment_of
 from ctxmgr.types.query import (
     Filters,
     ListRequest,
@@ -40,29 +41,27 @@ def _session_of(store: Store, key: int | None) -> str | None:
 
 def trace(store: Store, request: TraceRequest) -> TraceResponse:
     """Return the ordered history of an action or agent."""
-    key = session_key(store, request.session)
+    key, filters = session_key(store, request.session), _filters(request)
     entries: list[EntryView] = []
     total = 0
     if key is not None:
-        entries, total = store.queries.entries(key, _filters(request), request.offset, request.limit)
+        entries, total = store.queries.entries(key, filters, request.offset, request.limit)
     page = Page.of(request.offset, request.limit or max(1, len(entries)), len(entries), total)
     return TraceResponse(status=_status(entries), session=_session_of(store, key), entries=entries, page=page)
 
 
 def list_(store: Store, request: ListRequest) -> ListResponse:
     """Return one page of a session's entries, events, or both."""
-    key = session_key(store, request.session)
+    key, filters = session_key(store, request.session), _filters(request)
     rows: list[EntryView | EventView] = []
     total = 0
     # Who asks for types of events wants to see events.
     kind = "event" if request.event_type and request.kind == "entry" else request.kind
     if key is not None and kind == "entry":
-        found, total = store.queries.entries(
-            key, _filters(request), request.offset, request.limit, newest_first=request.newest_first
-        )
+        found, total = store.queries.entries(key, filters, request.offset, request.limit, newest_first=request.newest_first)
         rows = list(found)
     elif key is not None:
-        hits = store.queries.hits(key, _filters(request), kind)
+        hits = store.queries.hits(key, filters, kind)
         if request.newest_first:
             hits.reverse()
         total = len(hits)
@@ -83,12 +82,8 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
     """
     if not request.query.replace("\0", " ").strip():
         raise InvalidInput("Query cannot be empty", "give some text to search for")
-    key = None if request.all_sessions else session_key(store, request.session)
-    places = (
-        store.queries.hits(key, _filters(request), request.kind, request.query)
-        if key is not None or request.all_sessions
-        else []
-    )
+    key, filters = None if request.all_sessions else session_key(store, request.session), _filters(request)
+    places = store.queries.hits(key, filters, request.kind, request.query) if key is not None or request.all_sessions else []
     chosen = places[request.offset : request.offset + request.max_results]
     needle = fold(request.query)
     hits = [_hit(row, needle) for row in store.queries.rows(chosen)]
@@ -143,4 +138,6 @@ def messages(store: Store, request: MessagesRequest) -> MessagesResponse:
 
 
 def _filters(request: Filters) -> Filters:
+    for name in ("since", "until"):  # checked here, so that they are in an empty history too
+        moment_of(name, getattr(request, name))
     return Filters.model_construct(**{name: getattr(request, name) for name in Filters.model_fields})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from ctxmgr.wire import Record
 
 # A noncharacter: no text holds it after folding, so that nothing is found across two texts.
 _SEPARATOR = "\U0010ffff"
+_UNSTORABLE = re.compile("[\ud800-\udfff\U0010ffff]")
 _DEPTH = 64
 
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -21,8 +23,9 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 
 def fold(text: str) -> str:
-    """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced."""
-    return text.casefold().encode("utf-8", "replace").decode("utf-8").replace(_SEPARATOR, "?")
+    """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced by U+FFFD."""
+    folded = text.casefold()
+    return folded if folded.isascii() else _UNSTORABLE.sub("\ufffd", folded)
 
 
 def folded_text(record: Record) -> str | None:

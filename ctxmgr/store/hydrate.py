@@ -136,21 +136,37 @@ def event_view(row: Row) -> EventView:
 def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
     """Return the views of `NOTE_COLUMNS` rows, in their order."""
     with readable():
-        return [_note_view(engine, int(row[1]), load(row[2])) for row in rows]
+        notes = [(int(row[1]), load(row[2])) for row in rows]
+        places: dict[int, dict[str, int]] = {}
+        successors: dict[int, dict[str, str]] = {}
+        for key in {key for key, _ in notes}:
+            own = [record for owner, record in notes if owner == key]
+            places[key] = entry_places(engine, key, [entry for record in own for entry in _list(record.get("entries"))])
+            successors[key] = _successors(engine, key, [storable(str(record["id"])) for record in own])
+        return [_note_view(record, places[key], successors[key]) for key, record in notes]
 
 
-def _note_view(engine: Engine, key: int, record: Record) -> NoteView:
+def _successors(engine: Engine, key: int, notes: Sequence[str]) -> dict[str, str]:
+    """Return the id of the note that superseded each of these, where one did."""
+    found: dict[str, str] = {}
+    for batch in batches(notes):
+        names, values = placeholders(batch, "id")
+        found |= dict(
+            engine.query(
+                f"SELECT note, successor FROM superseded WHERE session = :session AND note IN ({names})",
+                {"session": key, **values},
+            )
+        )
+    return found
+
+
+def _note_view(record: Record, places: dict[str, int], successors: dict[str, str]) -> NoteView:
     entries = _list(record.get("entries"))
-    places = entry_places(engine, key, entries)
-    after = engine.query(
-        "SELECT successor FROM superseded WHERE session = :session AND note = :note",
-        {"session": key, "note": storable(str(record["id"]))},
-    )
     return NoteView(
         id=record["id"], session=record["session"], ts=_name(record.get("ts")), entries=entries,
         indexes=[places[entry] for entry in entries if entry in places], content=str(record.get("content", "")),
         tags=_list(record.get("tags")), links=_list(record.get("links")), author=_name(record.get("author")),
-        supersedes=_name(record.get("supersedes")), superseded_by=after[0][0] if after else None,
+        supersedes=_name(record.get("supersedes")), superseded_by=successors.get(storable(str(record["id"]))),
         missing=[entry for entry in entries if entry not in places],
     )  # fmt: skip
 

@@ -138,7 +138,12 @@ class Queries:
         return {"start": int(before[0][0] or 0), "end": int(own[0][0])}
 
 
-def _time(name: str, text: str | None) -> float | None:
+def moment_of(name: str, text: str | None) -> float | None:
+    """Return the seconds since 1970 of a limit of a time range, or None when there is no limit.
+
+    Raises:
+        InvalidInput: it is no time.
+    """
     if text is None:
         return None
     moment = parse_time(text)
@@ -154,7 +159,7 @@ def _common(filters: Filters, table: str, key: int | None) -> tuple[list[str], d
         conditions.append(f"{table}.session = :session")
         values["session"] = key
     for name, sign, text in (("since", ">=", filters.since), ("until", "<", filters.until)):
-        if (moment := _time(name, text)) is not None:
+        if (moment := moment_of(name, text)) is not None:
             conditions.append(f"{table}.ts {sign} :{name}")
             values[name] = moment
     if filters.agent:

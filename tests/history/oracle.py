@@ -38,13 +38,14 @@ def history(seed: int, count: int = 60, session: str = "s") -> list[Record]:
             ))  # fmt: skip
             continue
         status = chance.choice(STATUSES)
+        task = chance.choice([None, "task 7"])
         outcome: Row = {} if status is None else {"status": status, "output": _value(chance)}
         if status == "error":
             outcome["error"] = {"type": "E", "message": chance.choice(WORDS)}
         inline = chance.random() < 0.2
         entry = build(
             "entry", session, ts, id=f"e{number}", agent=chance.choice(AGENTS), action=chance.choice(ACTIONS),
-            inputType=chance.choice(TYPES), input=_value(chance), task=chance.choice([None, "task 7"]), **outcome if inline else {},
+            inputType=chance.choice(TYPES), input=_value(chance), task=task, **outcome if inline else {},
         )  # fmt: skip
         late = [build("result", session, ts, entry=f"e{number}", **outcome)] if outcome and not inline else []
         records += [*late, entry] if chance.random() < 0.1 else [entry, *late]

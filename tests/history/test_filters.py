@@ -169,5 +169,10 @@ def test_events_are_filtered_by_their_entry(store: Store, ask: Ask) -> None:
         ]
     )
 
-    for case in ({"action": ["read"]}, {"status": ["error"]}, {"input_type": ["PATH"], "event_type": ["thought"]}):
+    cases: list[dict[str, Any]] = [
+        {"action": ["read"]},
+        {"status": ["error"]},
+        {"input_type": ["PATH"], "event_type": ["thought"]},
+    ]
+    for case in cases:
         assert [row["id"] for row in ask(ListRequest(kind="event", **case))["rows"]] == ["s-v0000"]

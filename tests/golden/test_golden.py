@@ -1,0 +1,38 @@
+"""The JSON of every command on a fixed history is, byte for byte, what fixtures/golden holds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ctxmgr import cli
+from tests.cli.console import Ran
+from tests.golden.golden import CASES, GOLDEN, answers
+
+
+@pytest.fixture(scope="module")
+def printed() -> dict[str, Ran]:
+    """Return what every command prints now."""
+    return dict(answers())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_json_of_a_command_is_pinned(name: str, printed: dict[str, Ran]) -> None:
+    """A command's exit code and the bytes of its envelope are the golden ones; nothing is said beside them."""
+    pinned = json.loads((GOLDEN / f"{name}.json").read_bytes())
+    ran = printed[name]
+
+    assert ran.code == pinned["exit"]
+    assert ran.out == json.dumps(pinned["answer"], separators=(",", ":")) + "\n"
+    assert ran.err == ""
+
+
+def test_no_golden_file_is_left_over() -> None:
+    """Every golden file belongs to a case."""
+    assert {path.stem for path in GOLDEN.iterdir()} == set(CASES)
+
+
+def test_every_command_that_answers_in_json_is_pinned() -> None:
+    """Only the commands that print no envelope have no golden file."""
+    assert set(cli.COMMANDS) - {command[0] for command in CASES.values()} == {"export", "demo"}
