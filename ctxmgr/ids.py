@@ -34,7 +34,10 @@ def format_time(seconds: float) -> str:
     Raises:
         ValueError, OverflowError: when the moment lies outside the years 1 to 9999.
     """
-    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    try:
+        text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    except OSError as error:  # how the system's own calendar says that it ends
+        raise ValueError(f"{seconds!r} is no moment: {error.strerror}") from None
     return text.replace("+00:00", "Z")
 
 

@@ -52,6 +52,7 @@ class Claim:
             # Removed while still locked, so that nobody finds the file free and takes the holder for a crashed one.
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
+                _remove_if_empty(os.path.dirname(self._path))
             self.leave_parent()
 
     def leave_parent(self) -> None:
@@ -90,12 +91,9 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
     """
     folder = _folder(target)
     try:
-        make_private_folder(folder)
         # Whoever claims looks at the others and adds itself under one lock: else two could both see nobody.
-        gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        gate = _enter(folder)
         try:
-            if not lock_within(gate, _PATIENCE):
-                raise Busy(f"{folder!r} stayed locked by another process", "look for a stopped process")
             if not join:
                 _refuse_second(folder, session)
             return _take(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
@@ -105,6 +103,32 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
         raise StorageFailed(
             f"can't mark session as live in {folder!r}: {error.strerror}", "free some space or fix the permissions"
         ) from error
+
+
+def _enter(folder: str) -> int:
+    """Return a descriptor of the folder with its lock held; the folder exists under that name while it is held."""
+    while True:
+        try:
+            make_private_folder(folder)
+            gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:  # the last holder took it away in between
+            continue
+        if not lock_within(gate, _PATIENCE):
+            os.close(gate)
+            raise Busy(f"{folder!r} stayed locked by another process", "look for a stopped process")
+        if os.fstat(gate).st_nlink > 0:
+            return gate
+        os.close(gate)
+
+
+def _remove_if_empty(folder: str) -> None:
+    """Take the folder away when nobody is live and nobody is about to be."""
+    gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if lock_within(gate, 0.0):
+            os.rmdir(folder)
+    finally:
+        os.close(gate)
 
 
 def _refuse_second(folder: str, session: str) -> None:

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_a_session_is_live_until_released(target: str) -> None:
     held.release()
     held.release()
     assert not is_live(target, "s")
-    assert os.listdir(target + ".live") == []
+    assert not Path(target + ".live").exists()
 
 
 def test_a_second_process_is_refused(target: str) -> None:
@@ -144,8 +145,8 @@ def test_claims_are_private(target: str) -> None:
 
 def test_garbage_in_the_folder_is_ignored(target: str) -> None:
     """Files that are no claims make nobody live and stop nobody."""
-    claim(target, "s", "p").release()
     folder = Path(target + ".live")
+    folder.mkdir(parents=True, mode=0o700)
     (folder / "s+old").write_bytes(b"\xff{")
     (folder / "note").write_text("x")
     (folder / "s+dir").mkdir()
@@ -164,3 +165,27 @@ def test_a_target_that_cannot_have_a_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed) as caught:
         claim(str(tmp_path / "file" / "a.jsonl"), "s", "p")
     assert caught.value.hint
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """The folder of locked files goes with its last holder, and claiming and releasing side by side loses nobody."""
+    target = str(tmp_path / "run.jsonl")
+    kept = claim(target, "other", "p0")
+    failures: list[BaseException] = []
+
+    def come_and_go(name: str) -> None:
+        try:
+            for turn in range(50):
+                claim(target, f"{name}-{turn}", "p").release()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=come_and_go, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    kept.release()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert list(tmp_path.iterdir()) == []

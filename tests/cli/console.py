@@ -54,11 +54,12 @@ def process(
     out: IO[bytes] | int = subprocess.PIPE,
     limits: Callable[[], None] | None = None,
     folder: Path | None = None,
+    limit: float = LIMIT,
 ) -> Ran:
     """Run a command in a process of its own; one that hangs fails the test."""
     argv: Sequence[str | bytes] = [sys.executable, "-m", "ctxmgr", *arguments]
     ended = subprocess.run(
-        argv, input=given, env={**os.environ, **(env or {})}, stdout=out, stderr=subprocess.PIPE, timeout=LIMIT,
+        argv, input=given, env={**os.environ, **(env or {})}, stdout=out, stderr=subprocess.PIPE, timeout=limit,
         preexec_fn=limits, cwd=folder, check=False,
     )  # fmt: skip
     return Ran(
