@@ -13,6 +13,7 @@ from typing import Any, Literal, NoReturn, cast
 import typer
 
 from ctxmgr.cli.exits import Exit, exit_for
+from ctxmgr.cli.running import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.types.query import Page
@@ -118,6 +119,8 @@ def _answer(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer
         fail(command, how, StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}", "check it, and its permissions"))
     try:
         _emit(command, how, done)
+    except BrokenPipeError:
+        quiet(done.code)  # what was found stands, though nobody reads on
     except CtxmgrError as error:
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         fail(command, how, InvalidInput(error.message, hint))

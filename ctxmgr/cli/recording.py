@@ -178,8 +178,9 @@ class _Tee(threading.Thread):
 def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     try:
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    except OSError as error:
-        raise InvalidInput(f"can't run {command[0]}: {error.strerror}", "check the command after --") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInput(f"can't run {command[0]}: {reason}", "check the command after --") from None
     assert running.stdout is not None, "a pipe was asked for"
     assert running.stderr is not None, "a pipe was asked for"
     with running.stdout, running.stderr:

@@ -32,8 +32,8 @@ _SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 _LINES = 50
 _SAID = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
-_OWN_START = re.compile(rb'[\0\r\n]*\{"v":1,"kind":"')
-_OWN_RECORD = re.compile(rb'\{"v":1,"kind":"[A-Za-z]+","session":"')
+_OWN_START = re.compile(rb'\{"v":1,"kind":"')
+_OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
 
 Progress = Callable[[int, int, Path], None]
 """Called with files done, files in all, and the file being read."""
@@ -156,7 +156,7 @@ def _claims(importers: Sequence[Importer], path: Path, only: str | None) -> str 
         OSError: when it can't be read.
     """
     with path.open("rb") as stream:
-        head = stream.read(HEAD)
+        head = stream.read(HEAD).lstrip(b"\0 \t\r\n")
     own = only in (None, OWN_FORMAT)
     if own and _OWN_START.match(head):
         return OWN_FORMAT

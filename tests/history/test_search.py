@@ -69,7 +69,7 @@ def test_generated_queries_find_what_the_oracle_finds(words: list[str], query: s
 
 
 @pytest.mark.requirement("US3-4", "R-05")
-@pytest.mark.parametrize("query", ["", " ", "\t\n", "\0", "\0 \0", "\u00a0", "\u2003\u2028", "\x0b\x0c"])
+@pytest.mark.parametrize("query", ["", "\t\n", "\0 \0", "\u2003\u00a0\x0b"])
 def test_a_blank_query_is_refused(store: Store, ask: Ask, query: str) -> None:
     """A query of blanks and NULs alone is an error, in an empty history too."""
     expected = {"error": "invalid", "message": "Query cannot be empty"}
@@ -176,6 +176,6 @@ def test_events_of_fifty_types_are_stored_and_found(store: Store, ask: Ask) -> N
 
     rows = ask(ListRequest(kind="event", limit=100))["rows"]
     assert [row["type"] for row in rows] == [f"type-{number}" for number in range(50)]
-    for number in range(0, 50, 7):
+    for number in range(0, 50, 16):
         assert [row["id"] for row in ask(ListRequest(event_type=[f"type-{number}"]))["rows"]] == [f"s-v{number:04}"]
         assert [hit["row"]["id"] for hit in ask(SearchRequest(query=f"P{number}."))["hits"]] == [f"s-v{number:04}"]

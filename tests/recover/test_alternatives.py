@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.query import ListRequest
 from ctxmgr.types.route import Continuation
 from tests.builders import entry_id
@@ -115,6 +116,37 @@ def test_the_same_call_worked_before(store: Store) -> None:
 
     assert lead.text == "find what has changed since @0, where the same call worked"
     assert lead.entries == [entry_id("s", 0), entry_id("s", 4)]
+
+
+def test_a_call_in_vain_is_no_form_that_worked(store: Store) -> None:
+    """A call of the loop that once worked is not proposed again as a form of another that fails."""
+    made, tested = {"command": "make build"}, {"command": "make build -j"}
+    store.append(call("s", 0, "Bash", made, "built"))
+    for number in range(1, 9, 2):
+        store.append(
+            [*call("s", number, "Bash", made, error="no rule"), *call("s", number + 1, "Bash", tested, error="no rule")]
+        )
+
+    assert texts(recover(store)) == ["find what has changed since @0, where the same call worked"]
+
+
+def test_a_call_that_worked_since(store: Store) -> None:
+    """A success after the loop, of a finding that is over and chosen by its id, is no sign of what changed before."""
+    store.append([*failing({"command": "make"}, "no rule", start=0), *call("s", 4, "Bash", {"command": "make"}, "built")])
+    finding = workspace(store).detect(DetectRequest()).verdicts[0].findings[0]
+
+    assert not any("changed since" in text for text in texts(recover(store, finding=finding.id)))
+
+
+def test_the_last_named_file_first(store: Store) -> None:
+    """Of the files in an error those named last come first, each once: there it happened."""
+    error = "src/a.py:1\nsrc/b.py:2\nsrc/c.py:3\nsrc/b.py:4"
+    store.append([*call("s", 0, "Bash", {"command": "ls"}, "x"), *failing({"command": "make"}, error)])
+
+    assert [text.partition(":")[0] for text in texts(recover(store))] == [
+        'look at "src/b.py", line 4',
+        'look at "src/c.py", line 3',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,11 @@ def test_a_forced_continuation_of_a_healthy_session(store: Store) -> None:
     store.append(call("late", 1, "Read", {"path": "a"}, "b", agent="scout", parent=entry_id("late", 0)))
     assert recover(store, session="late", force=True).target == "main"
 
+    store.append(call("busy", 0, "Task", {"prompt": "look"}, agent="main", open_=True))
+    store.append(call("busy", 1, "Read", {"path": "a"}, "b", agent="scout", parent=entry_id("busy", 0)))
+    found = recover(store, session="busy", force=True, now="2026-01-22T10:00:05Z")
+    assert (found.stall, found.target) == (None, "scout")
+
 
 def test_another_agents_loop_does_not_keep_context_away(store: Store) -> None:
     """Whoever asks is answered although another agent's loop has used up its attempts."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -188,6 +188,7 @@ key_names = st.sampled_from([
 odd = json_values | st.sampled_from([1, "entry", "event", "note", "result", "session", "snapshot", "s", "e1", ["e1"], "ok"])
 
 
+@settings(max_examples=60)
 @given(
     st.lists(st.dictionaries(key_names, odd), max_size=8), st.sampled_from(["entry", "event", "note", "snapshot", "session"])
 )
