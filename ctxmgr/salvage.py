@@ -6,15 +6,14 @@ of another one: after a torn record that something was appended to, or behind by
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, NoReturn, cast
+from typing import NamedTuple, cast
 
 from ctxmgr.errors import NotFound, StorageFailed
 from ctxmgr.lines import read_lines
-from ctxmgr.wire import MAX_LINE, Record, chain, unseal
+from ctxmgr.wire import MAX_LINE, Record, chain, decoder, unseal
 
 Damage = Callable[[int, int, str], None]
 """Called with offset, length and reason for each damaged byte range."""
@@ -213,7 +212,7 @@ def _is_record(value: Record) -> bool:
 def _parse(text: str, start: int) -> tuple[Record | None, int]:
     """Return the JSON object that begins at ``start`` and where it ends, or None."""
     try:
-        value, stop = cast("tuple[object, int]", _decoder.raw_decode(text, start))
+        value, stop = cast("tuple[object, int]", decoder.raw_decode(text, start))
         if not text.isascii():
             text[start:stop].encode("utf-8")  # raises on bytes that were not UTF-8
     except (ValueError, RecursionError):
@@ -223,13 +222,6 @@ def _parse(text: str, start: int) -> tuple[Record | None, int]:
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def tail(descriptor: int, size: int) -> tuple[bool, str]:

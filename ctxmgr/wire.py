@@ -80,7 +80,7 @@ def decode(line: bytes) -> Record:
         ValueError: when the line is not UTF-8, not one JSON object, holds NaN or an infinity, or is nested too deep.
     """
     try:
-        value: object = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
+        value: object = decoder.decode(line.decode("utf-8"))
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
@@ -97,6 +97,10 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{text[:40]} is too large for a number")
     return number
+
+
+decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+"""Reads JSON as this format understands it: NaN and infinities, however they are spelled, are no numbers."""
 
 
 def chain(previous: str, body: bytes) -> str:

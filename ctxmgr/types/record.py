@@ -28,9 +28,10 @@ MESSAGE_TYPES = (
 
 
 class _Kind(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="allow")
-    v: Literal[1]
-    kind: Text
+    # Unknown keys are not looked at here: they pass through with the record itself.
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+    v: Annotated[int, Field(strict=True, ge=1, le=1)]
+    kind: Annotated[Text, Field(min_length=1)]
     session: Annotated[Text, Field(min_length=1)]
     ts: Text | None = None
 
@@ -43,7 +44,7 @@ class _Session(_Kind):
 
 
 class _ErrorBody(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="ignore")
     type: Text | None = None
     message: Text | None = None
 

@@ -87,10 +87,10 @@ def records() -> list[Record]:
     return [*hung, *looping, *healthy]
 
 
-def make_history(place: Path) -> Path:
-    """Write `records` into a new store and return its path."""
+def make_history(place: Path, *more: Record) -> Path:
+    """Write `records` and more into a new store and return its path."""
     store = open_store(str(place), create=True)
-    store.append(records())
+    store.append([*records(), *more])
     store.close()
     return place
 

@@ -164,7 +164,7 @@ def test_what_is_no_file(command: tuple[str, ...], thing: str, tmp_path: Path) -
     _orderly(start(*command, str(tmp_path / thing), given=b""))
 
 
-@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero", "/dev/stdin"])
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/stdin"])
 def test_a_device_is_no_log(device: str, tmp_path: Path) -> None:
     """A device is refused as a log: it can't be read more than once."""
     ran = process("import", device, "--store", str(tmp_path / "store.db"), "--json", given=OWN)
@@ -176,7 +176,7 @@ def test_a_device_is_no_log(device: str, tmp_path: Path) -> None:
 def test_a_pipe_is_no_database(tmp_path: Path) -> None:
     """A pipe named like a database is refused, not waited for."""
     os.mkfifo(tmp_path / "fifo.db")
-    ran = process("list", "--store", str(tmp_path / "fifo.db"), limit=4)
+    ran = process("list", "--store", str(tmp_path / "fifo.db"), limit=2)
 
     assert ran.code in (2, 5)
 

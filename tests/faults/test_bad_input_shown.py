@@ -53,7 +53,7 @@ def _history() -> list[Record]:
           for number, kind in enumerate(said)),
         *(record for number in range(5) for record in (
             b.entry("s", number, "act", {"command": "c", "file": "f"}, agent="a", timeoutMs=5.0, **more),
-            b.result("s", number, durationMs=1.0, usage={"inputTokens": 1}, **gone))),
+            b.result("s", number, durationMs=1.0, **gone))),
         b.entry("s", 9, "act", ["c"], agent="a", ts=b.at(6)),
         b.build("note", "s", b.at(7), id="n0", entries=ids, content="c", tags=["t"], author="a"),
         b.build("note", "s", b.at(7), id="n1", entries=ids, content="c", tags=["t"], author="a", links=["l"], supersedes="n0"),

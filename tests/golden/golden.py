@@ -89,9 +89,9 @@ def answers() -> Iterator[tuple[str, Ran]]:
 def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
     snapshot = {"v": 1, "kind": "snapshot", "session": "healthy", "ts": "2026-01-22T10:00:06Z", "id": "snap-1",
                 "entries": ["healthy-e0000", "gone"], "summary": "s", "reasoning": "r", "hash": "0"}  # fmt: skip
-    store = make_history(folder / "history.db")
-    run("record", "--store", str(store), given=lines(snapshot))
-    run("record", "--store", str(folder / "empty.db"), given="")
+    store = make_history(folder / "history.db", snapshot)
+    if "EMPTY" in command:
+        run("record", "--store", str(folder / "empty.db"), given="")
     (folder / "log.jsonl").write_text(lines(*records()), encoding="utf-8")
     (folder / "torn.jsonl").write_text(lines(*records())[:-30], encoding="utf-8")
     (folder / "none").mkdir()
