@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, cast
 import typer
 
 from ctxmgr.cli.exits import Exit, exit_for
-from ctxmgr.cli.running import quiet
+from ctxmgr.cli.streams import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.types.query import Page

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.streams import open_streams, quiet
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
 
 
@@ -35,7 +36,7 @@ class CommandLine(TyperGroup):
 
 def run(call: Callable[[], object]) -> int:
     """Call the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
-    _open_streams()
+    open_streams()
     try:
         call()
     except SystemExit as end:
@@ -55,22 +56,6 @@ def run(call: Callable[[], object]) -> int:
             raise
         return _told(_internal(error))
     return _flushed(0)
-
-
-def quiet(code: int) -> int:
-    """Write nothing more, not even at exit: the reader went away, e.g. ``| head``, and nothing is wrong."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return code
-
-
-def _open_streams() -> None:
-    # A closed stream would give its number to the next file that is opened, a store for instance.
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number, inheritable=True)
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _misused(error: TyperException, arguments: Sequence[str]) -> int:
