@@ -126,7 +126,7 @@ def _answer(
     to: str | None,
     limits: Limits,
 ) -> tuple[Continuation, list[Record]]:
-    """Return the continuation and the records that document it, the continuation's own among them."""  # fmt: skip
+    """Return the continuation and the records that document it, the continuation's own among them."""
     attempt = _attempt(store, key, finding, limits)
     desk = Desk(store, request.session)
     agents = store.sessions.agents(key)

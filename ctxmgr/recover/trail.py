@@ -31,7 +31,7 @@ def trail(
     """Return the records of notes and snapshot, not yet written.
 
     Every entry that was used carries a note that says why; the routing is noted at the newest of them.
-    """  # fmt: skip
+    """
     evidence = _ids(brief.members)
     context = [name for name in _ids(_context(brief)) if name not in evidence]
     used = [*evidence, *context] or _ids(desk.newest(1))

@@ -35,7 +35,7 @@ def write_up(
     attempt: int,
     amounts: Amounts,
 ) -> Context:
-    """Return the context that the target is given; ``token_count`` is that of its ``prompt``."""  # fmt: skip
+    """Return the context that the target is given; ``token_count`` is that of its ``prompt``."""
     summary = summarise(request, finding, brief, steps, attempt)
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
@@ -81,14 +81,12 @@ def summarise(
 
 
 def _advice(finding: Finding, steps: Sequence[DoNotRepeat]) -> str:
+    several = f"{len(steps)} " if len(steps) > 1 else ""
+    plural = "s" if len(steps) > 1 else ""
     if finding.severity != "hung":
-        return "The listed call brings nothing new: take another way." if len(steps) == 1 else (
-            f"The {len(steps)} listed calls bring nothing new: take another way."
-        )  # fmt: skip
+        return f"Repeating the {several}listed call{plural} brings nothing new: take another way."
     if steps:
-        return "Whether the open call took effect is not recorded." if len(steps) == 1 else (
-            f"Whether the {len(steps)} open calls took effect is not recorded."
-        )  # fmt: skip
+        return f"Whether the {several}open call{plural} took effect is not recorded."
     return "No call is open: the run can go on from its last result."
 
 

@@ -64,6 +64,8 @@ def _simple(keyword: str, value: Any, rule: Any, place: str) -> list[str]:
         "type": lambda: isinstance(value, _TYPES[rule]) and (rule == "boolean" or not isinstance(value, bool)),
         "const": lambda: value == rule,
         "enum": lambda: value in rule,
+        "minimum": lambda: not isinstance(value, int | float) or value >= rule,
+        "maximum": lambda: not isinstance(value, int | float) or value <= rule,
         "minLength": lambda: not isinstance(value, str) or len(value) >= rule,
     }[keyword]()
     return [] if holds else [f"{place}: {value!r:.80} breaks {keyword} {rule!r}"]

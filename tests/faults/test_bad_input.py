@@ -125,29 +125,25 @@ def test_records_that_follow_no_format_are_counted(tmp_path: Path) -> None:
     assert run("list", "--store", str(tmp_path / "store.db"), "--json").envelope["page"]["total"] == 3
 
 
-@pytest.mark.parametrize("form", sorted(FORMATS))
+@pytest.mark.parametrize("form", ["codex", "ctxmgr"])
 def test_a_huge_output_of_wide_characters_is_shortened(form: str, tmp_path: Path) -> None:
     """An output that fits a line of the source but not one of ours is kept by size, hash and beginning; no call is lost."""
     text = "é" * 4_000_000
-    huge = {
-        "ctxmgr": b.result("s", 0, text),
-        "claude-code": None,
-        "codex": None,
-    }[form]
-    log = tmp_path / ROLLOUT.name
-    if huge is not None:
-        data = lines(b.entry("s", 0, "Bash", "x")).encode() + json.dumps(huge, ensure_ascii=False).encode() + b"\n"
+    if form == "ctxmgr":
+        result = json.dumps(b.result("s", 0, text), ensure_ascii=False, separators=(",", ":"))
+        data = lines(b.entry("s", 0)).encode() + result.encode() + b"\n"
     else:
-        mark = {"claude-code": b'"content":"', "codex": b'"output":"'}[form]
-        at = FORMATS[form].index(mark, len(FORMATS[form]) // 2) + len(mark)
+        mark = b'"output":"'
+        at = FORMATS[form].index(mark) + len(mark)
         data = FORMATS[form][:at] + text.encode() + FORMATS[form][at:]
+    log, store = tmp_path / ROLLOUT.name, str(tmp_path / "store.db")
     log.write_bytes(data)
-    ran = run("import", str(log), "--store", str(tmp_path / "store.db"), "--json")
+    ran = run("import", str(log), "--store", store, "--json")
 
-    assert ran.code == 0
-    assert ran.envelope["data"]["entries"] == {"ctxmgr": 1, "claude-code": 6, "codex": 8}[form]
-    exported = run("export", "--all-sessions", "--store", str(tmp_path / "store.db")).out
-    assert exported.count('"tooLarge":') >= 1 or len(exported) < 3_000_000
+    assert (ran.code, ran.envelope["data"]["unknown"]) == (0, {})
+    assert ran.envelope["data"]["entries"] == {"ctxmgr": 1, "codex": 8}[form]
+    exported = run("export", "--all-sessions", "--store", store).out
+    assert exported.count('"tooLarge":') == 1
 
 
 @pytest.mark.parametrize(
