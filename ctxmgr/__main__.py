@@ -8,7 +8,11 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         from ctxmgr import __version__
 
-        sys.stdout.write(f"ctxmgr {__version__}\n")
+        try:
+            sys.stdout.write(f"ctxmgr {__version__}\n")
+            sys.stdout.flush()
+        except (OSError, AttributeError):  # a full device, or no stdout at all
+            sys.exit(5)
         return
     from ctxmgr.cli import main as run
 

@@ -53,7 +53,10 @@ def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
     if not os.path.isfile(path):  # unlike the method of a Path it never raises, e.g. below a locked folder
         return None
     try:
-        value: Any = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        if names and names[-1] not in text:  # reading somebody's whole configuration would cost more than most commands
+            return None
+        value: Any = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         if names:  # somebody else's pyproject.toml is not ours to complain about
             return None

@@ -103,10 +103,6 @@ def _schema(command: str) -> Any:
     if command not in SHAPES:
         raise NotFound(f"no schema for {command!r}", f"known: {', '.join(_schema(''))}")
     row, asked = SHAPES[command]
-    if command == "envelope":
-        found = _json_schema(row)
-        found["properties"] = {name.removesuffix("_"): value for name, value in found["properties"].items()}
-        return {"request": None, "row": found}
     found: dict[str, Any] = {"request": asked.model_json_schema(by_alias=True) if asked else None, "row": _json_schema(row)}
     if command == "record":
         found["records"] = {kind: model.model_json_schema(by_alias=True) for kind, model in MODELS.items()}

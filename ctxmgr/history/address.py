@@ -9,18 +9,24 @@ from ctxmgr.store import Store
 from ctxmgr.types.view import EntryView
 
 
-def session_key(store: Store, session: str | None) -> int | None:
+def session_key(store: Store, session: str | None, entry_id: str | None = None) -> int | None:
     """Return the key of the session a request means; None only when none is named and the store is empty.
 
     A session is named by its id, an unambiguous prefix, or the id of the process that executed it (FR-013, FR-026). When
-    none is named it is the only or the latest one.
+    none is named it is the one that holds the entry asked for, else the only or the latest one.
 
     Raises:
         NotFound: the named session does not exist.
-        InvalidInput: the name fits several sessions.
+        InvalidInput: the name, or the entry's, fits several sessions.
     """
     if session is None:
-        return store.sessions.latest()
+        latest = store.sessions.latest()
+        owning = store.sessions.of_entry(entry_id) if entry_id else []
+        if latest in owning or not owning:
+            return latest
+        if len(owning) > 1:
+            raise InvalidInput(f"entries of several sessions have an id like {entry_id!r}", "name one with --session")
+        return owning[0]
     key = store.sessions.key(session)
     if key is not None:
         return key

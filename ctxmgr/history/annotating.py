@@ -33,7 +33,7 @@ def add_note(store: Store, request: AddNoteRequest) -> AddNoteResponse:
         InvalidInput: "Note content cannot be empty", or no entries named.
         NoHistory: "No history available". OutOfBounds: "Index out of bounds".
     """
-    key = session_key(store, request.session)
+    key = session_key(store, request.session, next(iter(request.entry_ids), None))
     record = note_record(store, key, request)
     store.append([record])
     note = store.annotations.note(session_key(store, record["session"]) or 0, record["id"])
@@ -83,7 +83,7 @@ def create_snapshot(store: Store, request: CreateSnapshotRequest) -> CreateSnaps
         InvalidInput: an empty summary, or no entries named.
         NoHistory, OutOfBounds: as `add_note`.
     """
-    key = session_key(store, request.session)
+    key = session_key(store, request.session, next(iter(request.entry_ids), None))
     record = snapshot_record(store, key, request)
     store.append([record])
     snapshot = store.annotations.snapshot(session_key(store, record["session"]) or 0, record["id"])

@@ -110,7 +110,7 @@ def show(store: Store, request: ShowRequest) -> ShowResponse:
         OutOfBounds: "Index out of bounds".
         NotFound, InvalidInput: no such entry or session, or an ambiguous id.
     """
-    key = session_key(store, request.session)
+    key = session_key(store, request.session, request.entry_id)
     return ShowResponse(entry=entry_of(store, key, request.index, request.entry_id))
 
 
@@ -120,7 +120,7 @@ def messages(store: Store, request: MessagesRequest) -> MessagesResponse:
     Raises:
         NoHistory, OutOfBounds, NotFound, InvalidInput: as `show`, when an entry is named.
     """
-    key = session_key(store, request.session)
+    key = session_key(store, request.session, request.entry_id)
     entry: EntryView | None = None
     if request.index is not None or request.entry_id is not None:
         entry = entry_of(store, key, request.index, request.entry_id)

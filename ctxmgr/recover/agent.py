@@ -155,7 +155,7 @@ def _answer(
         if len(encode(continuation.to_json())) <= MAX_BYTES:
             break
         continuation = told(amounts)
-    records = trail(store, key, desk, brief, request, finding, target, continuation.context.summary)
+    records = trail(store, key, brief, request, finding, target, continuation.context.summary)
     continuation = continuation.model_copy(
         update={
             "snapshot": next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None),

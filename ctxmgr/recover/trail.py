@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ctxmgr.history.annotating import note_record, snapshot_record
 from ctxmgr.recover.brief import Brief
-from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.quoting import named, quoted
 from ctxmgr.recover.target import Target
 from ctxmgr.recover.trouble import sentence
@@ -21,7 +20,6 @@ from ctxmgr.wire import Record
 def trail(
     store: Store,
     key: int,
-    desk: Desk,
     brief: Brief,
     request: ContextRequest,
     finding: Finding | None,
@@ -34,7 +32,7 @@ def trail(
     """
     evidence = _ids(brief.members)
     context = [name for name in _ids(_context(brief)) if name not in evidence]
-    used = [*evidence, *context] or _ids(desk.newest(1))
+    used = [*evidence, *context]
     records: list[Record] = []
 
     def note(entries: list[str], content: str, tag: str) -> None:

@@ -51,6 +51,8 @@ def open_store(
         return LogStore(path, readonly=readonly, masked=masked, durable=durable, progress=progress)
     if not create and not path.exists():
         raise NotFound(f"no store at {path}", "run 'ctxmgr import', or check --store and CTXMGR_STORE")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InvalidInput(f"{path} is not a regular file", "name a .db or .jsonl file")
     engine = SqliteEngine(str(path), readonly=readonly, durable=durable)
     try:
         engine.migrate(schema.LATEST, schema.apply)

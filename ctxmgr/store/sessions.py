@@ -123,6 +123,14 @@ class Sessions:
         )
         return [str(row[0]) for row in rows] if process else []
 
+    def of_entry(self, entry_id: str) -> list[int]:
+        """Return the keys of up to three sessions with an entry of this id, or of one that starts so."""
+        rows = self._engine.query(
+            "SELECT DISTINCT session FROM record WHERE id >= :id AND id < :after AND kind = 'entry' LIMIT 3",
+            {"id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
+        )
+        return [int(row[0]) for row in rows]
+
     def usage(self, key: int) -> dict[str, int]:
         """Return the session's tokens: each API response once, plus what results, or finished entries, themselves carry."""
         totals: dict[str, int] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.query import Page
 
@@ -22,7 +24,7 @@ class ErrorView(Shape):
 class Envelope(Shape):
     """One answer: lists are arrays, single things objects; the shape never changes with the row count."""
 
-    schema_: str = SCHEMA
+    schema_: str = Field(default=SCHEMA, alias="schema")
     command: str
     status: Literal["ok", "empty", "partial", "error"]
     data: Any = None
@@ -30,8 +32,3 @@ class Envelope(Shape):
     warnings: list[Text] = []
     next: list[Text] = []
     error: ErrorView | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the envelope with ``schema`` as its first key."""
-        data = super().to_json()
-        return {"schema": data.pop("schema_", None) or data.pop("schema"), **data}

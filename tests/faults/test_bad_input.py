@@ -168,7 +168,6 @@ def test_a_device_is_no_log(device: str, tmp_path: Path) -> None:
     assert (ran.code, ran.envelope["error"]["message"]) == (2, f"{device} is not a regular file")
 
 
-@pytest.mark.xfail(strict=True, reason="the store opens a pipe that is named like a database and waits for a writer")
 def test_a_pipe_is_no_database(tmp_path: Path) -> None:
     """A pipe named like a database is refused, not waited for."""
     os.mkfifo(tmp_path / "fifo.db")

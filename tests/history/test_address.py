@@ -194,3 +194,18 @@ def test_a_session_without_entries_has_no_history(store: Store, ask: Ask) -> Non
         assert answers[name] == {"error": "noHistory", "message": "No history available"}, name
     assert answers["trace"]["status"] == "empty"
     assert len(answers["messages"]["messages"]) == 1
+
+
+def test_an_entry_id_stands_alone(store: Store) -> None:
+    """An id (or its beginning) finds its entry in whichever session holds it; the latest session comes first."""
+    _two_sessions(store)
+
+    assert show(store, ShowRequest(entry_id="alpha-1-e0000")).entry.session == "alpha-1"
+    assert show(store, ShowRequest(entry_id="alpha")).entry.session == "alpha-1"
+    assert show(store, ShowRequest(entry_id="beta")).entry.session == "beta-2"
+    note = add_note(store, AddNoteRequest(entry_ids=["alpha-1-e0000"], content="here")).note
+    assert note.session == "alpha-1"
+    with pytest.raises(InvalidInput, match="several sessions"):
+        store.append([entry("gamma-3", 0), entry("delta-4", 0, id="gamma-3-e0000")])
+        store.append([entry("omega", 900)])
+        show(store, ShowRequest(entry_id="gamma-3-e0000"))

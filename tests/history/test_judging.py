@@ -14,6 +14,7 @@ from ctxmgr.history import judging
 from ctxmgr.store import Store
 from ctxmgr.store.imported import FileState
 from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest
+from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.workspace import Workspace
 from tests.builders import START, at, entry, entry_id, event, result, write
 
@@ -45,13 +46,21 @@ def test_a_loop_is_found_with_its_entries(store: Store) -> None:
     assert all(found.entries[name].id == name for name in found.entries)
 
 
-def test_only_entries_of_exactly_that_id_are_shown(store: Store) -> None:
-    """An id that only begins like others brings no other entry along, however many begin so."""
+@pytest.mark.parametrize("others", [["e10"], ["e10", "e11"]])
+def test_only_entries_of_exactly_that_id_are_shown(store: Store, monkeypatch: pytest.MonkeyPatch, others: list[str]) -> None:
+    """A finding that names what is no entry brings no other entry along whose id merely begins the same."""
     write(store, "s", LOOP)
-    store.append([entry("s", 9, id=f"{entry_id('s', 4)}{letter}") for letter in "ab"])
-    found = detect(store)
+    finding = detect(store).verdicts[0].findings[0].model_copy(update={"members": ["e1"], "last_progress": "e1"})
+    store.append([entry("s", 9, id=name) for name in others])
+    verdict = SessionVerdict(session="s", verdict="loop", findings=[finding])
 
-    assert all(found.entries[name].id == name for name in found.entries)
+    def judge(*_: object) -> tuple[SessionVerdict, list[str]]:
+        return verdict, []
+
+    monkeypatch.setattr(judging, "judge", judge)
+
+    assert detect(store).entries == {}
+    assert sessions(store) == {"s": ("loop", 1)}
 
 
 def test_an_empty_store(store: Store) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.store import Store
+from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.route import CONTEXT_MANAGER
 from tests.builders import entry_id
-from tests.recover.runs import ask, call, chain, hung, launched, looped, ping_pong, recover
+from tests.recover.runs import ask, call, chain, hung, launched, looped, ping_pong, recover, workspace
 
 
 @pytest.mark.requirement("AC-3", "FR-017", "US8-5", "SC-012")
@@ -223,6 +224,8 @@ def test_two_agents_that_answer_each_other(store: Store) -> None:
     assert first.target == "writer"
     assert any("reviewer" in fact.text and "loop as well" in fact.text for fact in first.context.facts)
     assert second.target == "planner"
+    other = next(f for f in workspace(store).detect(DetectRequest()).verdicts[0].findings if f.scope.agent == "reviewer")
+    assert "The last step that worked is @0" in recover(store, finding=other.id).context.summary
 
 
 def test_a_forced_continuation_of_a_healthy_session(store: Store) -> None:
