@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -30,6 +30,7 @@ from ctxmgr.history.address import session_key
 from ctxmgr.history.following import Follower, Sight
 from ctxmgr.history.sources import LogSource, LogTail, Source, StoreTail
 from ctxmgr.store import LogStore
+from ctxmgr.types.finding import Finding
 from ctxmgr.workspace import Workspace
 
 TERMINATED = 143
@@ -207,6 +208,13 @@ class Hook:
                 say(f"ctxmgr: --exec {self.argv[0]} ended with {ended.returncode}")
 
 
+def _place(finding: Finding) -> str:
+    indexes = finding.evidence.get("indexes")
+    named = cast("dict[str, Any]", indexes) if isinstance(indexes, dict) else {}
+    first, last = named.get("first"), named.get("last")
+    return "" if first is None or last is None else f" @{first}" if first == last else f" @{first}..@{last}"
+
+
 _ENDED_BY = {
     "progress": "it made progress",
     "user": "a person spoke",
@@ -249,7 +257,7 @@ class Show:
             lost = f", {sight.lost} events lost" if sight.lost is not None else ""
             self._out.line(moment, "  ", Span("ended"), f"  {sight.session}  {sight.outcome}{lost}")
             return
-        where = f"{finding.scope.agent or 'an agent'} in {sight.session}"
+        where = f"{finding.scope.agent or 'an agent'} in {sight.session}{_place(finding)}"
         if sight.event == "over":
             why = _ENDED_BY.get(finding.resolved or "", finding.resolved or "it is gone")
             self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity} {finding.kind} of {where}: {why}")

@@ -82,7 +82,8 @@ def _class_of(event: object) -> str:
 def _of_mapping(fields: Mapping[object, object]) -> Event:
     rest = {name: value for name, value in fields.items() if name not in ("type", "agent", "entry")}
     kind, agent, entry = (_text(fields.get(name)) for name in ("type", "agent", "entry"))
-    return Event(kind or "event", rest.get("data", rest), agent, entry)
+    data: object = rest["data"] if "data" in rest else rest  # noqa: SIM401: a default would mix two types
+    return Event(kind or "event", data, agent, entry)
 
 
 def _text(value: object) -> str | None:
