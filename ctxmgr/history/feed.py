@@ -45,7 +45,7 @@ class Feed:
             # The entry is told again with its result, since a result alone does not say what it answers.
             context, index = [begun[0], record], begun[1]
         elif kind == "entry":
-            if not isinstance(name, str) or name in self._known:
+            if not isinstance(name, str) or not name or name in self._known:
                 return []
             self._begin(name, record)
         seen = list(observations_of(context))

@@ -65,13 +65,15 @@ class _Run:
 
     def look(self, session: str, now: float) -> list[Sight]:
         found = {each.id: each for each in self.monitor.findings(now, live=True)}
-        sights: list[Sight] = []
+        # A stall that nothing is left of, or a loop that a later result disproved.
+        gone = [each for name, each in self.known.items() if name not in found]
+        sights = [
+            Sight("over", session, each.model_copy(update={"resolved": "progress"})) for each in gone if each.resolved is None
+        ]
         for each in found.values():
             sights += [Sight(what, session, each) for what in self._changes(self.known.get(each.id), each)]
-        for name in [name for name in self.known if name not in found]:
-            gone = self.known.pop(name)
-            if gone.resolved is None:  # a stall that nothing is left of, or a loop that a later result disproved
-                sights.append(Sight("over", session, gone.model_copy(update={"resolved": "progress"})))
+        for each in gone:
+            del self.known[each.id]
         self.known.update(found)
         if self.end is not None and self.ends > self.told_ends:
             sights.append(Sight("ended", session, None, str(self.end.get("outcome")), _lost(self.end)))
