@@ -257,7 +257,7 @@ def test_damage_is_passed_over(tmp_path: Path) -> None:
     watched = follower(LogTail(log), clock_at(3))
     watched.tick()
     with log.open("ab") as stream:
-        stream.write(b"\0\0\0\n{\"v\":1,\"kind\":\"entry\",\n[1]\n\xff\xfe\n")
+        stream.write(b'\0\0\0\n{"v":1,"kind":"entry",\n[1]\n\xff\xfe\n')
     watched.tick()
     _appended(log, b.steps("s", ["Bash:ls -> same"], start=2))
 
