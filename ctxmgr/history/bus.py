@@ -56,7 +56,7 @@ class Subscription:
         published: how many events were published since it began; the number of the latest one.
     """
 
-    def __init__(self, bus: EventBus, receive: Callable[[object, int], None], name: str) -> None:
+    def __init__(self, bus: EventBus, receive: Callable[[object, int], object], name: str) -> None:
         self.published = 0
         self.receive = receive
         self.name = name
@@ -108,7 +108,7 @@ class EventBus:
         self._depth = 0  # of the event that is being delivered; 0 for none
         _buses.add(self)
 
-    def subscribe(self, subscriber: EventSubscriber | Callable[[object, int], None]) -> Subscription:
+    def subscribe(self, subscriber: EventSubscriber | Callable[[object, int], object]) -> Subscription:
         """Deliver from now on to an `EventSubscriber`, or to any callable that takes an event and its number.
 
         Raises:

@@ -64,10 +64,11 @@ def described(event: object) -> Event:
     """
     if isinstance(event, Event):
         return event
+    published = event
     try:
         return _of_mapping(cast("Mapping[object, object]", event)) if isinstance(event, Mapping) else _of_object(event)
     except Exception:  # properties and mappings are their author's code and may raise anything
-        return Event(_class_of(event), event)
+        return Event(_class_of(published), published)
 
 
 def _of_object(event: object) -> Event:
@@ -82,8 +83,7 @@ def _class_of(event: object) -> str:
 def _of_mapping(fields: Mapping[object, object]) -> Event:
     rest = {name: value for name, value in fields.items() if name not in ("type", "agent", "entry")}
     kind, agent, entry = (_text(fields.get(name)) for name in ("type", "agent", "entry"))
-    data: object = rest["data"] if "data" in rest else rest  # noqa: SIM401: a default would mix two types
-    return Event(kind or "event", data, agent, entry)
+    return Event(kind or "event", rest.get("data", cast("object", rest)), agent, entry)
 
 
 def _text(value: object) -> str | None:

@@ -167,7 +167,8 @@ def show(*, as_json: bool = True) -> tuple[Show, io.StringIO]:
 def test_it_looks_again_and_again(tmp_path: Path) -> None:
     """Between two looks it waits for the given time; what comes meanwhile is told at the next look, and its end ends it."""
     log, clock = tmp_path / "run.jsonl", Clock()
-    steps = [LOOP[:2], LOOP[2:4], LOOP[4:6], b.steps("s", ["Bash:ls -> new"], start=3), [b.build("sessionEnd", "s", b.at(9), outcome="failed")]]  # fmt: skip
+    end = b.build("sessionEnd", "s", b.at(9), outcome="failed")
+    steps = [LOOP[:2], LOOP[2:4], LOOP[4:6], b.steps("s", ["Bash:ls -> new"], start=3), [end]]
     waits: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -198,7 +199,10 @@ def test_signs_of_life(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert events(capsys.readouterr().out) == [("raised", "loop"), ("heartbeat", None)]
 
 
-CATCH = "import os, sys; open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n' + os.environ['CTXMGR_FINDING'] + '\\n' + os.environ['CTXMGR_SESSION'] + '\\n')"  # fmt: skip
+CATCH = (
+    "import os, sys; given = [sys.stdin.read(), os.environ['CTXMGR_FINDING'], os.environ['CTXMGR_SESSION']]; "
+    "open(sys.argv[1], 'a').write('\\n'.join(given) + '\\n')"
+)
 
 
 def test_exec_gets_the_finding(log: Path, tmp_path: Path) -> None:
@@ -220,7 +224,7 @@ def test_recorded_text_never_becomes_part_of_the_command(tmp_path: Path) -> None
     log, caught = tmp_path / "run.jsonl", tmp_path / "caught"
     evil = "$(touch owned); `touch owned` && touch owned | {finding} %s \0 \ud800"
     records = [{**record, "session": evil, "agent": evil} for record in b.steps("s", [f"{evil}:{evil} -> same"] * 3)]
-    append(log, [record for record in records])
+    append(log, records)
     hook = f'{sys.executable} -c "{CATCH}" {caught} $HOME *'
     ran = process("watch", str(log), "--once", "--exec", hook, folder=tmp_path, env={"PYTHONPATH": str(FIXTURES.parents[1])})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from ctxmgr import ids, salvage
 from ctxmgr.history.blackboard import BlackboardHistory
+from ctxmgr.history.following import Follower, Sight
+from ctxmgr.history.sources import Source
 from ctxmgr.ids import format_time
 from ctxmgr.store import open_store
 from ctxmgr.wire import Record
@@ -74,3 +77,20 @@ def recorded(path: Path, session: str | None = None) -> list[Record]:
         return list(store.sessions.records(None if session is None else store.sessions.key(session)))
     finally:
         store.close()
+
+
+def clock_at(seconds: float) -> Clock:
+    """Return a clock that stands so many seconds after the start of the built histories."""
+    made = Clock()
+    made.at += seconds
+    return made
+
+
+def told(sights: Iterable[Sight]) -> list[tuple[str, str]]:
+    """Return the sights in short."""
+    return [(sight.event, sight.finding.kind if sight.finding else str(sight.outcome)) for sight in sights]
+
+
+def follower(source: Source, clock: Clock) -> Follower:
+    """Return what follows a source under a clock."""
+    return Follower(source, {}, clock)

@@ -257,8 +257,8 @@ def test_eight_threads_leave_no_gap(plan: list[int], nested: bool) -> None:
     assert [seq for _, seq in one.heard] == list(range(1, total + 1))
     assert one.heard == two.heard
     for number in range(8):
-        mine = [event[1] for event, _ in one.heard if isinstance(event, tuple) and event[0] == number]
-        assert mine == list(range(plan[number]))
+        mine = [event for event, _ in one.heard if event in {(number, step) for step in range(plan[number])}]
+        assert mine == [(number, step) for step in range(plan[number])]
 
 
 def test_a_forked_child_goes_on() -> None:

@@ -23,11 +23,16 @@ def stuck(board: BlackboardHistory, *, agent: str = "coder") -> DegenerateLoopEr
     """Let an agent of the workflow go round until it is stopped; return the error."""
     with board.action("planner", "Plan", input="parser") as step:
         step.output = "read, then edit"
+    for _ in range(2):
+        _make(board, agent)
     with pytest.raises(DegenerateLoopError) as raised:
-        for _ in range(3):
-            with board.action(agent, "Bash", input="make") as step:
-                step.output = "nothing to be done"
+        _make(board, agent)
     return raised.value
+
+
+def _make(board: BlackboardHistory, agent: str) -> None:
+    with board.action(agent, "Bash", input="make") as step:
+        step.output = "nothing to be done"
 
 
 def finding_of(error: DegenerateLoopError | HungError) -> Finding:
@@ -93,7 +98,7 @@ def test_the_handler_writes_no_context_of_its_own(store_path: Path) -> None:
         error = stuck(board)
         before = len(recorded(store_path))
         RecoveryStuckHandler().handle(error, board)
-        added = [record for record in recorded(store_path)[before:]]
+        added = recorded(store_path)[before:]
 
     assert [record["kind"] for record in added][:1] == ["event"]
     assert {record["kind"] for record in added[1:]} == {"note", "snapshot", "continuation"}
