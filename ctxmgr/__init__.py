@@ -12,17 +12,46 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError
+    from ctxmgr.history.blackboard import BlackboardHistory
+    from ctxmgr.history.bus import EventBus, EventSubscriber
+    from ctxmgr.history.published import ActionFinished, ActionStarted, Event
     from ctxmgr.recorder import Recorder
+    from ctxmgr.recover.handler import RecoveryStuckHandler, StuckHandler, run_guarded
     from ctxmgr.workspace import Workspace
 
-__all__ = ["CtxmgrError", "DegenerateLoopError", "HungError", "Recorder", "Workspace", "__version__"]
+__all__ = [
+    "ActionFinished",
+    "ActionStarted",
+    "BlackboardHistory",
+    "CtxmgrError",
+    "DegenerateLoopError",
+    "Event",
+    "EventBus",
+    "EventSubscriber",
+    "HungError",
+    "Recorder",
+    "RecoveryStuckHandler",
+    "StuckHandler",
+    "Workspace",
+    "__version__",
+    "run_guarded",
+]
 
 _HOMES = {
+    "ActionFinished": "ctxmgr.history.published",
+    "ActionStarted": "ctxmgr.history.published",
+    "BlackboardHistory": "ctxmgr.history.blackboard",
     "CtxmgrError": "ctxmgr.errors",
     "DegenerateLoopError": "ctxmgr.errors",
+    "Event": "ctxmgr.history.published",
+    "EventBus": "ctxmgr.history.bus",
+    "EventSubscriber": "ctxmgr.history.bus",
     "HungError": "ctxmgr.errors",
     "Recorder": "ctxmgr.recorder",
+    "RecoveryStuckHandler": "ctxmgr.recover.handler",
+    "StuckHandler": "ctxmgr.recover.handler",
     "Workspace": "ctxmgr.workspace",
+    "run_guarded": "ctxmgr.recover.handler",
 }
 
 

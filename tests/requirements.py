@@ -26,28 +26,14 @@ class Requirement(NamedTuple):
     deferred: str | None
 
 
-_NO_BUS = "the live event bus is not part of this release; recorded and imported events are"
-_NO_HANDLER = "the live stuck handler is not part of this release; recorded loops and stalls are recovered"
 _NO_RATE = "a rate over live recoveries needs recoveries in the field; this release does not measure one"
 
 DEFERRED = {
-    "FR-004": _NO_HANDLER,
-    "FR-014": _NO_BUS,
-    "FR-015": _NO_BUS,
-    "FR-016": _NO_BUS,
     "SC-001": _NO_RATE,
     "SC-010": _NO_RATE,
-    "SC-011": _NO_BUS,
     "SC-014": _NO_RATE,
-    "US7-1": _NO_BUS,
-    "US7-2": _NO_BUS,
-    "US7-4": _NO_BUS,
-    "US8-2": _NO_HANDLER,
-    "US11-1": _NO_HANDLER,
     "AC-1-model": "the rules alone rebuild context in this release; no language model is called",
-    "AC-3-live": _NO_HANDLER,
     "R-13": "thresholds are settings already; explaining one entry's judgement is not part of this release",
-    "R-21": _NO_BUS,
 }
 
 _SOURCES = {

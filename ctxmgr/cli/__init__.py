@@ -30,6 +30,7 @@ COMMANDS = {
     "record": ("recording", "record"),
     "export": ("sources", "export"),
     "verify": ("sources", "verify"),
+    "watch": ("watch", "watch"),
     "schema": ("about", "schema"),
     "demo": ("about", "demo"),
 }
