@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -60,6 +61,10 @@ def detect(
     now: o.Now = None,
     ever: Annotated[bool, typer.Option("--ever", help="Let resolved findings count too.")] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")] = False,
+    backtest: Annotated[
+        Path | None,
+        typer.Option("--backtest", metavar="DIR", help="Score the detectors on the logs and the labels.json of a folder."),
+    ] = None,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,
@@ -74,7 +79,14 @@ def detect(
       ctxmgr detect
       ctxmgr detect --all-sessions --json --exit-zero
       ctxmgr detect --session 01a1ffcb --now 2026-01-22T12:00:00Z
+      ctxmgr detect --backtest labelled-runs --json
     """
+    if backtest is not None:
+        from ctxmgr.cli.backtest import backtest as score
+
+        given = {"--session": session, "--all-sessions": all_sessions, "--now": now, "--store": store, "--ever": ever}
+        score(backtest, lambda: shown(json_, format_, fields, jq), beside=[name for name, value in given.items() if value])
+        return
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.detect(DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time())))
