@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, cast
 
 from ctxmgr.detect.normal import word_set
+from ctxmgr.types.observation import Observation
 
 ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]
 """What a call does to the world. ``paced`` sleeps before it asks; ``other`` may change anything, so guards treat it
@@ -31,6 +32,11 @@ ASKS_HUMAN = word_set(
 FINISHES = word_set(
     "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
     "taskdone finishtask endtask terminate"
+)
+HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
+LOOKOUTS = word_set(
+    "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
+    "progress health heartbeat ps"
 )
 DELEGATES = word_set("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
 
@@ -89,6 +95,17 @@ def asks_human(action: str) -> bool:
     return _plain(action) in ASKS_HUMAN
 
 
+def is_lookout(start: Observation) -> bool:
+    """Whether the call looks at something that others change: a board, an inbox, the state of a repository or a job."""
+    command = start.input if isinstance(start.input, str) else ""
+    if isinstance(start.input, dict):
+        fields = cast("dict[str, object]", start.input)
+        command = next((str(fields[key])[:80] for key in ("command", "cmd", "script") if key in fields), "")
+    if command:
+        return not LOOKOUTS.isdisjoint(_words(" ".join(command.split()[:3])))
+    return not LOOKOUTS.isdisjoint(_words(start.action))
+
+
 def finishes(action: str) -> bool:
     """Whether the action declares the work done."""
     return _plain(action) in FINISHES
@@ -97,6 +114,11 @@ def finishes(action: str) -> bool:
 def delegates(action: str) -> bool:
     """Whether the action hands work to another agent."""
     return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
+
+
+def hands_over(action: str) -> bool:
+    """Whether the action gives words or work to another agent."""
+    return delegates(action) or not HAND_OVERS.isdisjoint(_words(action))
 
 
 def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) -> ActionClass:
@@ -137,12 +159,19 @@ def _classify_command(command: str) -> ActionClass:
         return "other"
     meaning: ActionClass = "query"
     for part in parts:
-        words = part.split()
+        words = _plain_git(part.split())
         if words[0] in _SHELL_MUTATIONS:
             return "mutation"
         if words[0] not in _SHELL_QUERIES and " ".join(words[:2]) not in _SHELL_QUERY_PAIRS and words[0] != "cd":
             meaning = "other"
     return meaning
+
+
+def _plain_git(words: list[str]) -> list[str]:
+    """Return the words of a git command without its global options, which say nothing about what it does."""
+    while len(words) > 2 and words[0] == "git" and words[1].startswith("-"):
+        words = words[:1] + words[(3 if words[1] in ("-C", "-c") else 2) :]
+    return words
 
 
 def is_waiting(text: str) -> bool:

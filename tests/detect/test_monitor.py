@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.detect.interface import Sighting
+from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.monitor import Monitor, detect
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
@@ -218,6 +218,8 @@ class _Listener:
     """A detector of events, as monologues need it."""
 
     kind: FindingKind = "monologue"
+    wake = Wake.ALWAYS
+    hears = frozenset({"message"})
 
     def __init__(self, settings: DetectSettings) -> None:
         self.state: tuple[Observation, ...] = ()
@@ -234,6 +236,10 @@ class _Listener:
             return None
         steps = tuple(Step((Call.of(each, None),)) for each in self.state)
         return Sighting("monologue", "talk", 1, steps, 3, 0.5)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Have none."""
+        return Opinion("monologue", "", 0, 3, "it acted")
 
     def reset(self) -> None:
         """Forget everything."""
