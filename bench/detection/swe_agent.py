@@ -11,7 +11,7 @@ DATASET = "swe-agent"
 
 
 def swe_agent(folder: Path) -> Iterator[Run]:
-    """Yield the demonstrations; all of them ended with a submission, so all count as successful."""
+    """Yield the demonstrations that have steps; all of them ended with a submission, so all count as successful."""
     for path in sorted((folder / "sweagent_traj").glob("*.traj")):
         source = load(path)
         run = Run(f"{DATASET}/{path.stem}", DATASET, success=True)
@@ -24,4 +24,5 @@ def swe_agent(folder: Path) -> Iterator[Run]:
             if command:
                 entry = writer.call("agent", command.split()[0], {"command": command}, at=None)
                 writer.result(entry, seen, failed=False, at=None)
-        yield run
+        if run.records:
+            yield run

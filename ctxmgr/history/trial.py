@@ -22,6 +22,7 @@ class Trial:
         moves: its calls and messages.
         alarms: findings of severity loop or hung that were ever raised, first raised first, as they are at the end.
         standing: those of them that are unresolved at the end.
+        warnings: warnings that are unresolved at the end.
         warned: whether anything at all was ever found, warnings included.
         raised: id of the record at which each alarm was raised, by the finding's id.
         places: record id -> place among the observations.
@@ -31,6 +32,7 @@ class Trial:
     moves: list[Move]
     alarms: list[Finding] = field(default_factory=list[Finding])
     standing: list[Finding] = field(default_factory=list[Finding])
+    warnings: list[Finding] = field(default_factory=list[Finding])
     warned: bool = False
     raised: dict[str, str] = field(default_factory=dict[str, str])
     places: dict[str, int] = field(default_factory=dict[str, int])
@@ -64,7 +66,9 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
             trial.raised.setdefault(finding.id, observations[-1].id or finding.raised_at)
             seen[finding.id] = finding
     trial.alarms = list(seen.values())
-    trial.standing = [finding for finding in final if finding.severity != "warn" and finding.resolved is None]
+    unresolved = [finding for finding in final if finding.resolved is None]
+    trial.standing = [finding for finding in unresolved if finding.severity != "warn"]
+    trial.warnings = [finding for finding in unresolved if finding.severity == "warn"]
     return trial
 
 
