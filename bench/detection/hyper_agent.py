@@ -1,4 +1,9 @@
-"""Read the HyperAgent logs with human labels: copies made by doubled log handlers collapsed, restarts split."""
+"""Read the HyperAgent logs with human labels: copies made by doubled log handlers collapsed, restarts split.
+
+What a tool answered is not in these logs, so the inner agents' calls stay open; the planner's delegations are answered by
+what the agent hands back. A response without any text (the executor's, up to three in a row before it hands back) says
+nothing that could be compared and is left out.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ _HEAD = re.compile(r"HyperAgent_\S+ - [A-Z]+ - (.*)", re.DOTALL)
 _INSTANCE, _TOOLS = "Initialized HyperAgent instance", "Initialized tools"
 _RESPONSE = re.compile(r"([\w-]+)'s Response: ?(.*)", re.DOTALL)
 _RETURN = re.compile(r"(\w+)->(\w+): ?(.*)", re.DOTALL)
-_BLOCK = re.compile(r"```(?:python|bash)?\n(.*?)(?:```|\Z)", re.DOTALL)
+_BLOCK = re.compile(r"(Action:\s*)?```(\w*)\n(.*?)(?:```|\Z)", re.DOTALL)
 _CALL = re.compile(r"(\w+)\._run\(")
 _DELEGATION = re.compile(r"Intern Name: *(.+?)\n+Subgoal: *(.*)", re.DOTALL)
 
@@ -100,12 +105,14 @@ def _starts(entries: Sequence[str]) -> list[tuple[int, list[str]]]:
 
 
 def _convert(run: Run, entries: Sequence[str], process: str) -> None:
-    """Write what was logged as records; what the inner agents' tools answered is not in the log."""
+    """Write what was logged as records."""
     writer = Writer(run, process)
     delegated: str | None = None
     for entry in entries:
         if response := _RESPONSE.match(entry):
             agent, text = response[1], response[2]
+            if not text.strip():
+                continue
             action = _action(agent, text)
             if action is None:
                 writer.event("message", agent, {"text": text}, at=None)
@@ -126,8 +133,11 @@ def _action(agent: str, text: str) -> tuple[str, Any, int] | None:
         asked = _DELEGATION.search(text)
         return ("delegate", {"intern": asked[1].strip(), "subgoal": asked[2].strip()}, asked.start()) if asked else None
     for block in reversed(list(_BLOCK.finditer(text))):
-        if call := _CALL.search(block[1]):
-            return call[1], _arguments(block[1]), block.start()
+        if call := _CALL.search(block[3]):
+            return call[1], _arguments(block[3]), block.start()
+        if block[1]:
+            shell = block[2] in ("bash", "sh")
+            return block[2] or "run", {"command" if shell else "code": block[3].strip()}, block.start()
     return None
 
 

@@ -10,6 +10,10 @@ _REFRESH = "the record is read again after the customer changed things on the ph
 
 READINGS: dict[str, tuple[str, str]] = {
     _FT.format("airline_default_gpt-4.1", 4): ("true loop", "the same refusal five times, word for word"),
+    _FT.format("airline_default_gpt-4.1", 18): (
+        "fault",
+        "asks for the status of nine different flights, each of which is available",
+    ),
     _FT.format("telecom_default_gpt-4.1", 4): ("fault", _REFRESH),
     _FT.format("telecom_default_gpt-4.1", 11): ("fault", _REFRESH),
     _FT.format("telecom_default_gpt-4.1", 24): ("fault", _REFRESH),
