@@ -33,7 +33,9 @@ class BusyDetector(StepDetector):
         if len(stale) < self._needed():
             return None
         facts = (("window", window), ("newSteps", window - len(stale)))
-        return Sighting(self.kind, "busy", 1, stale[-self._needed() :], self._needed(), 0.5, severity="warn", leave=8, facts=facts)
+        return Sighting(
+            self.kind, "busy", 1, stale[-self._needed() :], self._needed(), 0.5, severity="warn", leave=8, facts=facts
+        )
 
     def _needed(self) -> int:
         window = self._settings.busy_window

@@ -35,7 +35,7 @@ class Case:
     """
 
     __slots__ = (
-        "_by_query", "_error", "_facts", "_indexes", "_left_after", "_members", "_off", "_session", "_touched", "agent",
+        "_by_query", "_error", "_facts", "_indexes", "_left_after", "_members", "_off", "_session", "_touched", "_unseen", "agent",
         "_answered_at", "answered", "back", "confidence", "first_at", "identity", "key", "kind", "last_progress", "period", "process", "raised",
         "raisings", "resolved", "round", "severity", "steps",
     )  # fmt: skip
@@ -51,6 +51,7 @@ class Case:
         self.round = sighting.steps[-sighting.period :]
         self._error = sighting.error
         self._facts = sighting.facts
+        self._unseen = max(0, sighting.rounds * sighting.period - len(sighting.steps))
         self.severity: Severity = sighting.severity
         self.answered = self.back = False
         self._answered_at = 0
@@ -189,7 +190,7 @@ class Case:
 
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as it stands; ``resolved`` fills in what ended it from outside the agent's own steps."""
-        rounds = self.steps // self.period
+        rounds = (self.steps + self._unseen) // self.period
         step = self.round[-1]
         answer = "" if step.first.finish is None else step.answer()
         evidence: dict[str, Any] = {

@@ -80,7 +80,9 @@ class ChantingDetector:
         volume = _volume(stream)
         if volume > self._settings.volume_chars and lasted > self._settings.volume_seconds:
             facts = (("characters", volume), ("seconds", round(lasted, 3)))
-            return Sighting(self.kind, (name, "volume"), 1, stream.steps[-rounds:], 1, 0.6, severity="warn", leave=1, facts=facts)
+            return Sighting(
+                self.kind, (name, "volume"), 1, stream.steps[-rounds:], 1, 0.6, severity="warn", leave=1, facts=facts
+            )
         return None
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:

@@ -93,7 +93,9 @@ class ContextLoopDetector:
         if not step.failed or not is_context_error(step.first.error()):
             return Opinion(self.kind, excerpt(step), 0, rounds, "no error that says the context is full")
         count = len(self.state.errors) if self.state else 0
-        return Opinion(self.kind, normal.one_line(step.first.error()), count, rounds, "seen" if count >= rounds else "more wanted")
+        return Opinion(
+            self.kind, normal.one_line(step.first.error()), count, rounds, "seen" if count >= rounds else "more wanted"
+        )
 
     def reset(self) -> None:
         """Note that a person spoke: earlier errors are forgotten, earlier compactions count less."""

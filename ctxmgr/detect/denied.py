@@ -41,7 +41,9 @@ class DeniedDetector(StepDetector):
         if len(same) >= settings.denied_rounds:
             return Sighting(self.kind, step.action, 1, same[-settings.denied_rounds :], settings.denied_rounds, 0.9)
         if len(alike) >= settings.denied_varied_rounds:
-            return Sighting(self.kind, step.action, 1, alike[-settings.denied_varied_rounds :], settings.denied_varied_rounds, 0.8)
+            return Sighting(
+                self.kind, step.action, 1, alike[-settings.denied_varied_rounds :], settings.denied_varied_rounds, 0.8
+            )
         return None
 
     def _counts(self, step: Step) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
@@ -64,7 +66,8 @@ class DeniedDetector(StepDetector):
 def is_denied(step: Step) -> bool:
     """Whether every call of the step was refused, by its status or by what it was told."""
     return step.failed and all(
-        (call.finish is not None and call.finish.status == "denied") or _says_denied(call.finish and call.finish.output, call.error())
+        (call.finish is not None and call.finish.status == "denied")
+        or _says_denied(call.finish and call.finish.output, call.error())
         for call in step.calls
     )
 

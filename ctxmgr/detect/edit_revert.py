@@ -66,7 +66,9 @@ class EditRevertDetector(StepDetector):
             return Opinion(self.kind, excerpt(step), 0, rounds, "it changes no file in a way that could be undone")
         files: dict[str, tuple[_Change, ...]] = self.state or {}
         count = len(files.get(change[0], ())) // 2
-        return Opinion(self.kind, excerpt(step), count, rounds, "seen" if count >= rounds else "it does not undo the change before it")
+        return Opinion(
+            self.kind, excerpt(step), count, rounds, "seen" if count >= rounds else "it does not undo the change before it"
+        )
 
 
 def _change_of(step: Step) -> tuple[str, int | None, int] | None:

@@ -91,7 +91,9 @@ class EscalatingFailureDetector:
         if task is None:
             return Opinion(self.kind, excerpt(step), 0, needed, "the entry names no task")
         count = len(self.state[task[:200]].failures) if task[:200] in self.state else 0
-        return Opinion(self.kind, f"task {task[:80]}", count, needed, "seen" if count >= needed else "more failed attempts wanted")
+        return Opinion(
+            self.kind, f"task {task[:80]}", count, needed, "seen" if count >= needed else "more failed attempts wanted"
+        )
 
     def reset(self) -> None:
         """Forget everything: a person spoke."""

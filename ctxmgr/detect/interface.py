@@ -17,7 +17,8 @@ class Wake:
 
     ``AGAIN``: its question was asked before, within the window. ``FAILED``: it ended in an error. ``ECHO``: the last step
     with the same action was answered alike. ``SPAN``: its input names a part of something (a range of lines).
-    ``CHANGE``: its input holds a change or a whole new content. ``TASK``: it belongs to a task. ``SLEEP``: it may be a pause. (Plain
+    ``CHANGE``: its input holds a change or a whole new content. ``TASK``: it belongs to a task. ``SLEEP``: it may be a pause.
+    ``IN_BATCH``: the step before it was a parallel batch. (Plain
     numbers: those of the standard library's flags cost more than the detectors.)
     """
 
@@ -30,6 +31,7 @@ class Wake:
     SLEEP = 64
     NEVER = 0
     ALWAYS = 128
+    IN_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.scope import AgentScope
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.speech import MESSAGES, text_of
 from ctxmgr.detect.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation
@@ -64,7 +65,9 @@ class Monitor:
         self._open: dict[str, Observation] = {}
         self._scopes: dict[_Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
-        self._blind: dict[_Key, AgentScope] | None = {}
+        self._blind: dict[_Key, AgentScope | None] = {}
+        self._all_changes = 0
+        self._said: dict[str | None, str] = {}
         self._raised: list[Case] = []
         self._seen_processes: dict[str | None, tuple[int, int]] = {}
 
@@ -85,7 +88,7 @@ class Monitor:
             watch.close()
         if not raised:
             return []
-        self._raised += raised
+        self._raised += [case for case in raised if len(case.raisings) == 1]
         return [case.finding() for case in raised]
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
@@ -117,11 +120,11 @@ class Monitor:
         if start.index is not None and start.index == self._explain:
             self._explained = (scope, start.id)
             scope.opinions = []
-        if self._blind is None:
-            return []
-        blind = self._blind.get(key)
+        if key not in self._blind:
+            self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
+        blind = self._blind[key]
         if blind is None:
-            blind = self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
+            return []
         blind.begin(start)
         return blind.end(start, None)
 
@@ -129,16 +132,22 @@ class Monitor:
         start = self._open.pop(finish.id, None)
         if start is None:
             return []
-        if self._blind is not None:
-            for scope in self._blind.values():
-                scope.reset("progress")
-            self._blind = None
+        blind = self._blind.get((start.agent, start.process))
+        if blind is not None:
+            # This agent's results are recorded, so what was seen without them is no evidence.
+            blind.reset("progress")
+            self._blind[(start.agent, start.process)] = None
         watch.end(finish)
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
         scope = self._scopes[(start.agent, start.process)]
+        if len(self._scopes) > 1:
+            scope.others_changes = self._all_changes - scope.changes
         raised = scope.end(start, finish)
+        if len(self._scopes) > 1 and finish.status == "ok" and scope.last_changed_the_world():
+            scope.changes += 1
+            self._all_changes += 1
         if raised or scope.came_back:
             raised = [*raised, *self._tell(raised, scope)]
         if hands_over(start.action) or self._wide.is_awake:
@@ -174,12 +183,30 @@ class Monitor:
                     scope.replay()
         if kind == "continuation":
             event = self._answered(event)
+        elif event.agent is not None and len(self._scopes) > 1 and (kind in MESSAGES or kind == "nudge"):
+            self._converse(event)
         raised = self._wide.hear(event)
         if kind in self._heard and not self._wide.covers(event.id):
             scope = self._hearer(event)
             spoken = scope.hear(event)
             raised = [*raised, *spoken, *self._tell(spoken, scope)]
         return raised
+
+    def _converse(self, event: Observation) -> None:
+        """Note that an agent that acts in this session said something new, and who may have been waiting for it.
+
+        To an agent that spoke before, that is an answer: what it asks its tools then, it asks anew.
+        """
+        own = self._current.get(event.agent)
+        text = text_of(event)
+        if own is None or not text or self._said.get(event.agent) == text:
+            return
+        self._said[event.agent] = text
+        own.spoke = True
+        for scope in self._scopes.values():
+            if scope is not own and scope.spoke:
+                scope.spoke = False
+                scope.heard += 1
 
     def _answered(self, event: Observation) -> Observation:
         """Take a continuation: it answers the loops it names, else all that last."""
@@ -232,8 +259,9 @@ class Monitor:
         return list(self._scopes.values()) if not own and event.type in REPLAYS else own
 
     def _reset(self, why: str) -> None:
-        for scope in (*self._scopes.values(), *(self._blind or {}).values(), self._wide):
-            scope.reset(why)
+        for scope in (*self._scopes.values(), *self._blind.values(), self._wide):
+            if scope is not None:
+                scope.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
         return AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)

@@ -104,14 +104,14 @@ class NearDuplicateDetector(StepDetector):
             (len(steps), settings.drift_rounds, run.drift),
         ):
             if count >= needed and len(steps) >= needed and len({each.query for each in steps[-needed:]}) > 1:
-                return Sighting(self.kind, ("near", run.drift or run.near), 1, steps[-needed:], needed, 0.85, facts=(("about", about),))
+                return Sighting(
+                    self.kind, ("near", run.drift or run.near), 1, steps[-needed:], needed, 0.85, facts=(("about", about),)
+                )
             if key is None:
                 break
         return None
 
-    def _read(
-        self, step: Step, files: dict[str, _Reading]
-    ) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
+    def _read(self, step: Step, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
         meaning = step.meaning(self._settings.pollers) if files or step.traits & Wake.SPAN else "query"
         if meaning in ("mutation", "other") and not step.failed:
             return {}, None, None
@@ -144,8 +144,12 @@ class NearDuplicateDetector(StepDetector):
         if span is not None and span.target in state.files:
             count = len(state.files[span.target].stale)
             why = "seen" if count >= settings.sweep_rounds else "it brought new lines" if not count else "more wanted"
-            return Opinion(self.kind, f"lines {span.first} to {span.last} of {span.target}"[:200], count, settings.sweep_rounds, why)
-        return Opinion(self.kind, excerpt(step), 0, settings.near_rounds, "no neighbour asked nearly the same with the same result")
+            return Opinion(
+                self.kind, f"lines {span.first} to {span.last} of {span.target}"[:200], count, settings.sweep_rounds, why
+            )
+        return Opinion(
+            self.kind, excerpt(step), 0, settings.near_rounds, "no neighbour asked nearly the same with the same result"
+        )
 
 
 def _fresh(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:

@@ -69,7 +69,9 @@ class NoProgressDetector:
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many reports told of no progress."""
         count = len(self.state.stalls) if self.state else 0
-        return Opinion(self.kind, "", count, self._settings.stalled_ledgers, "it rests on progress reports, not on single steps")
+        return Opinion(
+            self.kind, "", count, self._settings.stalled_ledgers, "it rests on progress reports, not on single steps"
+        )
 
     def reset(self) -> None:
         """Forget everything: a person spoke."""

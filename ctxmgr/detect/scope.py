@@ -50,6 +50,8 @@ class AgentScope:
         self._seen: dict[int, Step] = {}
         self._latest: dict[str, Step] = {}
         self.came_back: list[Case] = []
+        self.changes = self.others_changes = 0
+        self.spoke, self.heard = False, 0
         self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []
         self._number = 0
@@ -104,7 +106,9 @@ class AgentScope:
             self.active = [case for case in self.active if case not in withdrawn]
         if calls[0].start.step is not None:
             self._before_last = self._mark()
-        raised = self._take(Step(calls, self._number))
+        step = Step(calls, self._number)
+        step.world = self.others_changes + self.heard
+        raised = self._take(step)
         for old in withdrawn:
             again = next((case for case in raised if case.key == old.key), None)
             if again is None:
@@ -148,6 +152,8 @@ class AgentScope:
         before = self._seen.get(step.query)
         if before is not None and before.number >= step.number - self._settings.window:
             flags |= Wake.AGAIN
+        if self._steps and len(self._steps[-1].calls) > 1:
+            flags |= Wake.IN_BATCH
         if step.failed:
             return flags | Wake.FAILED
         before = self._latest.get(step.action)
@@ -230,6 +236,10 @@ class AgentScope:
         for case in self.active:
             if identity is None or case.identity == identity:
                 case.answer()
+
+    def last_changed_the_world(self) -> bool:
+        """Whether the newest step may have changed what others see."""
+        return bool(self._steps) and self._steps[-1].meaning(self._settings.pollers) in ("mutation", "other")
 
     @property
     def is_awake(self) -> bool:

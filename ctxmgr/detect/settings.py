@@ -12,7 +12,7 @@ from ctxmgr.types.finding import FindingKind
 
 _ROUNDS = (
     "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "poll_rounds", "gesture_rounds",
-    "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "near_rounds", "drift_rounds", "sweep_rounds",
+    "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "futile_rounds", "futile_loop_rounds", "near_rounds", "drift_rounds", "sweep_rounds",
     "stagnation_rounds", "barren_rounds", "trivial_rounds", "unknown_rounds", "denied_rounds", "denied_varied_rounds",
     "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds", "context_error_rounds", "revert_rounds",
     "handoff_rounds",
@@ -37,8 +37,10 @@ class DetectSettings:
         poll_rounds: identical answers of a poll when the log has no times that show whether it waited.
         gesture_rounds: identical key presses, scrolls and the like, whose answer does not show what they did.
         transient_rounds: rate limits, time-outs and unreachable servers when the log has no times.
-        interleaved_rounds: times one call brings one result with other calls, but no change of the world, between:
-            a warning for results, a loop for errors; ``interleaved_loop_rounds``: a loop for results too.
+        interleaved_rounds: times one call brings one result with other calls, but no change of the world, between: a
+            warning; ``interleaved_loop_rounds``: a loop.
+        futile_rounds: times one call says that it does not work, whatever is done between (but for writing new
+            content): a warning; ``futile_loop_rounds``: a loop.
         near_rounds: calls that differ in volatile or cosmetic parts alone, with one result.
         drift_rounds: calls that differ in numbers alone, with one result.
         sweep_rounds: reads of lines of one file that were all read before.
@@ -89,6 +91,8 @@ class DetectSettings:
     transient_rounds: int = 8
     interleaved_rounds: int = 4
     interleaved_loop_rounds: int = 6
+    futile_rounds: int = 3
+    futile_loop_rounds: int = 5
     near_rounds: int = 3
     drift_rounds: int = 5
     sweep_rounds: int = 6
@@ -97,7 +101,7 @@ class DetectSettings:
     trivial_rounds: int = 15
     unknown_rounds: int = 3
     denied_rounds: int = 3
-    denied_varied_rounds: int = 4
+    denied_varied_rounds: int = 6
     monologue_rounds: int = 3
     paraphrase_rounds: int = 4
     chant_rounds: int = 10
@@ -166,7 +170,8 @@ class DetectSettings:
             odd = set(values) - _PER_ACTION
             if odd:
                 raise InvalidInput(
-                    f"{min(odd)} can't be set for the single action {name!r}", f"for one action: {', '.join(sorted(_PER_ACTION))}"
+                    f"{min(odd)} can't be set for the single action {name!r}",
+                    f"for one action: {', '.join(sorted(_PER_ACTION))}",
                 )
             if values:
                 if "disabled" in values:

@@ -59,5 +59,8 @@ def _seconds(step: Step) -> float:
         value = fields.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e7:
             return float(value)
-    text = next((str(fields[key])[:400] for key in ("command", "cmd", "script") if key in fields), str(given)[:400] if isinstance(given, str) else "")
+    text = next(
+        (str(fields[key])[:400] for key in ("command", "cmd", "script") if key in fields),
+        str(given)[:400] if isinstance(given, str) else "",
+    )
     return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _ASKED.findall(text))

@@ -12,6 +12,9 @@ MESSAGES = frozenset({"message", "agent_message"})
 THOUGHTS = frozenset({"thought", "reasoning", "agent_thought"})
 CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 
+_LABELS = frozenset({"observation", "thought", "action", "action input", "final answer"})
+"""What is left of an answer in the form "Thought, Action, Observation" when it was cut off there: no words of its own."""
+
 _TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
 _MAX_TEXT = 64 * 1024
 _WORD = re.compile(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
@@ -31,7 +34,8 @@ def text_of(event: Observation) -> str | None:
 
 def _text(data: object, depth: int) -> str | None:
     if isinstance(data, str):
-        return data[:_MAX_TEXT]
+        text = data[:_MAX_TEXT]
+        return None if text.strip(" *#:\n").lower() in _LABELS else text
     if depth > 3:
         return None
     if isinstance(data, dict):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect import patience
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
-from ctxmgr.detect.likeness import target_of
+from ctxmgr.detect.likeness import COMMAND_KEYS, target_of
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.types.finding import FindingKind
+from ctxmgr.types.observation import Observation
 
 _BARREN = re.compile(
     r"^\W*(?:(?:no|0|zero|nothing|none|null|empty|not found|ok|done|success\w*|true|false)\b.{0,60})?\W*$",
@@ -47,7 +48,10 @@ class StagnationDetector(StepDetector):
         if len(run.steps) < needed:
             return None
         about = f"{step.action} {target_of(step.first.start)}".strip()
-        facts = (("about", about), ("distinctInputs", len({each.query for each in run.steps})),)
+        facts = (
+            ("about", about),
+            ("distinctInputs", len({each.query for each in run.steps})),
+        )
         return Sighting(self.kind, (step.action, run.answer), 1, run.steps[-needed:], needed, 0.75, facts=facts)
 
     def _run(self, step: Step, past: Sequence[Step]) -> _Run | None:
@@ -69,7 +73,11 @@ class StagnationDetector(StepDetector):
         settings = self._settings.of(step.action)
         run: _Run | None = self.state
         if run is None:
-            why = "it is no question" if step.meaning(settings.pollers) != "query" else "its answer is not that of the step before"
+            why = (
+                "it is no question"
+                if step.meaning(settings.pollers) != "query"
+                else "its answer is not that of the step before"
+            )
             return Opinion(self.kind, excerpt(step), 0, settings.stagnation_rounds, why)
         needed = _needed(run.steps, settings)
         why = "seen" if len(run.steps) >= needed else f"{needed - len(run.steps)} more wanted"
@@ -79,8 +87,24 @@ class StagnationDetector(StepDetector):
 def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
     if _BARREN.match(steps[-1].answer()[:200]):
         return settings.barren_rounds
-    about = {target_of(step.first.start) for step in steps[-settings.stagnation_rounds :]}
     rounds = settings.stagnation_rounds
-    if len(about) > 1:
+    recent = steps[-rounds:]
+    about = {target_of(step.first.start) for step in recent}
+    if len(about) > 1 or not _share_something([step.first.start for step in recent]):
         return rounds * 2
     return rounds + rounds // 3 if about == {""} else rounds
+
+
+def _share_something(starts: Sequence[Observation]) -> bool:
+    """Whether the questions have a part in common: a field, or the program that is run; else they are about many things."""
+    shared: set[tuple[str, str]] | None = None
+    for start in starts:
+        given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
+        parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
+        parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _words(value)}
+        shared = parts if shared is None else shared & parts
+    return bool(shared)
+
+
+def _words(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())

@@ -122,15 +122,18 @@ class Step:
         query: fingerprint of what was asked.
         started, ended: seconds since 1970, None without usable times.
         failed: whether every call of it failed.
+        world: how many changes other agents of the session had made by then.
     """
 
     __slots__ = (
         "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "started", "traits",
+        "world",
     )  # fmt: skip
 
     def __init__(self, calls: Sequence[Call], number: int = 0) -> None:
         self.calls = calls
         self.number = number
+        self.world = 0
         if len(calls) == 1:
             call = calls[0]
             self.query = call.query
@@ -196,7 +199,11 @@ class Step:
             return False
         if one == two:
             return True
-        return -_SLACK <= len(one) - len(two) <= _SLACK < len(one) // 8 and one[:8] == two[:8] and self.results() == other.results()
+        return (
+            -_SLACK <= len(one) - len(two) <= _SLACK < len(one) // 8
+            and one[:8] == two[:8]
+            and self.results() == other.results()
+        )
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
@@ -212,6 +219,11 @@ class Step:
         if self._waiting is None:
             self._waiting = not self.failed and vocabulary.is_waiting(self.answer())
         return self._waiting
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it failed, or its answer says in words that something does not work."""
+        return self.failed or vocabulary.says_failure(self.answer())
 
     @property
     def transient(self) -> bool:

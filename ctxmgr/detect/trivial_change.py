@@ -62,7 +62,13 @@ class TrivialChangeDetector(StepDetector):
         if run is None:
             return Opinion(self.kind, excerpt(step), 0, needed, "no call like it just before, or its result is a new one")
         count = len(run.steps)
-        why = "the results are equal" if all(each.same(step) for each in run.steps) else "seen" if count >= needed else "more wanted"
+        why = (
+            "the results are equal"
+            if all(each.same(step) for each in run.steps)
+            else "seen"
+            if count >= needed
+            else "more wanted"
+        )
         return Opinion(self.kind, normal.one_line(run.core), count, needed, why)
 
 

@@ -19,7 +19,9 @@ _TOOL = re.compile(
     r"|\btool\b.{1,80}\b(?:not found|does not exist|doesn't exist|is not (?:available|registered|defined))",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"\b(?:not found|does not exist|unknown function|no such function|is not a (?:known|valid) )", re.IGNORECASE)
+_NAMED = re.compile(
+    r"\b(?:not found|does not exist|unknown function|no such function|is not a (?:known|valid) )", re.IGNORECASE
+)
 
 
 class UnknownToolDetector(StepDetector):
@@ -54,7 +56,9 @@ class UnknownToolDetector(StepDetector):
 
 def is_unknown_tool(step: Step) -> bool:
     """Whether every call of the step failed because its tool does not exist."""
-    return step.failed and all(_is_unknown(call.start.action, call.start.meta, call.error()[:600], _type(call.finish)) for call in step.calls)
+    return step.failed and all(
+        _is_unknown(call.start.action, call.start.meta, call.error()[:600], _type(call.finish)) for call in step.calls
+    )
 
 
 def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
@@ -63,7 +67,11 @@ def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
     if _TOOL.search(error):
         return True
     # "a.py not found" is about a file; only an error that names the action itself is about the tool.
-    return bool(action) and error.strip("`'\" ").lower().startswith((action.lower(), f"function {action.lower()}")) and bool(_NAMED.search(error))
+    return (
+        bool(action)
+        and error.strip("`'\" ").lower().startswith((action.lower(), f"function {action.lower()}"))
+        and bool(_NAMED.search(error))
+    )
 
 
 def _type(finish: object) -> str:

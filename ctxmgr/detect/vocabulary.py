@@ -33,12 +33,16 @@ FINISHES = word_set(
     "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
     "taskdone finishtask endtask terminate"
 )
+WRITES = word_set("edit editor write patch insert replace create multiedit append strreplace")
 HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
 LOOKOUTS = word_set(
     "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
     "progress health heartbeat ps"
 )
 DELEGATES = word_set("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
+
+_ASKING = word_set("can is are has have does check get verify should")
+"""First words that make a name a question, whatever verb follows: ``can_send_mms`` sends nothing."""
 
 _SHELLS = word_set("bash shell sh exec terminal command cmd powershell console")
 _SHELL_QUERIES = word_set(
@@ -71,6 +75,11 @@ _WAITING = re.compile(
     r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b"
 )
 _WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
+_FAILURE = re.compile(
+    r"\b(?:can ?not|can't|could not|couldn't|unable to|failed|failure|failing|fails|error|no connection|not working"
+    r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
+    re.IGNORECASE,
+)
 _TRANSIENT = (
     "too many requests", "rate limit", "rate-limit", "ratelimit", "rate_limit", "overloaded", "service unavailable",
     "bad gateway", "gateway timeout", "gateway time-out", "temporarily unavailable", "try again later",
@@ -93,6 +102,16 @@ def _plain(name: str) -> str:
 def asks_human(action: str) -> bool:
     """Whether the action's answer comes from a person, however long that takes."""
     return _plain(action) in ASKS_HUMAN
+
+
+def writes(start: Observation) -> bool:
+    """Whether the call writes content of the agent's own making, as editors and patches do."""
+    if isinstance(start.input, dict):
+        for key in ("command", "cmd", "script"):
+            command = cast("dict[str, object]", start.input).get(key)
+            if isinstance(command, str):
+                return _classify_command(command) == "mutation" or ">" in command
+    return not WRITES.isdisjoint(_words(start.action))
 
 
 def is_lookout(start: Observation) -> bool:
@@ -138,6 +157,8 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
         words = _words(name)
         if words in (("sleep",), ("delay",), ("pause",)):
             return "sleep"
+        if words[:1] and words[0] in _ASKING and POLLS.isdisjoint(words):
+            return "query"
         for vocabulary, meaning in _MEANINGS:
             if not vocabulary.isdisjoint(words):
                 return meaning
@@ -188,6 +209,11 @@ def is_transient(error: str) -> bool:
     if any(phrase in head for phrase in _TRANSIENT):
         return True
     return any(not head[: match.start()][-1:].isalnum() for match in _TRANSIENT_CODE.finditer(head))
+
+
+def says_failure(text: str) -> bool:
+    """Whether a short answer says that something does not work; a long one holds such words by chance."""
+    return len(text) <= 300 and _FAILURE.search(text) is not None
 
 
 def is_shell(action: str) -> bool:

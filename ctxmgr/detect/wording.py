@@ -78,7 +78,9 @@ def _monologue(tale: _Tale) -> str:
 
 def _chant(tale: _Tale) -> str:
     if "characters" in tale.facts:
-        return f"{tale.name} wrote {tale.facts['characters']} characters in {tale.facts['seconds']:.0f} s without doing anything"
+        return (
+            f"{tale.name} wrote {tale.facts['characters']} characters in {tale.facts['seconds']:.0f} s without doing anything"
+        )
     return f"{tale.name} repeats one phrase over and over in its own text ({tale.fact('said')})"
 
 

@@ -219,6 +219,7 @@ class _Listener:
 
     kind: FindingKind = "monologue"
     wake = Wake.ALWAYS
+    session_wide = False
     hears = frozenset({"message"})
 
     def __init__(self, settings: DetectSettings) -> None:
@@ -254,7 +255,7 @@ def test_a_detector_may_listen_to_events() -> None:
         story.say("message", {"text": "hm"}, agent="main")
         story.say("message", {"text": "hm"}, agent="other")
     _, raised = story.watched(None, detectors=(_Listener,))
-    assert [finding.kind for _, finding in raised] == ["monologue"]
+    assert [(finding.kind, finding.scope.agent) for _, finding in raised] == [("monologue", "main"), ("monologue", "other")]
 
 
 _json = st.recursive(
