@@ -14,8 +14,8 @@ from ctxmgr.types.finding import Finding, FindingKind, Scope, Severity
 from ctxmgr.wire import fingerprint
 
 _ABOUT = {
-    "recoveryLoop": "loopIdentity", "escalatingFailure": "task", "contextLoop": "", "unknownTool": "tools", "editRevert": "file",
-    "hung": "", "nearDuplicate": "about", "stagnation": "about", "chanting": "said",
+    "recoveryLoop": "loopIdentity", "escalatingFailure": "task", "contextLoop": "", "unknownTool": "tools",
+    "editRevert": "file", "hung": "", "nearDuplicate": "about", "stagnation": "about", "chanting": "said",
 }  # fmt: skip
 """Of kinds whose steps vary, the fact that tells one loop from another."""
 _WENT_ON = 2
@@ -35,9 +35,34 @@ class Case:
     """
 
     __slots__ = (
-        "_by_query", "_error", "_facts", "_indexes", "_left_after", "_members", "_off", "_session", "_touched", "_unseen", "agent",
-        "_answered_at", "answered", "back", "confidence", "first_at", "identity", "key", "kind", "last_progress", "period", "process", "raised",
-        "raisings", "resolved", "round", "severity", "steps",
+        "_answered_at",
+        "_by_query",
+        "_error",
+        "_facts",
+        "_indexes",
+        "_left_after",
+        "_members",
+        "_off",
+        "_session",
+        "_touched",
+        "_unseen",
+        "agent",
+        "answered",
+        "back",
+        "confidence",
+        "first_at",
+        "identity",
+        "key",
+        "kind",
+        "last_progress",
+        "period",
+        "process",
+        "raised",
+        "raisings",
+        "resolved",
+        "round",
+        "severity",
+        "steps",
     )  # fmt: skip
 
     def __init__(self, sighting: Sighting, session: str, past: Sequence[Step], left_after: int) -> None:

@@ -14,8 +14,8 @@ _GAP = 6
 _WORDS = (
     "denied by", "rejected by", "blocked by", "not permitted by", "disallowed by", "forbidden by", "refused by", "declined by",
     "vetoed", "user denied", "user rejected", "user declined", "user refused", "doesn't want to proceed",
-    "does not want to proceed", "permission to use", "requires approval", "not allowed by", "violates policy", "policy violation",
-    "against policy",
+    "does not want to proceed", "permission to use", "requires approval", "not allowed by", "violates policy",
+    "policy violation", "against policy",
 )  # fmt: skip
 
 

@@ -63,8 +63,8 @@ def _near(value: object, depth: int) -> object:
         kept = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
         return {key: _near_field(key, item, depth) for key, item in kept.items()}
     if isinstance(value, list) and depth < 20:
-        return [_near(item, depth + 1) for item in cast("list[Any]", value)]
-    return " ".join(value.split()) if isinstance(value, str) else value
+        return cast("object", [_near(item, depth + 1) for item in cast("list[Any]", value)])
+    return " ".join(value.split()) if isinstance(value, str) else cast("object", value)
 
 
 def _near_field(key: object, value: object, depth: int) -> object:
@@ -85,8 +85,8 @@ def _without_numbers(value: object, depth: int) -> object:
         fields = cast("dict[Any, Any]", value)
         return {key: _drift_field(key, item, depth) for key, item in fields.items()}
     if isinstance(value, list) and depth < 20:
-        return [_without_numbers(item, depth + 1) for item in cast("list[Any]", value)]
-    return value
+        return cast("object", [_without_numbers(item, depth + 1) for item in cast("list[Any]", value)])
+    return cast("object", value)
 
 
 def _drift_field(key: object, value: object, depth: int) -> object:

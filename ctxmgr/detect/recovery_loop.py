@@ -37,7 +37,7 @@ class RecoveryLoopDetector:
         self.state: dict[str, _Answered] = {}
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Steps are seen by the detectors of loops."""
+        """Pass: steps are for the detectors of loops."""
         return None
 
     def hear(self, event: Observation) -> Sighting | None:

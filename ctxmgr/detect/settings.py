@@ -12,10 +12,10 @@ from ctxmgr.types.finding import FindingKind
 
 _ROUNDS = (
     "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "poll_rounds", "gesture_rounds",
-    "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "futile_rounds", "futile_loop_rounds", "near_rounds", "drift_rounds", "sweep_rounds",
-    "stagnation_rounds", "barren_rounds", "trivial_rounds", "unknown_rounds", "denied_rounds", "denied_varied_rounds",
-    "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds", "context_error_rounds", "revert_rounds",
-    "handoff_rounds",
+    "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "futile_rounds", "futile_loop_rounds",
+    "near_rounds", "drift_rounds", "sweep_rounds", "stagnation_rounds", "barren_rounds", "trivial_rounds",
+    "unknown_rounds", "denied_rounds", "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds",
+    "compaction_rounds", "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
 _UNWINDOWED = frozenset({"chant_rounds", "compaction_rounds", "monologue_rounds", "paraphrase_rounds"})
 _COUNTS = ("escalate_attempts", "recovery_rounds", "volume_chars", "stalled_ledgers", "ignored_updates", "sleep_rounds")
@@ -184,24 +184,10 @@ class DetectSettings:
             value: object = getattr(self, each.name)
             if isinstance(value, float) and not math.isfinite(value):
                 raise InvalidInput(f"{each.name} must be a finite number, not {value}")
-        for name in _ROUNDS:
-            if getattr(self, name) < 2:
-                raise InvalidInput(f"{name} must be at least 2: one call is no repetition")
-        for name in _COUNTS:
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"{name} must be at least 1")
-        if not 0 <= self.busy_novelty <= 1 or self.busy_window < 2:
-            raise InvalidInput("busy_novelty must be a share from 0 to 1, busy_window at least 2")
+        self._check_amounts()
         unknown = self.disabled - frozenset(get_args(FindingKind))
         if unknown:
             raise InvalidInput(f"{min(unknown)!r} is no kind of finding", f"kinds: {', '.join(get_args(FindingKind))}")
-        for name in _SECONDS:
-            if getattr(self, name) <= 0:
-                raise InvalidInput(f"{name} must be more than 0 seconds")
-        if self.max_period < 2:
-            raise InvalidInput("max_period must be at least 2: a period of 1 is a repetition")
-        if self.left_after < 1 or self.error_gap < 1 or self.call_grace < 0:
-            raise InvalidInput("left_after and error_gap must be at least 1, call_grace at least 0")
         counted = [getattr(self, name) for name in _ROUNDS if name not in _UNWINDOWED]
         needed = max(self.cycle_rounds * self.max_period, *counted)
         if self.window < needed:
@@ -209,6 +195,23 @@ class DetectSettings:
                 f"a window of {self.window} steps can never hold what the thresholds need ({needed} steps)",
                 "raise window, or lower the rounds or max_period",
             )
+
+    def _check_amounts(self) -> None:
+        for name in _ROUNDS:
+            if getattr(self, name) < 2:
+                raise InvalidInput(f"{name} must be at least 2: one call is no repetition")
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{name} must be at least 1")
+        for name in _SECONDS:
+            if getattr(self, name) <= 0:
+                raise InvalidInput(f"{name} must be more than 0 seconds")
+        if self.max_period < 2:
+            raise InvalidInput("max_period must be at least 2: a period of 1 is a repetition")
+        if self.left_after < 1 or self.error_gap < 1 or self.call_grace < 0:
+            raise InvalidInput("left_after and error_gap must be at least 1, call_grace at least 0")
+        if not 0 <= self.busy_novelty <= 1 or self.busy_window < 2:
+            raise InvalidInput("busy_novelty must be a share from 0 to 1, busy_window at least 2")
 
 
 _PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {"cycle_rounds", *_UNWINDOWED}

@@ -10,7 +10,6 @@ from ctxmgr.detect import normal, vocabulary
 from ctxmgr.detect.vocabulary import ActionClass
 from ctxmgr.types.observation import Observation
 
-
 _SLACK = 4
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
 _SPAN_KEYS = frozenset({

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ctxmgr.detect import normal, patience
 from ctxmgr.detect.blur import blur, blur_times
@@ -78,7 +78,7 @@ def _core(step: Step) -> str | None:
         return None
     if step.failed:
         output = call.finish.output
-        said = normal.plain_text(output) if isinstance(output, dict) else call.error()
+        said = normal.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
         return None if said is None else _NUMBER.sub("#", blur(said[:4000], ids=True))
     text = normal.plain_text(call.finish.output)
     if not text:

@@ -55,11 +55,11 @@ class _Tale(NamedTuple):
 
     @property
     def call(self) -> str:
-        """The last step in a few words."""
+        """Return the last step in a few words."""
         return _step(self.step)
 
     def fact(self, name: str) -> str:
-        """A fact as one printable line."""
+        """Return a fact as one printable line."""
         value = self.facts.get(name, "")
         return one_line(", ".join(str(each) for each in cast("list[object]", value)) if isinstance(value, list) else str(value))
 
@@ -67,7 +67,8 @@ class _Tale(NamedTuple):
 def _near(tale: _Tale) -> str:
     if "linesRead" in tale.facts:
         return f"{tale.name} read lines of {tale.fact('about')} {tale.rounds} times in a row that it had all read before"
-    return f"{tale.name} asked {tale.rounds} times for nearly the same, last {tale.call}, and got the same result{_said(tale.step)}"
+    what = f"{tale.name} asked {tale.rounds} times for nearly the same, last {tale.call}"
+    return f"{what}, and got the same result{_said(tale.step)}"
 
 
 def _monologue(tale: _Tale) -> str:
@@ -97,11 +98,13 @@ def _climbing(tale: _Tale) -> str:
 
 def _still(tale: _Tale) -> str:
     if "sleptSeconds" in tale.facts:
-        return f"{tale.name} slept {tale.rounds} times in a row, {tale.facts['sleptSeconds']:.0f} s in all, without looking at anything"
+        slept = f"{tale.facts['sleptSeconds']:.0f} s in all"
+        return f"{tale.name} slept {tale.rounds} times in a row, {slept}, without looking at anything"
     if "ignoredUpdates" in tale.facts:
         return f"{tale.facts['ignoredUpdates']} progress updates were rejected because nothing had changed"
     if "window" in tale.facts:
-        return f"{tale.name} is busy but makes no progress: {tale.facts['newSteps']} of its last {tale.facts['window']} steps were new"
+        new = f"{tale.facts['newSteps']} of its last {tale.facts['window']} steps were new"
+        return f"{tale.name} is busy but makes no progress: {new}"
     return f"{tale.rounds} progress reports said that there is no progress or a loop"
 
 
@@ -111,12 +114,13 @@ _TELLERS: dict[str, Callable[[_Tale], str]] = {
         f"{'error' if tale.step.failed else 'result'} while nothing changed{_said(tale.step)}"
     ),
     "stagnation": lambda tale: (
-        f"{tale.name} asked {tale.rounds} questions of {one_line(tale.step.action, 40)} and got one and the same answer{_said(tale.step)}"
+        f"{tale.name} asked {tale.rounds} questions of {one_line(tale.step.action, 40)} and got one and the same answer"
+        f"{_said(tale.step)}"
     ),
     "nearDuplicate": _near,
     "trivialChange": lambda tale: (
-        f"{tale.name} ran {tale.call} {tale.rounds} times and only trifles in its {'error' if tale.step.failed else 'result'} changed"
-        f"{_said(tale.step)}"
+        f"{tale.name} ran {tale.call} {tale.rounds} times and only trifles in its "
+        f"{'error' if tale.step.failed else 'result'} changed{_said(tale.step)}"
     ),
     "unknownTool": lambda tale: f"{tale.name} called tools that do not exist {tale.rounds} times ({tale.fact('tools')})",
     "denied": lambda tale: f"{tale.name} asked {tale.rounds} times for what it was refused, last {tale.call}{_said(tale.step)}",

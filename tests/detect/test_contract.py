@@ -277,7 +277,7 @@ class TestNearDuplicate(DetectorContract):
     detector = NearDuplicateDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
-        """The same search with a counter in it."""
+        """Search for the same with a counter in it."""
         return story.call("search", {"q": "handler", "attempt": number}, "no match", **fields)
 
 
@@ -286,7 +286,7 @@ class TestTrivialChange(DetectorContract):
     rounds = 15
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
-        """The same report but for the clock."""
+        """Fetch the same report but for its clock."""
         return story.call("fetch_report", {"n": 1}, f"10:00:{number:02d} all quiet", **fields)
 
 
@@ -302,7 +302,7 @@ class TestDenied(DetectorContract):
     detector = DeniedDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
-        """The same request, refused."""
+        """Ask for the same and be refused."""
         entry = story.open("Bash", {"command": "rm -rf build"}, **fields)
         story.close(entry, "not permitted", status="denied")
         return entry
@@ -337,7 +337,7 @@ class TestBusy(DetectorContract):
         return story.call("Read", {"path": f"m{(number * number) % 2}"}, "text", **fields)
 
     def indexes(self, members: int) -> list[int | None]:
-        """The first calls of all are new and no members."""
+        """Leave out the first calls of all, which are new."""
         return list(range(2, members + 2))
 
 
@@ -345,7 +345,7 @@ class TestSleepBudget(DetectorContract):
     detector = SleepBudgetDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
-        """A pause, each a little longer."""
+        """Sleep a little longer each time."""
         return story.call("Bash", {"command": f"sleep {60 + number}"}, "", **fields)
 
 
@@ -379,7 +379,7 @@ class TestMonologue(SpokenContract):
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Say that all is well."""
-        return story.say("message", {"text": "All is well."}, **{"agent": "main", **fields})
+        return story.say("message", {"text": "All is well."}, agent=fields.get("agent", "main"), process=fields.get("process"))
 
 
 class TestChanting(SpokenContract):
@@ -388,7 +388,12 @@ class TestChanting(SpokenContract):
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """One more sentence of the chant."""
-        return story.say("agent_message_chunk", {"text": "I will read the file again. "}, **{"agent": "main", **fields})
+        return story.say(
+            "agent_message_chunk",
+            {"text": "I will read the file again. "},
+            agent=fields.get("agent", "main"),
+            process=fields.get("process"),
+        )
 
 
 class TestContextLoop(SpokenContract):
@@ -396,7 +401,7 @@ class TestContextLoop(SpokenContract):
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Another compaction."""
-        return story.say("compaction", None, **{"agent": "main", **fields})
+        return story.say("compaction", None, agent=fields.get("agent", "main"), process=fields.get("process"))
 
     def test_a_program_does_not_reset_it(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Nudges, messages and continuations between compactions leave the evidence standing."""
@@ -408,8 +413,10 @@ class TestNoProgress(SpokenContract):
     detector = NoProgressDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
-        """A ledger that tells of no progress."""
-        return story.say("ledger", {"is_progress_being_made": False}, **{"agent": "main", **fields})
+        """Report that there is no progress."""
+        return story.say(
+            "ledger", {"is_progress_being_made": False}, agent=fields.get("agent", "main"), process=fields.get("process")
+        )
 
 
 class SessionContract(SpokenContract):
@@ -441,7 +448,7 @@ class TestPingPong(SessionContract):
     detector = PingPongDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
-        """The same request after the same refusal."""
+        """Refuse, and ask the same again."""
         fields = {"agent": "main", **fields}
         if number:
             story.say(
