@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,15 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.types.desk import AgentRequest, DetectRequest, RecoverRequest, RecoverResponse, SessionsRequest
 from ctxmgr.types.finding import SessionVerdict, verdict_of
 from ctxmgr.workspace import Workspace
+
+Backtest = Annotated[
+    Path | None,
+    typer.Option("--backtest", metavar="DIR", help="Score the detectors on the logs and the labels.json of a folder."),
+]
+Explain = Annotated[
+    str | None,
+    typer.Option("--explain", metavar="INDEX", help="Say what each detector thought of one entry: 42, @-1, SESSION@42."),
+]
 
 
 def sessions(
@@ -60,6 +70,8 @@ def detect(
     now: o.Now = None,
     ever: Annotated[bool, typer.Option("--ever", help="Let resolved findings count too.")] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")] = False,
+    backtest: Backtest = None,
+    explain: Explain = None,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,
@@ -74,7 +86,22 @@ def detect(
       ctxmgr detect
       ctxmgr detect --all-sessions --json --exit-zero
       ctxmgr detect --session 01a1ffcb --now 2026-01-22T12:00:00Z
+      ctxmgr detect --session 01a1ffcb --explain 42
+      ctxmgr detect --backtest labelled-runs --json
     """
+    given = {"--all-sessions": all_sessions, "--now": now, "--ever": ever}
+    if backtest is not None:
+        from ctxmgr.cli.backtest import backtest as score
+
+        given |= {"--session": session, "--store": store, "--explain": explain}
+        score(backtest, lambda: shown(json_, format_, fields, jq), beside=[name for name, value in given.items() if value])
+        return
+    if explain is not None:
+        from ctxmgr.cli.explain import explain as think
+
+        beside = [name for name, value in given.items() if value]
+        think(explain, session, store, lambda: shown(json_, format_, fields, jq), beside=beside)
+        return
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.detect(DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time())))

@@ -62,6 +62,11 @@ def blur(text: str, *, ids: bool = False) -> str:
     return " ".join(text.split()) + rest
 
 
+def blur_times(text: str) -> str:
+    """Return the text without dates and clock times."""
+    return _CLOCK.sub("#", _DATE.sub("#", text))
+
+
 def _blur_duration(match: re.Match[str]) -> str:
     text, start = match.string, match.start()
     if start and (text[start - 1].isalnum() or text[start - 1] == "."):

@@ -7,11 +7,19 @@ from typing import Any
 
 from ctxmgr.detect import normal
 from ctxmgr.detect.interface import Sighting
-from ctxmgr.detect.step import Step
+from ctxmgr.detect.speech import plain, text_of
+from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.wording import loop_reason
-from ctxmgr.types.finding import Finding, FindingKind, Scope
+from ctxmgr.types.finding import Finding, FindingKind, Scope, Severity
 from ctxmgr.wire import fingerprint
 
+_ABOUT = {
+    "recoveryLoop": "loopIdentity", "escalatingFailure": "task", "contextLoop": "", "unknownTool": "tools",
+    "editRevert": "file", "hung": "", "nearDuplicate": "about", "stagnation": "about", "chanting": "said",
+}  # fmt: skip
+"""Of kinds whose steps vary, the fact that tells one loop from another."""
+_WENT_ON = 2
+"""Rounds after a continuation that show that it did not help: the one under way when it was given is no proof."""
 _ERROR_LEAVE = 3
 """How many times further away the work must have moved from an error before the error counts as left behind."""
 
@@ -22,12 +30,39 @@ class Case:
     Attributes:
         steps: number of steps seen in the loop (rounds times period).
         resolved: what ended it, None while it lasts.
+        raised: id and index of the record that raised it; raisings: the same for each severity it reached.
+        answered: a continuation was given for it; back: it went on all the same.
     """
 
     __slots__ = (
-        "_by_query", "_error", "_indexes", "_left_after", "_members", "_off", "_session", "_touched", "agent",
-        "confidence", "first_at", "identity", "key", "kind", "last_progress", "period", "process", "raised", "resolved",
-        "round", "steps",
+        "_answered_at",
+        "_by_query",
+        "_error",
+        "_facts",
+        "_indexes",
+        "_left_after",
+        "_members",
+        "_off",
+        "_session",
+        "_touched",
+        "_unseen",
+        "agent",
+        "answered",
+        "back",
+        "confidence",
+        "first_at",
+        "identity",
+        "key",
+        "kind",
+        "last_progress",
+        "period",
+        "process",
+        "raised",
+        "raisings",
+        "resolved",
+        "round",
+        "severity",
+        "steps",
     )  # fmt: skip
 
     def __init__(self, sighting: Sighting, session: str, past: Sequence[Step], left_after: int) -> None:
@@ -35,10 +70,16 @@ class Case:
         self.kind: FindingKind = sighting.kind
         self.key = sighting.key
         self.period = sighting.period
-        self.agent, self.process, self._session = start.agent, start.process, session
+        self.agent = None if sighting.everyone else start.agent
+        self.process, self._session = start.process, session
         self.confidence = sighting.confidence
         self.round = sighting.steps[-sighting.period :]
         self._error = sighting.error
+        self._facts = sighting.facts
+        self._unseen = max(0, sighting.rounds * sighting.period - len(sighting.steps))
+        self.severity: Severity = sighting.severity
+        self.answered = self.back = False
+        self._answered_at = 0
         self.identity = self._identity()
         self._members: list[str] = []
         self._indexes: list[int | None] = []
@@ -47,17 +88,23 @@ class Case:
         self.resolved: str | None = None
         self._off: frozenset[int] = frozenset()
         self._touched = False
-        self._left_after = left_after if sighting.error is None else left_after * _ERROR_LEAVE
+        leave = left_after if sighting.error is None else left_after * _ERROR_LEAVE
+        self._left_after = leave if sighting.leave is None else sighting.leave
         for step in sighting.steps:
             self._append(step)
-        self.raised = (start.id, start.index)
+        at = sighting.at or start
+        self.raised = (at.id, at.index)
+        self.raisings: list[tuple[Severity, str, int | None]] = [(self.severity, *self.raised)]
         self.first_at = sighting.steps[0].started
         self.last_progress = _progress_before(sighting.steps[0].number, past)
 
     def _identity(self) -> str:
         if self._error is not None:
             return fingerprint([self.agent, "error", self._error])
-        asked_ = [sorted(fingerprint([call.start.action, call.start.input]) for call in step.calls) for step in self.round]
+        about = dict(self._facts).get(_ABOUT.get(self.kind, ""))
+        if self.kind in _ABOUT:
+            return fingerprint([self.agent, self.kind, about])
+        asked_ = [sorted(_question(call) for call in step.calls) for step in self.round]
         return fingerprint([self.agent, min(asked_[turn:] + asked_[:turn] for turn in range(len(asked_)))])
 
     def _append(self, step: Step) -> None:
@@ -77,11 +124,46 @@ class Case:
         del self._members[length:]
         del self._indexes[length:]
 
-    def extend(self, step: Step) -> None:
-        """Take one more step for which the pattern held."""
+    def extend(self, step: Step, sighting: Sighting) -> bool:
+        """Take one more step for which the pattern held; return whether that made the matter worse."""
         self._append(step)
         self._off = frozenset()
         self._touched = False
+        self._facts = sighting.facts
+        if self.severity != "warn" or sighting.severity == "warn":
+            return False
+        self.escalate(sighting)
+        return True
+
+    def answer(self) -> None:
+        """Note that a continuation was given for it."""
+        self.answered, self.back = True, False
+        self._answered_at = self.steps
+
+    def came_back(self) -> bool:
+        """Whether it has just gone on for two more rounds after it was answered."""
+        if not self.answered or self.back or self.steps - self._answered_at < _WENT_ON * self.period:
+            return False
+        self.back = True
+        return True
+
+    def escalate(self, sighting: Sighting) -> None:
+        """Raise the severity in place: it stays the same finding."""
+        start = sighting.steps[-1].calls[-1].start
+        self.severity = sighting.severity
+        self.confidence = sighting.confidence
+        self.raisings = [*self.raisings, (self.severity, start.id, start.index)]
+        if start.id not in self._members[-256:]:
+            self._append(sighting.steps[-1])
+
+    def miss(self) -> None:
+        """Take an event of the kind the case rests on that did not continue the pattern."""
+        self._off |= {len(self._off)}
+        if len(self._off) >= max(2, self._left_after):
+            self._resolve()
+
+    def _resolve(self) -> None:
+        self.resolved = "answered" if self.answered else "progress"
 
     def adopt(self, other: Case) -> None:
         """Take over the steps of a case that describes the same loop better, keeping when this one was raised."""
@@ -92,6 +174,10 @@ class Case:
         """Whether the sighting speaks of steps that are already part of this case."""
         mine = set(self._members[-256:])
         return any(call.start.id in mine for step in sighting.steps for call in step.calls)
+
+    def is_last(self, record: str) -> bool:
+        """Whether the record is the newest member."""
+        return self._members[-1] == record
 
     def note(self, step: Step, meaning: str) -> bool:
         """Take a step that did not continue the pattern; return whether it still belongs to the loop.
@@ -110,7 +196,7 @@ class Case:
                     self._resume(step)
                     return True
                 if not step.failed:
-                    self.resolved = "progress"
+                    self._resolve()
                     return False
         self._off |= {step.query}
         weight = len(self._off)
@@ -119,7 +205,7 @@ class Case:
             if self._error is not None:
                 weight += _ERROR_LEAVE
         if weight >= self._left_after:
-            self.resolved = "progress"
+            self._resolve()
         return False
 
     def _resume(self, step: Step) -> None:
@@ -129,10 +215,11 @@ class Case:
 
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as it stands; ``resolved`` fills in what ended it from outside the agent's own steps."""
-        rounds = self.steps // self.period
+        rounds = (self.steps + self._unseen) // self.period
         step = self.round[-1]
         answer = "" if step.first.finish is None else step.answer()
         evidence: dict[str, Any] = {
+            **dict(self._facts),
             "identity": self.identity,
             "indexes": {
                 "first": self._indexes[0],
@@ -141,10 +228,12 @@ class Case:
                 "lastProgress": None if self.last_progress is None else self.last_progress[1],
                 "members": list(self._indexes),
             },
+            "raised": [{"severity": severity, "id": name, "index": index} for severity, name, index in self.raisings],
             "steps": [
                 {"action": call.start.action, "inputType": call.start.input_type, "input": call.start.input}
                 for each in self.round
                 for call in each.calls
+                if call.start.kind != "event"
             ],
         }
         if step.first.finish is not None:
@@ -155,7 +244,7 @@ class Case:
         return Finding(
             id=fingerprint([self._session, self.kind, self.agent, self.process, self.identity, self.raised[0]]),
             kind=self.kind,
-            severity="loop",
+            severity=self.severity,
             period=self.period,
             count=rounds,
             first=self._members[0],
@@ -166,9 +255,17 @@ class Case:
             last_progress=None if self.last_progress is None else self.last_progress[0],
             scope=Scope(agent=self.agent, process=self.process),
             confidence=self.confidence,
-            reason=loop_reason(self.kind, self.agent, self.round, rounds, len(self._by_query)),
+            reason=loop_reason(self.kind, self.agent, self.round, rounds, len(self._by_query), dict(self._facts)),
             evidence=evidence,
         )
+
+
+def _question(call: Call) -> str:
+    """Return what was asked, or said, as a text that is equal in every run of the program."""
+    start = call.start
+    if start.kind == "event":
+        return fingerprint([start.agent, start.type, plain(text_of(start) or "")])
+    return fingerprint([start.action, start.input])
 
 
 def _progress_before(number: int, past: Sequence[Step]) -> tuple[str, int | None] | None:

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxmgr.detect import patience
-from ctxmgr.detect.interface import Sighting
-from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Step
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
 
 
-class CycleDetector:
+class CycleDetector(StepDetector):
     """Keeps, for each period, how many steps in a row equal the one that many steps before.
 
     The state is that list of counters; it is empty while the question of the last step was new.
     """
 
     kind: FindingKind = "cycle"
-
-    def __init__(self, settings: DetectSettings) -> None:
-        self._settings = settings
-        self.state: tuple[int, ...] = ()
+    wake = Wake.AGAIN
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when a round has just been completed or continued after its last needed repeat."""
@@ -66,10 +61,18 @@ class CycleDetector:
             return None
         return Sighting("cycle", tuple(sorted(queries)), period, steps, self._settings.cycle_rounds, 0.95)
 
-    def hear(self, event: Observation) -> Sighting | None:
-        """Events are no steps."""
-        return None
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say which period fits best, and how many rounds of it were seen."""
+        rounds = self._settings.cycle_rounds
+        counts: tuple[int, ...] = self.state or ()
+        fits = [(count / period, period) for period, count in enumerate(counts) if period >= 2 and count]
+        if not fits:
+            return Opinion(self.kind, excerpt(step), 0, rounds, f"no round of 2 to {self._settings.max_period} steps came back")
+        seen, period = max(fits, key=lambda fit: (fit[0], -fit[1]))
+        count = int(seen) + 1
+        why = f"period {period}: " + ("seen" if count >= rounds else f"{rounds - count} more rounds wanted")
+        return Opinion(self.kind, excerpt(step), count, rounds, why)
 
     def reset(self) -> None:
         """Forget all counters."""
-        self.state = ()
+        self.state: tuple[int, ...] = ()

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect import normal, patience
-from ctxmgr.detect.interface import Sighting
-from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Step
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
 
 _MAX_STREAKS = 16
 
@@ -23,7 +21,7 @@ class _Streak(NamedTuple):
     gap: float | None
 
 
-class ErrorRepetitionDetector:
+class ErrorRepetitionDetector(StepDetector):
     """Keeps a streak for each error.
 
     Two rules. One call that fails with one error three times, with nothing between that could have changed it (reading
@@ -32,10 +30,7 @@ class ErrorRepetitionDetector:
     """
 
     kind: FindingKind = "errorRepetition"
-
-    def __init__(self, settings: DetectSettings) -> None:
-        self._settings = settings
-        self.state: dict[str, _Streak] = {}
+    wake = Wake.FAILED
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when the step's error has come back often enough."""
@@ -89,13 +84,13 @@ class ErrorRepetitionDetector:
         return kept
 
     def _sighting(self, core: str, streak: _Streak, past: Sequence[Step]) -> Sighting | None:
-        settings = self._settings
         step = streak.failures[-1]
+        settings = self._settings.of(step.action)
         same = tuple(failure for failure in streak.failures if failure.query == step.query)
         transient = step.transient
         untimed = transient and step.started is None
         needed = settings.transient_rounds if untimed else settings.error_same_rounds
-        if len(same) >= needed and not _is_round(same, past):
+        if len(same) >= needed and not is_round(same, past):
             return Sighting("errorRepetition", core, 1, same[-needed:], needed, 0.9, core)
         tried = len({failure.query for failure in streak.unbroken})
         needed = settings.transient_rounds if transient else settings.error_varied_rounds
@@ -103,16 +98,28 @@ class ErrorRepetitionDetector:
             return Sighting("errorRepetition", core, 1, streak.unbroken[-needed:], needed, 0.8, core)
         return None
 
-    def hear(self, event: Observation) -> Sighting | None:
-        """Events are no failures."""
-        return None
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often this error came, from this call or from any."""
+        settings = self._settings.of(step.action)
+        if not step.failed:
+            return Opinion(self.kind, excerpt(step), 0, settings.error_same_rounds, "it did not fail")
+        core = normal.error_core(step.first.error())
+        streak = self.state.get(core)
+        if streak is None:
+            return Opinion(self.kind, normal.one_line(core), 0, settings.error_same_rounds, "a refusal, not a failure")
+        same = sum(failure.query == step.query for failure in streak.failures)
+        count, needed, why = same, settings.error_same_rounds, "more failures of this call wanted"
+        if len(streak.unbroken) > same:
+            count, needed = len(streak.unbroken), settings.error_varied_rounds
+            why = "more failures wanted" if normal.is_specific(core) else "the error says too little to be one cause"
+        return Opinion(self.kind, normal.one_line(core), count, needed, "seen" if self._sighting(core, streak, past) else why)
 
     def reset(self) -> None:
         """Forget all streaks."""
-        self.state = {}
+        self.state: dict[str, _Streak] = {}
 
 
-def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
+def is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
     """Whether what lies between the last failures repeats as well: then the round is the pattern, not the error."""
     length = same[-1].number - same[-2].number
     if length < 2 or len(past) < 2 * length - 1:

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step
 from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
+
+
+class Wake:
+    """What about a step is of interest to a detector; it is shown no others unless it remembers something.
+
+    ``AGAIN``: its question was asked before, within the window. ``FAILED``: it ended in an error. ``ECHO``: the last step
+    with the same action was answered alike. ``SPAN``: its input names a part of something (a range of lines).
+    ``CHANGE``: its input holds a change or a whole new content. ``TASK``: it belongs to a task. ``SLEEP``: it may be a pause.
+    ``IN_BATCH``: the step before it was a parallel batch. (Plain
+    numbers: those of the standard library's flags cost more than the detectors.)
+    """
+
+    AGAIN = 1
+    FAILED = 2
+    ECHO = 4
+    SPAN = 8
+    CHANGE = 16
+    TASK = 32
+    SLEEP = 64
+    NEVER = 0
+    ALWAYS = 128
+    IN_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +46,11 @@ class Sighting:
         rounds: how many rounds ``steps`` are.
         confidence: 0 to 1.
         error: the shared error, of kinds that rest on one.
+        severity: ``warn`` where the pattern is not yet proof.
+        leave: different steps outside the loop after which it was left; None: as the settings say.
+        facts: further evidence, as plain JSON values by name.
+        everyone: it is about all agents together.
+        at: the record that raised it, where that is not the last step.
     """
 
     kind: FindingKind
@@ -33,6 +60,30 @@ class Sighting:
     rounds: int
     confidence: float
     error: str | None = None
+    severity: Literal["warn", "loop", "hung"] = "loop"
+    leave: int | None = None
+    facts: tuple[tuple[str, Any], ...] = ()
+    everyone: bool = False
+    at: Observation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a detector thought of one step.
+
+    Attributes:
+        detector: kind of finding it looks for.
+        compared: excerpt of what it compared.
+        count: how often the pattern was seen so far, this step included (0: it is no part of one).
+        threshold: how often makes a finding.
+        why: why it raised nothing, or that it saw the pattern.
+    """
+
+    detector: FindingKind
+    compared: str
+    count: int
+    threshold: int
+    why: str
 
 
 class Detector(Protocol):
@@ -43,11 +94,21 @@ class Detector(Protocol):
     * the cost of a step does not grow with the history: ``past`` reaches back ``settings.window`` steps;
     * everything it remembers is ``state``, a value that is replaced and never changed, so that keeping a reference to
       it is enough to take steps back (a replay after a broken stream, a late member of a parallel batch);
+    * ``state`` is falsy while it remembers nothing: then it is shown only the steps that ``wake`` names;
     * it returns a sighting for every step that continues the pattern, from the threshold on;
     * it never raises on recorded content.
+
+    Attributes:
+        kind: kind of finding it looks for.
+        wake: steps it wants to be shown while it remembers nothing.
+        hears: types of the events it wants to be shown.
+        session_wide: whether one instance follows all agents of the session together.
     """
 
     kind: FindingKind
+    wake: int
+    hears: frozenset[str]
+    session_wide: bool
     state: Any
 
     def __init__(self, settings: DetectSettings) -> None: ...
@@ -60,6 +121,32 @@ class Detector(Protocol):
         """Take an event that is no reset (a message, a thought, a compaction)."""
         ...
 
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say what it thought of the step it was just shown, or would have been."""
+        ...
+
     def reset(self) -> None:
         """Forget everything: a person spoke."""
         ...
+
+
+class StepDetector:
+    """What the detectors of steps have in common: events are nothing to them."""
+
+    kind: FindingKind
+    wake: int = Wake.ALWAYS
+    hears: frozenset[str] = frozenset()
+    session_wide = False
+    state: Any
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.reset()
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Events are no steps: what is said between two calls does not make them different."""
+        return None
+
+    def reset(self) -> None:
+        """Forget everything: a person spoke."""
+        self.state = None

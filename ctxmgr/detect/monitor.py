@@ -9,9 +9,12 @@ from typing import cast
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.casebook import Case
 from ctxmgr.detect.hung import StallWatch
-from ctxmgr.detect.interface import Detector
+from ctxmgr.detect.interface import Detector, Opinion
+from ctxmgr.detect.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.scope import AgentScope
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.speech import MESSAGES, text_of
+from ctxmgr.detect.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation
 
@@ -40,17 +43,31 @@ class Monitor:
         notes: what could not be judged, and why.
     """
 
-    def __init__(self, settings: DetectSettings | None = None, detectors: Sequence[type[Detector]] = DETECTORS) -> None:
+    def __init__(
+        self,
+        settings: DetectSettings | None = None,
+        detectors: Sequence[type[Detector]] = DETECTORS,
+        explain: int | None = None,
+    ) -> None:
         self.settings = settings or DetectSettings()
         self.notes: list[str] = []
-        self._classes = [each for each in detectors if each.kind not in self.settings.disabled]
+        enabled = [each for each in detectors if each.kind not in self.settings.disabled]
+        self._classes = [each for each in enabled if not each.session_wide]
+        self._heard = frozenset().union(*(each.hears for each in self._classes)) if self._classes else frozenset[str]()
+        self._wide = AgentScope("", self.settings, [each(self.settings) for each in enabled if each.session_wide])
+        self._current: dict[str | None, AgentScope] = {}
+        self._latest: AgentScope | None = None
+        self._explain = explain
+        self._explained: tuple[AgentScope, str] | None = None
         self._blind_settings = _one_round_more(self.settings)
         self._session = ""
         self._watch: StallWatch | None = None
         self._open: dict[str, Observation] = {}
         self._scopes: dict[_Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
-        self._blind: dict[_Key, AgentScope] | None = {}
+        self._blind: dict[_Key, AgentScope | None] = {}
+        self._all_changes = 0
+        self._said: dict[str | None, str] = {}
         self._raised: list[Case] = []
         self._seen_processes: dict[str | None, tuple[int, int]] = {}
 
@@ -58,7 +75,7 @@ class Monitor:
         """Take one more observation; return the findings that it raised."""
         watch = self._watch
         if watch is None:
-            self._session = observation.session
+            self._session = self._wide.session = observation.session
             watch = self._watch = StallWatch(observation.session, self.settings)
         raised: list[Case] = []
         if observation.kind == "start":
@@ -71,7 +88,7 @@ class Monitor:
             watch.close()
         if not raised:
             return []
-        self._raised += raised
+        self._raised += [case for case in raised if len(case.raisings) == 1]
         return [case.finding() for case in raised]
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
@@ -97,16 +114,17 @@ class Monitor:
         self._meet(start, watch)
         watch.begin(start)
         key = (start.agent, start.process)
-        scope = self._scopes.get(key)
-        if scope is None:
-            scope = self._scopes[key] = self._scope(self.settings)
-            self._by_agent.setdefault(start.agent, []).append(scope)
+        scope = self._scopes.get(key) or self._new_scope(key)
         scope.begin(start)
-        if self._blind is None:
-            return []
-        blind = self._blind.get(key)
+        self._latest = self._current[start.agent] = scope
+        if start.index is not None and start.index == self._explain:
+            self._explained = (scope, start.id)
+            scope.opinions = []
+        if key not in self._blind:
+            self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
+        blind = self._blind[key]
         if blind is None:
-            blind = self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
+            return []
         blind.begin(start)
         return blind.end(start, None)
 
@@ -114,15 +132,37 @@ class Monitor:
         start = self._open.pop(finish.id, None)
         if start is None:
             return []
-        if self._blind is not None:
-            for scope in self._blind.values():
-                scope.reset("progress")
-            self._blind = None
+        blind = self._blind.get((start.agent, start.process))
+        if blind is not None:
+            # This agent's results are recorded, so what was seen without them is no evidence.
+            blind.reset("progress")
+            self._blind[(start.agent, start.process)] = None
         watch.end(finish)
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
-        return self._scopes[(start.agent, start.process)].end(start, finish)
+        scope = self._scopes[(start.agent, start.process)]
+        if len(self._scopes) > 1:
+            scope.others_changes = self._all_changes - scope.changes
+        raised = scope.end(start, finish)
+        if len(self._scopes) > 1 and finish.status == "ok" and scope.last_changed_the_world():
+            scope.changes += 1
+            self._all_changes += 1
+        if raised or scope.came_back:
+            raised = [*raised, *self._tell(raised, scope)]
+        if hands_over(start.action) or self._wide.is_awake:
+            raised = [*raised, *self._wide.end(start, finish)]
+        return raised
+
+    def _tell(self, raised: Sequence[Case], scope: AgentScope) -> list[Case]:
+        """Tell the detector of recoveries which loops are there, and return what it makes of it."""
+        told: list[Case] = []
+        for case in (*raised, *scope.came_back):
+            record, index = case.raisings[-1][1:]
+            data = {"answers": [case.identity]}
+            told += self._wide.hear(Observation("event", 0, record, self._session, index, type=LOOP_SEEN, data=data))
+        scope.came_back.clear()
+        return told
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[Case]:
         kind = event.type or ""
@@ -135,14 +175,81 @@ class Monitor:
             event = replace(event, type="nudge")
             kind = "nudge"
         watch.hear(event)
-        raised: list[Case] = []
-        for scope in self._addressed(event):
-            if kind in BOUNDARIES:
-                scope.set_boundary()
-            elif kind in REPLAYS:
-                scope.replay()
-            raised += scope.hear(event)
+        if kind in BOUNDARIES or kind in REPLAYS:
+            for scope in self._addressed(event):
+                if kind in BOUNDARIES:
+                    scope.set_boundary()
+                else:
+                    scope.replay()
+        if kind == "continuation":
+            event = self._answered(event)
+        elif event.agent is not None and len(self._scopes) > 1 and (kind in MESSAGES or kind == "nudge"):
+            self._converse(event)
+        raised = self._wide.hear(event)
+        if kind in self._heard and not self._wide.covers(event.id):
+            scope = self._hearer(event)
+            spoken = scope.hear(event)
+            raised = [*raised, *spoken, *self._tell(spoken, scope)]
         return raised
+
+    def _converse(self, event: Observation) -> None:
+        """Note that an agent that acts in this session said something new, and who may have been waiting for it.
+
+        To an agent that spoke before, that is an answer: what it asks its tools then, it asks anew.
+        """
+        own = self._current.get(event.agent)
+        text = text_of(event)
+        if own is None or not text or self._said.get(event.agent) == text:
+            return
+        self._said[event.agent] = text
+        own.spoke = True
+        for scope in self._scopes.values():
+            if scope is not own and scope.spoke:
+                scope.spoke = False
+                scope.heard += 1
+
+    def _answered(self, event: Observation) -> Observation:
+        """Take a continuation: it answers the loops it names, else all that last."""
+        given = cast("dict[str, object]", event.data).get("answers") if isinstance(event.data, dict) else None
+        named = [each for each in cast("list[object]", given) if isinstance(each, str)] if isinstance(given, list) else []
+        for scope in (*self._scopes.values(), self._wide):
+            for identity in named or (None,):
+                scope.answer(identity)
+        if named:
+            return event
+        lasting = [case.identity for scope in self._scopes.values() for case in scope.active]
+        return replace(event, data={"answers": lasting})
+
+    def _hearer(self, event: Observation) -> AgentScope:
+        """Return the one scope in which an event counts: its agent's newest, or of none the one that acted last."""
+        if event.agent is None and event.process is None and self._latest is not None:
+            return self._latest
+        if event.process is None and event.agent in self._current:
+            return self._current[event.agent]
+        key = (event.agent, event.process)
+        scope = self._scopes.get(key) or self._new_scope(key)
+        self._current.setdefault(event.agent, scope)
+        return scope
+
+    def _new_scope(self, key: _Key) -> AgentScope:
+        scope = self._scopes[key] = self._scope(self.settings)
+        self._by_agent.setdefault(key[0], []).append(scope)
+        return scope
+
+    def explain(self, index: int) -> list[Opinion]:
+        """Return what each detector thought of the entry with this index.
+
+        The monitor must have been made with ``explain=index``: opinions are formed for that entry alone, so a monitor
+        that is not asked pays nothing. Empty while the entry has no result, or when its action is exempt.
+        """
+        if self._explained is None or index != self._explain:
+            return []
+        scope, entry = self._explained
+        own = [(step, opinion) for step, opinion in scope.opinions or [] if any(call.start.id == entry for call in step.calls)]
+        if not own:
+            return []
+        last = own[-1][0]
+        return [*self._wide.think(last), *(opinion for step, opinion in own if step is last)]
 
     def _addressed(self, event: Observation) -> list[AgentScope]:
         """Return the scopes an event belongs to: its agent's, or all when it names none that is known."""
@@ -152,8 +259,9 @@ class Monitor:
         return list(self._scopes.values()) if not own and event.type in REPLAYS else own
 
     def _reset(self, why: str) -> None:
-        for scope in (*self._scopes.values(), *(self._blind or {}).values()):
-            scope.reset(why)
+        for scope in (*self._scopes.values(), *self._blind.values(), self._wide):
+            if scope is not None:
+                scope.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
         return AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)

@@ -28,6 +28,8 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     """
     if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):
         return True
+    if step.world != before.world and not step.falls_short and step.meaning(settings.pollers) in ("query", "poll"):
+        return True  # another agent has changed something since: asking again is asking anew
     if step.started is None or before.started is None:
         return False
     idle = step.started - (before.started if before.ended is None else before.ended)

@@ -6,54 +6,78 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect import patience
-from ctxmgr.detect.interface import Sighting
-from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Step
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
 
 
 class _Run(NamedTuple):
-    last: Step | None
+    """``first`` is set when the first of the run was part of a parallel batch."""
+
     length: int
     gap: float | None
+    first: Step | None = None
 
 
-_NONE = _Run(None, 0, None)
-
-
-class RepetitionDetector:
+class RepetitionDetector(StepDetector):
     """Counts how often the last step came back unchanged; patience and back-off start the count again."""
 
     kind: FindingKind = "repetition"
-
-    def __init__(self, settings: DetectSettings) -> None:
-        self._settings = settings
-        self.state = _NONE
+    wake = Wake.AGAIN | Wake.IN_BATCH
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when this is the third identical step in a row or a later one."""
-        last, length, last_gap = self.state
-        if last is None or last.query != step.query or not step.same(last):
-            self.state = _Run(step, 1, None)
+        last = _before(step, past, alone=self.state is None)
+        if last is None:
+            self.state = None
             return None
+        run: _Run = self.state or _Run(1, None, last if last is not past[-1] else None)
+        settings = self._settings.of(step.action)
         gap = patience.gap(last, step)
-        if patience.is_patient(last, step, self._settings) or patience.backs_off(last_gap, gap, step):
-            self.state = _Run(step, 1, gap)
+        if patience.is_patient(last, step, settings) or patience.backs_off(run.gap, gap, step):
+            self.state = _Run(1, gap)
             return None
-        length += 1
-        self.state = _Run(step, length, gap)
-        if length < self._settings.repeat_rounds:
+        self.state = run = _Run(run.length + 1, gap, run.first)
+        if run.length < settings.repeat_rounds:
             return None
-        needed = patience.rounds_needed(step, self._settings)
-        if length < needed:
+        needed = patience.rounds_needed(step, settings)
+        if run.length < needed:
             return None
-        return Sighting("repetition", step.query, 1, (*past[len(past) - needed + 1 :], step), needed, 0.95)
+        steps = (*past[len(past) - needed + 1 :], step)
+        if run.first is not None and run.length == needed:
+            steps = (run.first, *steps[1:])
+        return Sighting("repetition", step.query, 1, steps, needed, 0.95)
 
-    def hear(self, event: Observation) -> Sighting | None:
-        """Events are no steps: what is said between two calls does not make them different."""
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often this step came in a row, and what it was told apart by."""
+        settings = self._settings.of(step.action)
+        needed = patience.rounds_needed(step, settings)
+        run: _Run = self.state or _Run(1, None)
+        last = past[-1] if past else None
+        if run.length >= needed:
+            why = "seen"
+        elif last is None or last.query != step.query:
+            why = "the step before it asked something else"
+        elif not step.same(last):
+            why = "the result is a new one"
+        elif run.length == 1:
+            why = "it waited since the step before: patience, not repetition"
+        else:
+            why = f"{needed - run.length} more wanted"
+        return Opinion(self.kind, excerpt(step), run.length, needed, why)
+
+
+def _before(step: Step, past: Sequence[Step], *, alone: bool) -> Step | None:
+    """Return the step just before when it is the same: a whole step or, where a run begins, one call of a batch."""
+    last = past[-1] if past else None
+    if last is None:
         return None
-
-    def reset(self) -> None:
-        """Forget the run."""
-        self.state = _NONE
+    if last.query == step.query:
+        return last if step.same(last) else None
+    if not alone or len(last.calls) == 1 or len(step.calls) > 1:
+        return None
+    for call in last.calls:
+        if call.query == step.query:
+            one = Step((call,), last.number)
+            return one if step.same(one) else None
+    return None

@@ -62,6 +62,7 @@ def _start(record: Mapping[str, Any], seq: int, index: int) -> Observation:
         input=record.get("input"),
         timeout_ms=_number(record.get("timeoutMs")),
         meta=record.get("meta"),
+        task=_optional(record.get("task")),
     )
 
 
@@ -89,6 +90,7 @@ def _finish(start: Observation, record: Mapping[str, Any], seq: int) -> Observat
         duration_ms=_number(record.get("durationMs")),
         timeout_ms=start.timeout_ms,
         meta=start.meta,
+        task=start.task,
     )
 
 
@@ -103,8 +105,18 @@ def _event(record: Mapping[str, Any], kind: str, seq: int) -> Observation:
         agent=_optional(record.get("agent")),
         at=parse_time(record.get("ts")),
         type=EVENT_ALIASES.get(name, name),
-        data=record.get("outcome") if kind == "sessionEnd" else record.get("data"),
+        data=_data(record, kind),
     )
+
+
+def _data(record: Mapping[str, Any], kind: str) -> object:
+    """Return what an event says: of a stored continuation, which loop or stall it answers."""
+    if kind == "sessionEnd":
+        return record.get("outcome")
+    if kind != "continuation":
+        return record.get("data")
+    patterns = [record.get("loop"), record.get("stall")]
+    return {"answers": [cast("dict[str, Any]", item).get("identity") for item in patterns if isinstance(item, dict)]}
 
 
 def _text(value: object) -> str:

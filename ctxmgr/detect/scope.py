@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxmgr.detect.casebook import Case
-from ctxmgr.detect.interface import Detector, Sighting
+from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.observation import Observation
@@ -38,10 +38,21 @@ class AgentScope:
     """
 
     def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
-        self._session = session
+        self.session = session
         self._settings = settings
         self._detectors = detectors
+        self._woken = [(detector, detector.wake) for detector in detectors]
+        self._listeners: dict[str, list[Detector]] = {}
+        for detector in detectors:
+            for kind in detector.hears:
+                self._listeners.setdefault(kind, []).append(detector)
         self._doubt = doubt
+        self._seen: dict[int, Step] = {}
+        self._latest: dict[str, Step] = {}
+        self.came_back: list[Case] = []
+        self.changes = self.others_changes = 0
+        self.spoke, self.heard = False, 0
+        self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []
         self._number = 0
         self._batches: dict[str | int, _Batch] = {}
@@ -95,7 +106,9 @@ class AgentScope:
             self.active = [case for case in self.active if case not in withdrawn]
         if calls[0].start.step is not None:
             self._before_last = self._mark()
-        raised = self._take(Step(calls, self._number))
+        step = Step(calls, self._number)
+        step.world = self.others_changes + self.heard
+        raised = self._take(step)
         for old in withdrawn:
             again = next((case for case in raised if case.key == old.key), None)
             if again is None:
@@ -114,44 +127,132 @@ class AgentScope:
                 return []
             self._replay = []
         past = self._steps
-        sighting: Sighting | None = None
-        for detector in self._detectors:
-            seen = detector.take(step, past)
-            if sighting is None:
-                sighting = seen
-        raised = self._judge(step, sighting) if self.active or sighting else []
+        seen = self._seen
+        flags = self._flags(step)
+        sightings: list[Sighting] | None = None
+        for detector, wake in self._woken:
+            if flags & wake or detector.state:
+                sighting = detector.take(step, past)
+                if sighting is not None:
+                    sightings = [sighting] if sightings is None else [*sightings, sighting]
+        if self.opinions is not None:
+            self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
+        raised = self._judge(step, sightings or []) if self.active or sightings else []
         past.append(step)
+        seen[step.query] = step
+        self._latest[step.action] = step
         self._number += 1
         if len(past) > 2 * self._settings.window:
-            del past[: len(past) - self._settings.window]
+            self._trim()
         return raised
 
-    def _judge(self, step: Step, sighting: Sighting | None) -> list[Case]:
-        owned = False
+    def _flags(self, step: Step) -> int:
+        """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
+        flags = step.traits | Wake.ALWAYS
+        before = self._seen.get(step.query)
+        if before is not None and before.number >= step.number - self._settings.window:
+            flags |= Wake.AGAIN
+        if self._steps and len(self._steps[-1].calls) > 1:
+            flags |= Wake.IN_BATCH
+        if step.failed:
+            return flags | Wake.FAILED
+        before = self._latest.get(step.action)
+        return flags | Wake.ECHO if before is not None and step.echoes(before) else flags
+
+    def _trim(self) -> None:
+        past = self._steps
+        del past[: len(past) - self._settings.window]
+        self._index()
+
+    def _index(self) -> None:
+        self._seen = {step.query: step for step in self._steps}
+        self._latest = {step.action: step for step in self._steps}
+
+    def _judge(self, step: Step, sightings: Sequence[Sighting], *, spoken: bool = False) -> list[Case]:
+        """Let the cases grow or end, and open a new one for the tightest description that none of them covers.
+
+        What is said (``spoken``) is no step, so it ends none of the cases that rest on steps.
+        """
+        owned = warned = False
+        raised: list[Case] = []
         for case in self.active:
-            if sighting is not None and case.key == sighting.key and case.kind == sighting.kind:
-                case.extend(step)
-                owned = True
+            match = next((each for each in sightings if each.kind == case.kind and each.key == case.key), None)
+            if match is not None:
+                if case.extend(step, match):
+                    raised.append(case)
+                if case.came_back():
+                    self.came_back.append(case)
+                mine = True
             else:
-                owned = case.note(step, step.meaning(self._settings.pollers)) or owned
+                mine = not spoken and case.note(step, step.meaning(self._settings.pollers))
+            owned = owned or (mine and case.severity != "warn")
+            warned = warned or (mine and case.severity == "warn")
         if any(case.resolved for case in self.active):
             self.active = [case for case in self.active if case.resolved is None]
-        if sighting is None or owned or any(case.overlaps(sighting) for case in self.cases[-4:]):
-            return []
-        case = Case(sighting, self._session, self._steps, self._settings.left_after)
+        if owned:
+            return raised
+        for sighting in sightings:
+            if warned and sighting.severity == "warn":
+                continue
+            rivals = [case for case in self.cases[-4:] if case.overlaps(sighting)]
+            if rivals:
+                # The agent was warned of these very steps: what was a suspicion is now proved.
+                rival = rivals[-1]
+                if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
+                    rival.escalate(sighting)
+                    return [*raised, rival]
+                continue
+            raised.append(self._open(sighting))
+            break
+        return raised
+
+    def _open(self, sighting: Sighting) -> Case:
+        case = Case(sighting, self.session, self._steps, self._settings.left_after)
         case.confidence = round(case.confidence * self._doubt, 2)
         self.active.append(case)
         self.cases.append(case)
-        return [case]
+        return case
 
     def hear(self, event: Observation) -> list[Case]:
-        """Show an event to the detectors; return the cases raised by it."""
+        """Show an event to the detectors that listen to its kind; return the cases raised by it."""
         raised: list[Case] = []
-        for detector in self._detectors:
+        for detector in self._listeners.get(event.type or "", ()):
             sighting = detector.hear(event)
             if sighting is not None:
-                raised += self._judge(sighting.steps[-1], sighting)
+                raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
+            else:
+                self._drift_away(detector.kind)
         return raised
+
+    def _drift_away(self, kind: str) -> None:
+        """Let a case that rests on events end when its detector no longer hears the pattern."""
+        for case in [case for case in self.active if case.kind == kind]:
+            case.miss()
+            if case.resolved is not None:
+                self.active.remove(case)
+
+    def answer(self, identity: str | None) -> None:
+        """Note that a continuation was given: for the loop with this identity, or for whatever is going on."""
+        for case in self.active:
+            if identity is None or case.identity == identity:
+                case.answer()
+
+    def last_changed_the_world(self) -> bool:
+        """Whether the newest step may have changed what others see."""
+        return bool(self._steps) and self._steps[-1].meaning(self._settings.pollers) in ("mutation", "other")
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether any detector remembers something, so that steps it would else sleep through matter."""
+        return any(detector.state for detector, wake in self._woken if wake)
+
+    def think(self, step: Step) -> list[Opinion]:
+        """Return what each detector thinks of a step as things stand."""
+        return [detector.opinion(step, self._steps) for detector in self._detectors]
+
+    def covers(self, record: str) -> bool:
+        """Whether a record is the newest member of a case that lasts."""
+        return any(case.is_last(record) for case in self.active)
 
     def set_boundary(self) -> None:
         """Remember this place as the one that a replay after a broken stream starts from."""
@@ -170,6 +271,8 @@ class AgentScope:
             case.resolved = why
         self.active = []
         self._steps.clear()
+        self._seen.clear()
+        self._latest.clear()
         self._replay = []
         for detector in self._detectors:
             detector.reset()
@@ -186,6 +289,7 @@ class AgentScope:
     def _restore(self, mark: _Mark) -> None:
         while self._steps and self._steps[-1].number >= mark.number:
             self._steps.pop()
+        self._index()
         self._number = mark.number
         for detector, state in zip(self._detectors, mark.states, strict=True):
             detector.state = state

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, cast
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, cast, get_args
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.types.finding import FindingKind
 
 _ROUNDS = (
     "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "poll_rounds", "gesture_rounds",
-    "transient_rounds",
+    "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "futile_rounds", "futile_loop_rounds",
+    "near_rounds", "drift_rounds", "sweep_rounds", "stagnation_rounds", "barren_rounds", "trivial_rounds",
+    "unknown_rounds", "denied_rounds", "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds",
+    "compaction_rounds", "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
-_SECONDS = ("poll_gap", "idle_gap", "stall_seconds", "call_seconds")
+_UNWINDOWED = frozenset({"chant_rounds", "compaction_rounds", "monologue_rounds", "paraphrase_rounds"})
+_COUNTS = ("escalate_attempts", "recovery_rounds", "volume_chars", "stalled_ledgers", "ignored_updates", "sleep_rounds")
+_SECONDS = ("poll_gap", "idle_gap", "stall_seconds", "call_seconds", "volume_seconds", "sleep_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,33 @@ class DetectSettings:
         poll_rounds: identical answers of a poll when the log has no times that show whether it waited.
         gesture_rounds: identical key presses, scrolls and the like, whose answer does not show what they did.
         transient_rounds: rate limits, time-outs and unreachable servers when the log has no times.
+        interleaved_rounds: times one call brings one result with other calls, but no change of the world, between: a
+            warning; ``interleaved_loop_rounds``: a loop.
+        futile_rounds: times one call says that it does not work, whatever is done between (but for writing new
+            content): a warning; ``futile_loop_rounds``: a loop.
+        near_rounds: calls that differ in volatile or cosmetic parts alone, with one result.
+        drift_rounds: calls that differ in numbers alone, with one result.
+        sweep_rounds: reads of lines of one file that were all read before.
+        stagnation_rounds: different questions about one thing with one answer; a third more where they name nothing they
+            are about, twice as many for different things.
+        barren_rounds: the same, where the answer is that there is none.
+        trivial_rounds: identical calls whose results differ in clock times and the like alone.
+        unknown_rounds: calls of tools that do not exist.
+        denied_rounds: refusals of one call; ``denied_varied_rounds``: of one action with varying input.
+        monologue_rounds: identical or empty messages, or identical thoughts, without an action between.
+        paraphrase_rounds: messages without an action between that say the same in other words.
+        chant_rounds: repeats of one phrase within one message or stream.
+        volume_chars, volume_seconds: text without an action: more than both.
+        compaction_rounds: compactions of the context without new work between.
+        context_error_rounds: errors that say the context is full, without a success between.
+        escalate_attempts: failed attempts of a subtask, and failed subtasks of a task.
+        revert_rounds: times a change and its undoing came round.
+        recovery_rounds: continuations for one loop after which it came back.
+        handoff_rounds: times agents gave each other the same words.
+        sleep_rounds, sleep_seconds: pauses in a row, and seconds they took together.
+        stalled_ledgers: progress reports in a row that say there is none.
+        ignored_updates: rejected progress updates without an accepted one between.
+        busy_window: steps over which activity is judged; busy_novelty: share of them that must be new.
         poll_gap: seconds between two polls that count as patience.
         idle_gap: idle seconds between any two identical queries that count as patience.
         left_after: different steps outside a loop after which the agent has left it.
@@ -40,6 +73,7 @@ class DetectSettings:
         exempt_actions: actions that no loop detector looks at.
         pollers: further actions that are polls by nature.
         disabled: kinds of findings that are switched off.
+        actions: for single actions, by name, the settings that hold for them; see `from_table`.
 
     Raises:
         InvalidInput: when a threshold can never fire or is no number.
@@ -55,6 +89,36 @@ class DetectSettings:
     poll_rounds: int = 10
     gesture_rounds: int = 10
     transient_rounds: int = 8
+    interleaved_rounds: int = 4
+    interleaved_loop_rounds: int = 6
+    futile_rounds: int = 3
+    futile_loop_rounds: int = 5
+    near_rounds: int = 3
+    drift_rounds: int = 5
+    sweep_rounds: int = 6
+    stagnation_rounds: int = 6
+    barren_rounds: int = 10
+    trivial_rounds: int = 15
+    unknown_rounds: int = 3
+    denied_rounds: int = 3
+    denied_varied_rounds: int = 6
+    monologue_rounds: int = 3
+    paraphrase_rounds: int = 4
+    chant_rounds: int = 10
+    volume_chars: int = 15_000
+    volume_seconds: float = 60.0
+    compaction_rounds: int = 3
+    context_error_rounds: int = 3
+    escalate_attempts: int = 2
+    revert_rounds: int = 2
+    recovery_rounds: int = 2
+    handoff_rounds: int = 3
+    sleep_rounds: int = 3
+    sleep_seconds: float = 120.0
+    stalled_ledgers: int = 3
+    ignored_updates: int = 10
+    busy_window: int = 60
+    busy_novelty: float = 0.1
     poll_gap: float = 5.0
     idle_gap: float = 120.0
     left_after: int = 2
@@ -64,30 +128,81 @@ class DetectSettings:
     exempt_actions: frozenset[str] = frozenset()
     pollers: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
+    actions: Mapping[str, DetectSettings] = field(default_factory=dict[str, "DetectSettings"], compare=False)
+
+    def of(self, action: str) -> DetectSettings:
+        """Return the settings that hold for an action: its own table over the common ones."""
+        return self.actions.get(action, self) if self.actions else self
 
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> DetectSettings:
         """Return settings from a configuration table: numbers as numbers, names as lists of texts.
 
+        The table ``actions`` holds a table for each action that is judged by settings of its own: the thresholds that
+        count an action's repeats, ``disabled``, and the switches ``exempt`` and ``poller``.
+
         Raises:
             InvalidInput: an unknown setting, or a value of the wrong type.
         """
-        known = {field.name: field.default for field in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, value in table.items():
-            if name not in known:
-                raise InvalidInput(f"unknown setting {name!r} for detection", f"known: {', '.join(known)}")
-            values[name] = _setting(name, known[name], value)
-        return cls(**values)
+        common = cls(**_values({name: value for name, value in table.items() if name != "actions"}))
+        tables = table.get("actions", {})
+        if not isinstance(tables, Mapping):
+            raise InvalidInput("actions must be a table of tables", '[detect.actions."wait_for_build"]')
+        own = cast("Mapping[str, object]", tables)
+        return common.with_actions({str(name): _action_table(str(name), each) for name, each in own.items()})
+
+    def with_actions(self, tables: Mapping[str, Mapping[str, object]]) -> DetectSettings:
+        """Return these settings with tables for single actions over them.
+
+        Raises:
+            InvalidInput: as `from_table`.
+        """
+        exempt, pollers = set(self.exempt_actions), set(self.pollers)
+        for name, table in tables.items():
+            if _switch(name, table, "exempt"):
+                exempt.add(name)
+            if _switch(name, table, "poller"):
+                pollers.add(name)
+        common = replace(self, exempt_actions=frozenset(exempt), pollers=frozenset(pollers))
+        own: dict[str, DetectSettings] = {}
+        for name, table in tables.items():
+            values = _values({key: value for key, value in table.items() if key not in ("exempt", "poller")})
+            odd = set(values) - _PER_ACTION
+            if odd:
+                raise InvalidInput(
+                    f"{min(odd)} can't be set for the single action {name!r}",
+                    f"for one action: {', '.join(sorted(_PER_ACTION))}",
+                )
+            if values:
+                if "disabled" in values:
+                    values["disabled"] |= self.disabled
+                own[name] = replace(common, **values)
+        return replace(common, actions=own)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value: object = getattr(self, field.name)
+        for each in fields(self):
+            value: object = getattr(self, each.name)
             if isinstance(value, float) and not math.isfinite(value):
-                raise InvalidInput(f"{field.name} must be a finite number, not {value}")
+                raise InvalidInput(f"{each.name} must be a finite number, not {value}")
+        self._check_amounts()
+        unknown = self.disabled - frozenset(get_args(FindingKind))
+        if unknown:
+            raise InvalidInput(f"{min(unknown)!r} is no kind of finding", f"kinds: {', '.join(get_args(FindingKind))}")
+        counted = [getattr(self, name) for name in _ROUNDS if name not in _UNWINDOWED]
+        needed = max(self.cycle_rounds * self.max_period, *counted)
+        if self.window < needed:
+            raise InvalidInput(
+                f"a window of {self.window} steps can never hold what the thresholds need ({needed} steps)",
+                "raise window, or lower the rounds or max_period",
+            )
+
+    def _check_amounts(self) -> None:
         for name in _ROUNDS:
             if getattr(self, name) < 2:
                 raise InvalidInput(f"{name} must be at least 2: one call is no repetition")
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{name} must be at least 1")
         for name in _SECONDS:
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} must be more than 0 seconds")
@@ -95,12 +210,34 @@ class DetectSettings:
             raise InvalidInput("max_period must be at least 2: a period of 1 is a repetition")
         if self.left_after < 1 or self.error_gap < 1 or self.call_grace < 0:
             raise InvalidInput("left_after and error_gap must be at least 1, call_grace at least 0")
-        needed = max(self.cycle_rounds * self.max_period, *(getattr(self, name) for name in _ROUNDS))
-        if self.window < needed:
-            raise InvalidInput(
-                f"a window of {self.window} steps can never hold what the thresholds need ({needed} steps)",
-                "raise window, or lower the rounds or max_period",
-            )
+        if not 0 <= self.busy_novelty <= 1 or self.busy_window < 2:
+            raise InvalidInput("busy_novelty must be a share from 0 to 1, busy_window at least 2")
+
+
+_PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {"cycle_rounds", *_UNWINDOWED}
+
+
+def _values(table: Mapping[str, object]) -> dict[str, Any]:
+    known = {each.name: each.default for each in fields(DetectSettings) if each.name != "actions"}
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in known:
+            raise InvalidInput(f"unknown setting {name!r} for detection", f"known: {', '.join(known)}, actions")
+        values[name] = _setting(name, known[name], value)
+    return values
+
+
+def _action_table(name: str, table: object) -> Mapping[str, object]:
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"the settings of the action {name!r} must be a table", f'[detect.actions."{name}"]')
+    return cast("Mapping[str, object]", table)
+
+
+def _switch(action: str, table: Mapping[str, object], name: str) -> bool:
+    value = table.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} of the action {action!r} must be true or false", f"e.g. {name} = true")
+    return value
 
 
 def _setting(name: str, default: object, value: object) -> object:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.detect import normal, vocabulary
 from ctxmgr.detect.vocabulary import ActionClass
 from ctxmgr.types.observation import Observation
+
+_SLACK = 4
+_SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
+_SPAN_KEYS = frozenset({
+    "offset", "limit", "start", "end", "start_line", "end_line", "startLine", "endLine", "line_start", "line_end", "view_range",
+    "line_range", "range", "lines", "from", "to",
+})  # fmt: skip
+_CHANGE_KEYS = frozenset({
+    "old_string", "old_str", "old", "old_text", "oldString", "oldText", "search", "find", "content", "file_text", "contents",
+    "new_content", "text", "edits",
+})  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -18,13 +29,31 @@ class Call:
     start: Observation
     finish: Observation | None
     query: int
+    traits: int = 0
 
     @classmethod
     def of(cls, start: Observation, finish: Observation | None) -> Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
         text = normal.canonical(start.input)
-        # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
-        return cls(start, finish, hash((start.action, text) if text is not None else (start.action, start.id, start.seq)))
+        traits = 0 if start.task is None else _TASK
+        if text is None:
+            # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
+            return cls(start, finish, hash((start.action, start.id, start.seq)), traits)
+        if "leep" in text or "leep" in start.action:
+            traits |= _SLEEP
+        if isinstance(start.input, dict):
+            if not _SPAN_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
+                traits |= _SPAN
+            if not _CHANGE_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
+                traits |= _CHANGE
+        if "sed -n" in text:
+            traits |= _SPAN
+        return cls(start, finish, hash((start.action, text)), traits)
+
+    @classmethod
+    def said(cls, event: Observation, what: Hashable) -> Call:
+        """Return an event as a call without a result, fingerprinted by what it says."""
+        return cls(event, None, hash(("said", event.type, what)))
 
     def result(self) -> int | None:
         """Return a hash of status and blurred output, None when the output can't be compared."""
@@ -92,20 +121,27 @@ class Step:
         query: fingerprint of what was asked.
         started, ended: seconds since 1970, None without usable times.
         failed: whether every call of it failed.
+        world: how many changes other agents of the session had made by then.
     """
 
-    __slots__ = ("_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "started")
+    __slots__ = (
+        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "started", "traits",
+        "world",
+    )  # fmt: skip
 
     def __init__(self, calls: Sequence[Call], number: int = 0) -> None:
         self.calls = calls
         self.number = number
+        self.world = 0
         if len(calls) == 1:
             call = calls[0]
             self.query = call.query
+            self.traits = call.traits
             self.started = call.start.at
             self.ended = self.started if call.finish is None else call.finish.at
         else:
             self.query = hash(tuple(sorted(call.query for call in calls)))
+            self.traits = 0
             starts = [call.start.at for call in calls if call.start.at is not None]
             ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]
             self.started = min(starts, default=None)
@@ -150,6 +186,24 @@ class Step:
         results = self.results()
         return None not in results and results == other.results()
 
+    def echoes(self, other: Step) -> bool:
+        """Whether the answers are the same to the letter, or are so much alike that comparing them is worth its cost."""
+        mine, theirs = self.calls[0].finish, other.calls[0].finish
+        if mine is None or theirs is None or len(self.calls) != 1 or len(other.calls) != 1:
+            return False
+        one, two = mine.output, theirs.output
+        if not isinstance(one, str):
+            return not isinstance(two, str) and self.results() == other.results()
+        if not isinstance(two, str):
+            return False
+        if one == two:
+            return True
+        return (
+            -_SLACK <= len(one) - len(two) <= _SLACK < len(one) // 8
+            and one[:8] == two[:8]
+            and self.results() == other.results()
+        )
+
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
         if self._meaning is None:
@@ -164,6 +218,11 @@ class Step:
         if self._waiting is None:
             self._waiting = not self.failed and vocabulary.is_waiting(self.answer())
         return self._waiting
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it failed, or its answer says in words that something does not work."""
+        return self.failed or vocabulary.says_failure(self.answer())
 
     @property
     def transient(self) -> bool:
@@ -197,6 +256,14 @@ def asked(start: Observation) -> str:
     if isinstance(given, str):
         return f'{action} "{normal.one_line(given)}"'
     return f"{action} {normal.one_line(normal.canonical(given) or '(input)')}"
+
+
+def excerpt(step: Step) -> str:
+    """Return what a step asked and what came back, in a few words for `detect --explain`."""
+    what = asked(step.first.start) + (f" and {len(step.calls) - 1} more at once" if len(step.calls) > 1 else "")
+    if step.first.finish is None:
+        return f"{what}, no result"
+    return f"{what}, {'error' if step.failed else 'result'}: {normal.one_line(step.answer()) or '(empty)'}"
 
 
 def _command(fields: dict[str, Any]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, cast
 
 from ctxmgr.detect.normal import word_set
+from ctxmgr.types.observation import Observation
 
 ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]
 """What a call does to the world. ``paced`` sleeps before it asks; ``other`` may change anything, so guards treat it
@@ -32,7 +33,16 @@ FINISHES = word_set(
     "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
     "taskdone finishtask endtask terminate"
 )
+WRITES = word_set("edit editor write patch insert replace create multiedit append strreplace")
+HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
+LOOKOUTS = word_set(
+    "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
+    "progress health heartbeat ps"
+)
 DELEGATES = word_set("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
+
+_ASKING = word_set("can is are has have does check get verify should")
+"""First words that make a name a question, whatever verb follows: ``can_send_mms`` sends nothing."""
 
 _SHELLS = word_set("bash shell sh exec terminal command cmd powershell console")
 _SHELL_QUERIES = word_set(
@@ -65,6 +75,11 @@ _WAITING = re.compile(
     r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b"
 )
 _WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
+_FAILURE = re.compile(
+    r"\b(?:can ?not|can't|could not|couldn't|unable to|failed|failure|failing|fails|error|no connection|not working"
+    r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
+    re.IGNORECASE,
+)
 _TRANSIENT = (
     "too many requests", "rate limit", "rate-limit", "ratelimit", "rate_limit", "overloaded", "service unavailable",
     "bad gateway", "gateway timeout", "gateway time-out", "temporarily unavailable", "try again later",
@@ -89,6 +104,27 @@ def asks_human(action: str) -> bool:
     return _plain(action) in ASKS_HUMAN
 
 
+def writes(start: Observation) -> bool:
+    """Whether the call writes content of the agent's own making, as editors and patches do."""
+    if isinstance(start.input, dict):
+        for key in ("command", "cmd", "script"):
+            command = cast("dict[str, object]", start.input).get(key)
+            if isinstance(command, str):
+                return _classify_command(command) == "mutation" or ">" in command
+    return not WRITES.isdisjoint(_words(start.action))
+
+
+def is_lookout(start: Observation) -> bool:
+    """Whether the call looks at something that others change: a board, an inbox, the state of a repository or a job."""
+    command = start.input if isinstance(start.input, str) else ""
+    if isinstance(start.input, dict):
+        fields = cast("dict[str, object]", start.input)
+        command = next((str(fields[key])[:80] for key in ("command", "cmd", "script") if key in fields), "")
+    if command:
+        return not LOOKOUTS.isdisjoint(_words(" ".join(command.split()[:3])))
+    return not LOOKOUTS.isdisjoint(_words(start.action))
+
+
 def finishes(action: str) -> bool:
     """Whether the action declares the work done."""
     return _plain(action) in FINISHES
@@ -97,6 +133,11 @@ def finishes(action: str) -> bool:
 def delegates(action: str) -> bool:
     """Whether the action hands work to another agent."""
     return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
+
+
+def hands_over(action: str) -> bool:
+    """Whether the action gives words or work to another agent."""
+    return delegates(action) or not HAND_OVERS.isdisjoint(_words(action))
 
 
 def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) -> ActionClass:
@@ -116,6 +157,8 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
         words = _words(name)
         if words in (("sleep",), ("delay",), ("pause",)):
             return "sleep"
+        if words[:1] and words[0] in _ASKING and POLLS.isdisjoint(words):
+            return "query"
         for vocabulary, meaning in _MEANINGS:
             if not vocabulary.isdisjoint(words):
                 return meaning
@@ -137,12 +180,19 @@ def _classify_command(command: str) -> ActionClass:
         return "other"
     meaning: ActionClass = "query"
     for part in parts:
-        words = part.split()
+        words = _plain_git(part.split())
         if words[0] in _SHELL_MUTATIONS:
             return "mutation"
         if words[0] not in _SHELL_QUERIES and " ".join(words[:2]) not in _SHELL_QUERY_PAIRS and words[0] != "cd":
             meaning = "other"
     return meaning
+
+
+def _plain_git(words: list[str]) -> list[str]:
+    """Return the words of a git command without its global options, which say nothing about what it does."""
+    while len(words) > 2 and words[0] == "git" and words[1].startswith("-"):
+        words = words[:1] + words[(3 if words[1] in ("-C", "-c") else 2) :]
+    return words
 
 
 def is_waiting(text: str) -> bool:
@@ -159,6 +209,11 @@ def is_transient(error: str) -> bool:
     if any(phrase in head for phrase in _TRANSIENT):
         return True
     return any(not head[: match.start()][-1:].isalnum() for match in _TRANSIENT_CODE.finditer(head))
+
+
+def says_failure(text: str) -> bool:
+    """Whether a short answer says that something does not work; a long one holds such words by chance."""
+    return len(text) <= 300 and _FAILURE.search(text) is not None
 
 
 def is_shell(action: str) -> bool:

@@ -27,6 +27,7 @@ class Observation:
         error: the ``error`` object of the result (``type``, ``message``) or None.
         type: of an event: its type; ``data`` its payload.
         meta: the entry's ``meta`` object or None.
+        task: the entry's ``task``: what it was an attempt at.
     """
 
     kind: Literal["start", "finish", "event", "end"]
@@ -51,3 +52,4 @@ class Observation:
     type: str | None = None
     data: Any = None
     meta: Any = None
+    task: str | None = None

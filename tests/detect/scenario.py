@@ -62,10 +62,12 @@ class Scenario:
         self.close(entry, None, status="error", error={"type": "ToolError", "message": message})
         return entry
 
-    def say(self, kind: str, data: Any = None, *, agent: str | None = None, wait: float = 1.0) -> None:
-        """Add an event."""
+    def say(
+        self, kind: str, data: Any = None, *, agent: str | None = None, wait: float = 1.0, process: str | None = None
+    ) -> str:
+        """Add an event; return its id."""
         self.clock += wait
-        self._add(kind="event", id=f"v{len(self.observations)}", type=kind, data=data, agent=agent)
+        return self._add(kind="event", id=f"v{len(self.observations)}", type=kind, data=data, agent=agent, process=process).id
 
     def end(self) -> None:
         """End the process."""

@@ -8,13 +8,29 @@ from typing import Any
 import pytest
 
 from ctxmgr.detect import DETECTORS
+from ctxmgr.detect.busy import BusyDetector
+from ctxmgr.detect.chanting import ChantingDetector
+from ctxmgr.detect.context_loop import ContextLoopDetector
 from ctxmgr.detect.cycle import CycleDetector
+from ctxmgr.detect.denied import DeniedDetector
+from ctxmgr.detect.edit_revert import EditRevertDetector
 from ctxmgr.detect.error_repetition import ErrorRepetitionDetector
+from ctxmgr.detect.escalating_failure import EscalatingFailureDetector
 from ctxmgr.detect.interface import Detector
+from ctxmgr.detect.interleaved import InterleavedDetector
 from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.monologue import MonologueDetector
+from ctxmgr.detect.near_duplicate import NearDuplicateDetector
+from ctxmgr.detect.no_progress import NoProgressDetector
+from ctxmgr.detect.ping_pong import PingPongDetector
+from ctxmgr.detect.recovery_loop import RecoveryLoopDetector
 from ctxmgr.detect.repetition import RepetitionDetector
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.sleep_budget import SleepBudgetDetector
+from ctxmgr.detect.stagnation import StagnationDetector
 from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.trivial_change import TrivialChangeDetector
+from ctxmgr.detect.unknown_tool import UnknownToolDetector
 from tests.detect.scenario import Scenario
 
 
@@ -23,10 +39,16 @@ class DetectorContract:
 
     detector: type[Detector]
     rounds = 3
+    outside = 0
+    """Rounds before the first that is a member."""
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Add one round of the pattern and return the id of its last call."""
         raise NotImplementedError
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Return the places of that many members; events have none."""
+        return list(range(members))
 
     def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
         return story.watched(settings, detectors=(self.detector,))
@@ -58,9 +80,9 @@ class DetectorContract:
         (finding,) = monitor.findings(live=True)
         assert len(raised) == 1
         assert (finding.id, finding.raised_at) == (raised[0][1].id, raised[0][1].raised_at)
-        assert finding.count == self.rounds + 4
+        assert finding.count == self.rounds + 4 - self.outside
         assert finding.last == last[-1] == finding.members[-1]
-        assert finding.evidence["indexes"]["members"] == list(range(len(finding.members)))
+        assert finding.evidence["indexes"]["members"] == self.indexes(len(finding.members))
         assert finding.resolved is None
 
     @pytest.mark.requirement("FR-006", "SC-013")
@@ -153,13 +175,31 @@ class DetectorContract:
         assert first is not None
         assert detector.take(steps[-1], steps[:-1]) == first
 
+    def test_it_has_an_opinion_on_every_step(self) -> None:
+        """Whatever a step was, the detector says what it compared, how far it counted and why that was not enough."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        story.call("Read", {"path": "elsewhere"}, "new")
+        last = max(each.index for each in story.observations if each.index is not None)
+        for index in range(last + 1):
+            monitor = Monitor(detectors=(self.detector,), explain=index)
+            for observation in story.observations:
+                monitor.observe(observation)
+            (opinion,) = monitor.explain(index)
+            assert opinion.detector == self.detector.kind
+            assert opinion.threshold >= 1
+            assert opinion.why
+
     def test_it_can_be_switched_off(self) -> None:
         """A disabled kind raises nothing, and neither does an exempt action."""
         story = Scenario()
         for number in range(self.rounds):
             self.round(story, number)
         assert self._watch(story, DetectSettings(disabled=frozenset({self.detector.kind})))[1] == []
-        exempt = frozenset(observation.action for observation in story.observations)
+        exempt = frozenset(observation.action for observation in story.observations if observation.action)
+        if not exempt:
+            return  # what is said is no action
         assert self._watch(story, DetectSettings(exempt_actions=exempt))[1] == []
 
 
@@ -190,6 +230,242 @@ class TestErrorRepetition(DetectorContract):
         return story.fail("Bash", {"command": f"./tool --try {number}"}, "PermissionError: key file is locked", **fields)
 
 
+class WarningContract(DetectorContract):
+    """What holds for detectors that warn first: going from warning to loop is the same finding again."""
+
+    def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
+        monitor, raised = super()._watch(story, settings)
+        return monitor, [(record, finding) for record, finding in raised if len(finding.evidence["raised"]) == 1]
+
+    def test_a_warning_becomes_a_loop_in_place(self) -> None:
+        """The finding keeps its id and its raisedAt, and lists both records."""
+        story = Scenario()
+        for number in range(self.rounds + 4):
+            self.round(story, number)
+        first, second = (finding for _, finding in story.watched(None, detectors=(self.detector,))[1])
+        assert (first.id, first.raised_at) == (second.id, second.raised_at)
+        assert (first.severity, second.severity) == ("warn", "loop")
+        assert [each["severity"] for each in second.evidence["raised"]] == ["warn", "loop"]
+        assert second.evidence["raised"][0]["id"] == first.raised_at
+
+
+class TestInterleaved(WarningContract):
+    detector = InterleavedDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Something new, then the same failing call."""
+        story.call("Look", {"at": f"{number} {fields}"}, f"seen {number}", agent="aside")
+        if number:
+            story.call("Read", {"path": f"d{number}"}, f"text {number}", **fields)
+        return story.fail("Bash", {"command": "make check"}, "target out of date", **fields)
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Every third entry from the second on is the failing call; the first round has no read."""
+        return [1, *(1 + 3 * number for number in range(1, members))]
+
+
+class TestStagnation(DetectorContract):
+    detector = StagnationDetector
+    rounds = 6
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another pattern in the same file, the same line."""
+        return story.call("Grep", {"pattern": f"total|v{number}", "path": "deck.rs"}, "118: cumulative tokens", **fields)
+
+
+class TestNearDuplicate(DetectorContract):
+    detector = NearDuplicateDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Search for the same with a counter in it."""
+        return story.call("search", {"q": "handler", "attempt": number}, "no match", **fields)
+
+
+class TestTrivialChange(DetectorContract):
+    detector = TrivialChangeDetector
+    rounds = 15
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Fetch the same report but for its clock."""
+        return story.call("fetch_report", {"n": 1}, f"10:00:{number:02d} all quiet", **fields)
+
+
+class TestUnknownTool(DetectorContract):
+    detector = UnknownToolDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another call of a tool that is not there."""
+        return story.fail("magic", {"n": number}, "Tool magic not found", **fields)
+
+
+class TestDenied(DetectorContract):
+    detector = DeniedDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Ask for the same and be refused."""
+        entry = story.open("Bash", {"command": "rm -rf build"}, **fields)
+        story.close(entry, "not permitted", status="denied")
+        return entry
+
+
+class TestEditRevert(DetectorContract):
+    detector = EditRevertDetector
+    rounds = 2
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Change a line and change it back."""
+        story.call("Edit", {"path": "a.py", "old": "x = 1", "new": "x = 2"}, "ok", **fields)
+        return story.call("Edit", {"path": "a.py", "old": "x = 2", "new": "x = 1"}, "ok", **fields)
+
+
+class TestEscalatingFailure(WarningContract):
+    detector = EscalatingFailureDetector
+    rounds = 2
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another failed attempt at one subtask."""
+        return story.fail("run_cmd", {"n": number}, f"failed {number}", task="goal/task/sub", **fields)
+
+
+class TestBusy(DetectorContract):
+    detector = BusyDetector
+    rounds = 56
+    outside = 2
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """One of two known calls, as before."""
+        return story.call("Read", {"path": f"m{(number * number) % 2}"}, "text", **fields)
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Leave out the first calls of all, which are new."""
+        return list(range(2, members + 2))
+
+
+class TestSleepBudget(DetectorContract):
+    detector = SleepBudgetDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Sleep a little longer each time."""
+        return story.call("Bash", {"command": f"sleep {60 + number}"}, "", **fields)
+
+
+class SpokenContract(DetectorContract):
+    """What holds for detectors of events too; their rounds are events."""
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Events have no place among the entries."""
+        return [None] * members
+
+    def test_its_state_is_a_value(self) -> None:
+        """Putting back an earlier state takes back every event since."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        detector = self.detector(DetectSettings())
+        for event in story.observations[:-1]:
+            detector.hear(event)
+        state = detector.state
+        first = detector.hear(story.observations[-1])
+        detector.state = state
+        second = detector.hear(story.observations[-1])
+        assert first is not None
+        assert second is not None
+        seen, again = ([step.first.start for step in sighting.steps] for sighting in (first, second))
+        assert (first.key, first.facts, seen) == (second.key, second.facts, again)
+
+
+class TestMonologue(SpokenContract):
+    detector = MonologueDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Say that all is well."""
+        return story.say("message", {"text": "All is well."}, agent=fields.get("agent", "main"), process=fields.get("process"))
+
+
+class TestChanting(SpokenContract):
+    detector = ChantingDetector
+    rounds = 10
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """One more sentence of the chant."""
+        return story.say(
+            "agent_message_chunk",
+            {"text": "I will read the file again. "},
+            agent=fields.get("agent", "main"),
+            process=fields.get("process"),
+        )
+
+
+class TestContextLoop(SpokenContract):
+    detector = ContextLoopDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another compaction."""
+        return story.say("compaction", None, agent=fields.get("agent", "main"), process=fields.get("process"))
+
+    def test_a_program_does_not_reset_it(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Nudges, messages and continuations between compactions leave the evidence standing."""
+        for event in ("nudge", "continuation", "message", "heartbeat", "retry"):
+            super().test_a_program_does_not_reset_it(event)
+
+
+class TestNoProgress(SpokenContract):
+    detector = NoProgressDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Report that there is no progress."""
+        return story.say(
+            "ledger", {"is_progress_being_made": False}, agent=fields.get("agent", "main"), process=fields.get("process")
+        )
+
+
+class SessionContract(SpokenContract):
+    """What holds for detectors that follow all agents together."""
+
+    def test_agents_and_processes_are_kept_apart(self) -> None:
+        """One instance follows the whole session."""
+        assert self.detector.session_wide
+
+    def test_it_has_an_opinion_on_every_step(self) -> None:
+        """Of any agent's step it says why that was no part of its pattern."""
+        story = Scenario()
+        story.call("Read", {"path": "a"}, "text")
+        monitor = Monitor(detectors=(self.detector, RepetitionDetector), explain=0)
+        for observation in story.observations:
+            monitor.observe(observation)
+        assert [opinion.detector for opinion in monitor.explain(0)] == [self.detector.kind, "repetition"]
+
+
+class TestRecoveryLoop(SessionContract):
+    detector = RecoveryLoopDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another answer to the same loop."""
+        return story.say("continuation", {"answers": ["one loop"]})
+
+
+class TestPingPong(SessionContract):
+    detector = PingPongDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Refuse, and ask the same again."""
+        fields = {"agent": "main", **fields}
+        if number:
+            story.say(
+                "message",
+                {"text": "Not without the design."},
+                agent=f"{fields['agent']}'s coder",
+                process=fields.get("process"),
+            )
+        return story.say("message", {"text": "Please build it."}, **fields)
+
+
 def test_every_detector_inherits_the_battery() -> None:
     """No detector is registered without its contract test."""
-    assert {each.detector for each in DetectorContract.__subclasses__()} == set(DETECTORS)
+    found = {
+        each.detector
+        for base in (DetectorContract, WarningContract, SpokenContract, SessionContract)
+        for each in base.__subclasses__()
+        if hasattr(each, "detector")
+    }
+    assert found == set(DETECTORS)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.detect.interface import Sighting
+from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.monitor import Monitor, detect
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
@@ -218,6 +218,9 @@ class _Listener:
     """A detector of events, as monologues need it."""
 
     kind: FindingKind = "monologue"
+    wake = Wake.ALWAYS
+    session_wide = False
+    hears = frozenset({"message"})
 
     def __init__(self, settings: DetectSettings) -> None:
         self.state: tuple[Observation, ...] = ()
@@ -235,6 +238,10 @@ class _Listener:
         steps = tuple(Step((Call.of(each, None),)) for each in self.state)
         return Sighting("monologue", "talk", 1, steps, 3, 0.5)
 
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Have none."""
+        return Opinion("monologue", "", 0, 3, "it acted")
+
     def reset(self) -> None:
         """Forget everything."""
         self.state = ()
@@ -248,7 +255,7 @@ def test_a_detector_may_listen_to_events() -> None:
         story.say("message", {"text": "hm"}, agent="main")
         story.say("message", {"text": "hm"}, agent="other")
     _, raised = story.watched(None, detectors=(_Listener,))
-    assert [finding.kind for _, finding in raised] == ["monologue"]
+    assert [(finding.kind, finding.scope.agent) for _, finding in raised] == [("monologue", "main"), ("monologue", "other")]
 
 
 _json = st.recursive(

@@ -1,0 +1,42 @@
+"""``detect --backtest DIR``: how often the detectors are right on labelled sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.views.backtest import show_backtest
+from ctxmgr.config import load_config
+from ctxmgr.errors import InvalidInput
+from ctxmgr.history.backtest import backtest_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMMAND = "detect backtest"
+_SHOWN = 5
+
+
+def backtest(folder: Path, wanted: Callable[[], Shown], *, beside: list[str]) -> None:
+    """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
+
+    Args:
+        folder: logs and a ``labels.json``.
+        wanted: returns the output options.
+        beside: options that were given and say something about a store, which a backtest does not read.
+    """
+
+    def work() -> Answer:
+        if beside:
+            raise InvalidInput(f"--backtest can't be combined with {beside[0]}", "it judges the logs of its folder, no store")
+        found, notes = backtest_folder(folder, load_config(Path.cwd()).detect)
+        warnings = list(notes)
+        if found.absent:
+            shown = ", ".join(found.absent[:_SHOWN]) + (", ..." if len(found.absent) > _SHOWN else "")
+            warnings.append(f"{len(found.absent)} labelled sessions are in no log: {shown}")
+        return Answer(
+            found.to_json(), lambda out: show_backtest(out, found), "ok" if found.scored else "empty", warnings=warnings
+        )
+
+    answer_alone(COMMAND, wanted, work)

@@ -1,0 +1,91 @@
+"""Find a change that is made, undone, made again and undone again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.likeness import target_of
+from ctxmgr.detect.step import Step, excerpt
+from ctxmgr.types.finding import FindingKind
+
+_PAIRS = (
+    ("old_string", "new_string"), ("old_str", "new_str"), ("old", "new"), ("old_text", "new_text"), ("oldString", "newString"),
+    ("oldText", "newText"), ("search", "replace"), ("find", "replace"), ("search", "replacement"),
+)  # fmt: skip
+_WHOLE = ("content", "file_text", "contents", "new_content")
+_MAX_FILES = 16
+_LEAVE = 8
+
+
+class _Change(NamedTuple):
+    before: int | None
+    after: int
+    step: Step
+
+
+class EditRevertDetector(StepDetector):
+    """Follows the changes of each file: how many in a row each undid the one before.
+
+    What lies between (tests, reads) does not matter. One change that is taken back is an experiment, and so is a second
+    one; the same change made and taken back twice goes nowhere.
+    """
+
+    kind: FindingKind = "editRevert"
+    wake = Wake.CHANGE
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the file came back to the same two states often enough."""
+        change = _change_of(step)
+        if change is None:
+            return None
+        path, before, after = change
+        files: dict[str, tuple[_Change, ...]] = self.state or {}
+        old = files.get(path, ())
+        if before is None and old:
+            before = old[-1].after
+        new = _Change(before, after, step)
+        undoes = bool(old) and (new.before, new.after) == (old[-1].after, old[-1].before)
+        run = (*old, new)[-self._settings.window :] if undoes else (new,)
+        kept = {name: changes for name, changes in files.items() if name != path}
+        while len(kept) >= _MAX_FILES:
+            del kept[next(iter(kept))]
+        self.state = {**kept, path: run}
+        rounds = self._settings.of(step.action).revert_rounds
+        if len(run) < 2 * rounds:
+            return None
+        steps = tuple(each.step for each in run[-2 * rounds :])
+        return Sighting(self.kind, ("revert", path), 2, steps, rounds, 0.85, leave=_LEAVE, facts=(("file", path),))
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how often the file went to and fro."""
+        rounds = self._settings.of(step.action).revert_rounds
+        change = _change_of(step)
+        if change is None:
+            return Opinion(self.kind, excerpt(step), 0, rounds, "it changes no file in a way that could be undone")
+        files: dict[str, tuple[_Change, ...]] = self.state or {}
+        count = len(files.get(change[0], ())) // 2
+        return Opinion(
+            self.kind, excerpt(step), count, rounds, "seen" if count >= rounds else "it does not undo the change before it"
+        )
+
+
+def _change_of(step: Step) -> tuple[str, int | None, int] | None:
+    """Return file, text before and text after (as hashes) of a change that took place; before is None when unknown."""
+    start = step.first.start
+    if step.failed or len(step.calls) > 1 or not isinstance(start.input, dict):
+        return None
+    path = target_of(start)
+    if not path:
+        return None
+    fields = cast("dict[str, Any]", start.input)
+    for one, two in _PAIRS:
+        old, new = fields.get(one), fields.get(two)
+        if isinstance(old, str) and isinstance(new, str):
+            return (path, hash(old), hash(new)) if old != new else None
+    for key in _WHOLE:
+        whole = fields.get(key)
+        if isinstance(whole, str):
+            return path, None, hash(whole)
+    return None

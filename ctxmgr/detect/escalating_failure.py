@@ -1,0 +1,123 @@
+"""Find failures that climb: attempts of a subtask fail, then the subtasks of a task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from ctxmgr.detect.interface import Opinion, Sighting, Wake
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.types.finding import FindingKind
+from ctxmgr.types.observation import Observation
+
+RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
+_MAX_TASKS = 32
+_LEAVE = 6
+_PARTS = re.compile(r"[/.:>]+")
+_NAMES = ("task", "subtask", "subtask_id", "subtaskId", "task_id", "taskId", "id", "name", "title", "description")
+_FAILED = frozenset({"error", "failed", "failure", "fail", "blocked", "denied", "exhausted", "aborted"})
+_DONE = frozenset({"ok", "success", "succeeded", "completed", "complete", "done", "passed"})
+_QUIET = ("query", "poll", "sleep", "paced", "gesture")
+
+
+class _Tried(NamedTuple):
+    """The failed attempts at one subtask since it last got anywhere; ``told``: by results that name themselves so."""
+
+    failures: tuple[Step, ...]
+    told: bool
+
+
+class EscalatingFailureDetector:
+    """Counts the failed attempts of each task that entries or results name.
+
+    A result of a subtask is an attempt by its own words. A failed entry is one only if it was meant to change something:
+    a question that fails is no attempt. Two failed attempts put the subtask in doubt (a loop when its results said so);
+    twice as many, or a second subtask of the same task in the same state, put the task itself in doubt.
+    """
+
+    kind: FindingKind = "escalatingFailure"
+    wake: int = Wake.TASK
+    hears = RESULTS
+    session_wide = False
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: dict[str, _Tried] = {}
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when the step is one failed attempt too many."""
+        task = step.first.start.task
+        if task is None or step.meaning(self._settings.pollers) in _QUIET:
+            return None
+        return self._note(task[:200], step, step.failed, told=False)
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Take the result of a subtask."""
+        task, failed = _result(event)
+        if failed is None:
+            return None
+        return self._note(task, Step((Call.said(event, task),)), failed, told=True)
+
+    def _note(self, task: str, step: Step, failed: bool, *, told: bool) -> Sighting | None:
+        old = self.state.get(task, _Tried((), told))
+        if not failed:
+            self.state = {name: tried for name, tried in self.state.items() if name != task}
+            return None
+        new = _Tried((*old.failures, step)[-self._settings.window :], told or old.told)
+        kept = {name: tried for name, tried in self.state.items() if name != task}
+        while len(kept) >= _MAX_TASKS:
+            del kept[next(iter(kept))]
+        self.state = {**kept, task: new}
+        needed = self._settings.escalate_attempts
+        if len(new.failures) < needed:
+            return None
+        parent = _parent(task)
+        siblings = sum(
+            len(tried.failures) >= needed for name, tried in self.state.items() if parent and _parent(name) == parent
+        )
+        climbed = siblings >= needed or len(new.failures) >= 2 * needed
+        facts = (("task", task), ("level", "task" if climbed else "subtask"), ("failedSubtasks", max(1, siblings)))
+        return Sighting(
+            self.kind, ("task", task), 1, new.failures[-needed:], needed, 0.85 if climbed or new.told else 0.6,
+            severity="loop" if climbed or new.told else "warn", leave=_LEAVE, facts=facts,
+        )  # fmt: skip
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many attempts of the step's task failed."""
+        needed = self._settings.escalate_attempts
+        task = step.first.start.task
+        if task is None:
+            return Opinion(self.kind, excerpt(step), 0, needed, "the entry names no task")
+        count = len(self.state[task[:200]].failures) if task[:200] in self.state else 0
+        return Opinion(
+            self.kind, f"task {task[:80]}", count, needed, "seen" if count >= needed else "more failed attempts wanted"
+        )
+
+    def reset(self) -> None:
+        """Forget everything: a person spoke."""
+        self.state = {}
+
+
+def _parent(task: str) -> str:
+    parts = _PARTS.split(task)
+    return "/".join(parts[:-1])
+
+
+def _result(event: Observation) -> tuple[str, bool | None]:
+    """Return which task an event tells of, and whether it failed (None: it does not say)."""
+    if not isinstance(event.data, dict):
+        return "", None
+    data = cast("dict[str, object]", event.data)
+    inner = data.get("input")
+    fields = {**cast("dict[str, object]", inner), **data} if isinstance(inner, dict) else data
+    name = next((fields[key] for key in _NAMES if isinstance(fields.get(key), str | int)), "")
+    for key in ("success", "ok", "passed"):
+        if isinstance(fields.get(key), bool):
+            return str(name)[:200], not fields[key]
+    for key in ("result", "status", "outcome", "output"):
+        value = fields.get(key)
+        if isinstance(value, str) and value.lower() in _FAILED | _DONE:
+            return str(name)[:200], value.lower() in _FAILED
+    return str(name)[:200], None

@@ -1,0 +1,86 @@
+"""Find a call that is repeated though its results differ in trifles alone: the clock, an id, a counter of tries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from ctxmgr.detect import normal, patience
+from ctxmgr.detect.blur import blur, blur_times
+from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
+from ctxmgr.detect.step import Step, excerpt
+from ctxmgr.types.finding import FindingKind
+
+_NUMBER = re.compile(r"[0-9]+")
+
+
+class _Run(NamedTuple):
+    steps: tuple[Step, ...]
+    core: str
+
+
+class TrivialChangeDetector(StepDetector):
+    """Counts identical calls in a row whose results are equal once trifles are taken out.
+
+    What a trifle is depends on the call. For a question, clock times; its ids and numbers may be the news. For a call
+    that does something, ids too. For a failure, every number: "try 7 failed" after "try 6 failed" is no progress. Polls
+    are exempt, and so is whatever says that it is still under way.
+    """
+
+    kind: FindingKind = "trivialChange"
+    wake = Wake.AGAIN
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Return a sighting when only trifles have changed for long enough."""
+        self.state = run = self._run(step, past)
+        if run is None:
+            return None
+        settings = self._settings.of(step.action)
+        needed = settings.trivial_rounds
+        if len(run.steps) < needed or all(each.same(step) for each in run.steps[-needed:-1]):
+            return None
+        return Sighting(self.kind, step.query, 1, run.steps[-needed:], needed, 0.75)
+
+    def _run(self, step: Step, past: Sequence[Step]) -> _Run | None:
+        last = past[-1] if past else None
+        settings = self._settings.of(step.action)
+        if last is None or last.query != step.query or step.failed != last.failed or len(step.calls) > 1:
+            return None
+        if patience.waits(step, settings) or patience.is_patient(last, step, settings):
+            return None
+        old: _Run | None = self.state
+        core = _core(step)
+        if core is None or core != (old.core if old is not None else _core(last)):
+            return None
+        return _Run((*(old.steps if old is not None else (last,)), step)[-settings.window :], core)
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say how many results in a row differed in trifles alone."""
+        needed = self._settings.of(step.action).trivial_rounds
+        run: _Run | None = self.state
+        if run is None:
+            return Opinion(self.kind, excerpt(step), 0, needed, "no call like it just before, or its result is a new one")
+        count = len(run.steps)
+        why = (
+            "the results are equal"
+            if all(each.same(step) for each in run.steps)
+            else "seen"
+            if count >= needed
+            else "more wanted"
+        )
+        return Opinion(self.kind, normal.one_line(run.core), count, needed, why)
+
+
+def _core(step: Step) -> str | None:
+    call = step.first
+    if call.finish is None or call.identity() is not None:
+        return None
+    if step.failed:
+        output = call.finish.output
+        said = normal.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
+        return None if said is None else _NUMBER.sub("#", blur(said[:4000], ids=True))
+    text = normal.plain_text(call.finish.output)
+    if not text:
+        return None
+    return blur_times(blur(text)) if call.meaning() in ("query", "poll") else blur(text, ids=True)
