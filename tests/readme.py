@@ -28,6 +28,7 @@ _CHANGING = (
     (re.compile(r" *\b(just now|\d+ (s|sec|min|h|d|days?|weeks?|months?|years?)( \d+ \w+)? ago)\b"), " <ago>"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "<time>"),
     (re.compile(r"\b\d+ ms\b"), "<ms>"),
+    (re.compile(r"\d{4}-\d\d-\d\d  \d\d:\d\d:\d\d$", re.MULTILINE), "<time>"),
 )
 
 

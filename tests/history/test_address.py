@@ -205,7 +205,6 @@ def test_an_entry_id_stands_alone(store: Store) -> None:
     assert show(store, ShowRequest(entry_id="beta")).entry.session == "beta-2"
     note = add_note(store, AddNoteRequest(entry_ids=["alpha-1-e0000"], content="here")).note
     assert note.session == "alpha-1"
+    store.append([entry("gamma-3", 0), entry("delta-4", 0, id="gamma-3-e0000"), entry("omega", 900)])
     with pytest.raises(InvalidInput, match="several sessions"):
-        store.append([entry("gamma-3", 0), entry("delta-4", 0, id="gamma-3-e0000")])
-        store.append([entry("omega", 900)])
         show(store, ShowRequest(entry_id="gamma-3-e0000"))

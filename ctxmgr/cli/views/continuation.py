@@ -133,4 +133,5 @@ def _how_to_use(printer: Printer, continuation: Continuation) -> None:
     shown = command("snapshot", "show", continuation.snapshot) if continuation.snapshot else None
     notes = plural(len(continuation.notes), "note") if continuation.notes else None
     kept = f"{notes}: {' '.join(continuation.notes)}" if notes else None
-    printer.pairs([("kept as", continuation.id), ("evidence", shown), ("notes", kept)])
+    recorded = continuation.id if shown or kept else "not recorded: this is a plan"
+    printer.pairs([("kept as", recorded), ("evidence", shown), ("notes", kept)])
