@@ -93,7 +93,7 @@ class BlackboardHistory:
     ) -> None:
         if watch_every is not None and (on_hung is None or not watch_every > 0):
             raise InvalidInput("watch_every needs a time above 0 and on_hung", "pass a function that hears of stalls")
-        self.location = os.path.abspath(target) if isinstance(target, (str, os.PathLike)) else None
+        self.location = _location(target) if isinstance(target, (str, os.PathLike)) else None
         self.failures: deque[Exception] = deque(maxlen=_KEPT)
         self._guard = Guard(settings if isinstance(settings, DetectSettings) else DetectSettings.from_table(settings or {}))
         self._on_loop: OnLoop = on_loop
@@ -334,3 +334,8 @@ class GuardedStep(Step):
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         super().__exit__(kind, error, trace)
         self._board.answer(error)
+
+
+def _location(target: str | os.PathLike[str]) -> str:
+    name = os.fspath(target)
+    return name if "://" in name else os.path.abspath(name)
