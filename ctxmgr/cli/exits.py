@@ -24,6 +24,7 @@ class Exit(IntEnum):
     HEALTHY = 21
     REFUSED = 22
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANINGS = {
@@ -43,6 +44,7 @@ MEANINGS = {
     Exit.HEALTHY: "recover: nothing is wrong, so there is no continuation",
     Exit.REFUSED: "recover: a recovery is already running, or it would recover itself",
     Exit.INTERRUPTED: "interrupted",
+    Exit.TERMINATED: "ended by SIGTERM",
 }
 
 _BY_KIND = {

@@ -33,7 +33,6 @@ from ctxmgr.store import LogStore
 from ctxmgr.types.finding import Finding
 from ctxmgr.workspace import Workspace
 
-TERMINATED = 143
 HEARTBEAT = 60.0
 """Seconds between two signs of life in the JSON output."""
 
@@ -133,7 +132,7 @@ def _terminable() -> Generator[None]:
     """End in order on SIGTERM, so that what was shown is written and a running command is not left behind."""
 
     def end(_number: int, _frame: object) -> None:
-        raise typer.Exit(TERMINATED)
+        raise typer.Exit(int(Exit.TERMINATED))
 
     before = signal.signal(signal.SIGTERM, end)
     try:

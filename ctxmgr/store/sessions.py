@@ -89,6 +89,8 @@ class Sessions:
         )[0]
         meta: Any = json.loads(row[4]) if row[4] else None
         named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        if (capture := self._capture(key)) is not None:
+            named = {**named, "capture": capture}
         outcomes = [process.outcome for process in processes]
         return SessionView(
             session=row[1], workflow=row[2], source=json.loads(row[3]) if row[3] else None,
@@ -98,6 +100,13 @@ class Sessions:
             events=int(counts[0]), notes=int(counts[1]), started=_time(row[6]), last=_time(row[7]), live=False,
             outcome=outcomes[-1] if outcomes else None, usage=self.usage(key), meta=named or None,
         )  # fmt: skip
+
+    def _capture(self, key: int) -> Any:
+        """Return {published, captured, lost} of the last process that was recorded from an event bus, or None."""
+        rows = self._engine.query(
+            "SELECT body FROM record WHERE session = :key AND kind = 'sessionEnd' ORDER BY seq DESC LIMIT 1", {"key": key}
+        )
+        return load(rows[0][0]).get("capture") if rows else None
 
     def agents(self, key: int) -> list[str]:
         """Return the agents that acted in a session, in order of appearance."""

@@ -101,7 +101,7 @@ def test_a_locked_store_is_busy(history: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_every_code_is_explained_and_reached() -> None:
     """Each exit code has a meaning in ``schema exits``, and a situation in this module or a reason for having none."""
     explained = run("schema", "exits").envelope["data"]
-    shown = {code for code, _ in SITUATIONS} | {Exit.BUSY, Exit.INTERRUPTED, Exit.INTERNAL}
+    shown = {code for code, _ in SITUATIONS} | {Exit.BUSY, Exit.INTERRUPTED, Exit.TERMINATED, Exit.INTERNAL}
 
     assert explained == {str(int(code)): text for code, text in MEANINGS.items()}
     assert shown | UNREACHED == set(Exit)

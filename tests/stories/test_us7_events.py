@@ -8,6 +8,7 @@ import pytest
 
 import ctxmgr
 from ctxmgr import ActionFinished, ActionStarted, BlackboardHistory, DegenerateLoopError, EventBus, RecoveryStuckHandler
+from ctxmgr.types.desk import SessionsRequest
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest
 from ctxmgr.workspace import Workspace
 
@@ -41,6 +42,8 @@ def test_subscribed_while_the_workflow_runs(store_path: Path) -> None:
 
     assert (board.published, board.lost) == (1, 0)
     with Workspace.open(str(store_path)) as workspace:
+        [session] = workspace.sessions(SessionsRequest()).sessions
+        assert (session.meta or {})["capture"] == {"published": 1, "captured": 1, "lost": 0}
         assert [row.id for row in workspace.list(ListRequest(kind="event")).rows]
         assert workspace.list(ListRequest(kind="event")).page.total == 1
 
