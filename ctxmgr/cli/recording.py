@@ -152,14 +152,14 @@ class _Tee(threading.Thread):
 
     def __init__(self, pipe: IO[bytes], to: IO[bytes]) -> None:
         super().__init__(daemon=True)
-        self._pipe = pipe
+        self._pipe = os.dup(pipe.fileno())  # its own, since an interrupt closes the command's side at any time
         self._to = to
         self._kept = b""
         self._total = 0
         self.start()
 
     def run(self) -> None:
-        while part := os.read(self._pipe.fileno(), 1 << 16):
+        while part := os.read(self._pipe, 1 << 16):
             self._total += len(part)
             self._kept = (self._kept + part)[-_KEPT:]
             try:
@@ -167,6 +167,7 @@ class _Tee(threading.Thread):
                 self._to.flush()
             except OSError:
                 continue  # whoever read our output went away; the command and its record go on
+        os.close(self._pipe)
 
     def text(self) -> str:
         """Return what was kept, saying how much was left out."""
