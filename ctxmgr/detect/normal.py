@@ -25,6 +25,7 @@ RECEIPT_KEYS = word_set(
 )
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
+_COMMAND_SET = frozenset(_COMMAND_KEYS)
 _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justification"}
 
 _ERROR_LINE = re.compile(r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I)
@@ -51,8 +52,10 @@ def canonical(value: object) -> str | None:
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
         plain: object = fields
-        cosmetic = _COMMAND_COSMETICS if any(key in fields for key in _COMMAND_KEYS) else COSMETIC_KEYS
-        if not cosmetic.isdisjoint(fields) and not cosmetic.issuperset(fields):
+        cosmetic = COSMETIC_KEYS if _COMMAND_SET.isdisjoint(fields) else _COMMAND_COSMETICS
+        if cosmetic.isdisjoint(fields):
+            return _dump(fields)
+        if not cosmetic.issuperset(fields):
             plain = {key: item for key, item in fields.items() if key not in cosmetic}
         return _dump(plain)
     return _dump(value)
