@@ -19,6 +19,7 @@ class BusyDetector(StepDetector):
 
     kind: FindingKind = "hung"
     wake = Wake.AGAIN
+    watchful = False
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when nearly all of the last steps were old."""

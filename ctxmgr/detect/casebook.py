@@ -18,6 +18,8 @@ _ABOUT = {
     "editRevert": "file", "hung": "", "nearDuplicate": "about", "stagnation": "about", "chanting": "said",
 }  # fmt: skip
 """Of kinds whose steps vary, the fact that tells one loop from another."""
+MAX_MEMBERS = 5000
+"""How many of the first and of the last members of a loop are kept when there are more than three times as many."""
 _WENT_ON = 2
 """Rounds after a continuation that show that it did not help: the one under way when it was given is no proof."""
 _ERROR_LEAVE = 3
@@ -37,6 +39,7 @@ class Case:
     __slots__ = (
         "_answered_at",
         "_by_query",
+        "_dropped",
         "_error",
         "_facts",
         "_indexes",
@@ -81,6 +84,7 @@ class Case:
         self.answered = self.back = False
         self._answered_at = 0
         self.identity = self._identity()
+        self._dropped = 0
         self._members: list[str] = []
         self._indexes: list[int | None] = []
         self._by_query: dict[int, Step] = {}
@@ -113,16 +117,26 @@ class Case:
             self._indexes.append(call.start.index)
         self._by_query[step.query] = step
         self.steps += 1
+        if len(self._members) > 3 * MAX_MEMBERS:
+            self._forget_the_middle()
+        if len(self._by_query) > MAX_MEMBERS:
+            del self._by_query[next(iter(self._by_query))]
+
+    def _forget_the_middle(self) -> None:
+        """Keep the first and the last members of an endless loop: memory must not grow with it."""
+        self._dropped += len(self._members) - 2 * MAX_MEMBERS
+        del self._members[MAX_MEMBERS:-MAX_MEMBERS]
+        del self._indexes[MAX_MEMBERS:-MAX_MEMBERS]
 
     def mark(self) -> tuple[Any, ...]:
         """Return what `restore` needs to take back later steps."""
-        return len(self._members), self.steps, self._off, self._touched, self.resolved
+        return len(self._members) + self._dropped, self.steps, self._off, self._touched, self.resolved
 
     def restore(self, mark: tuple[Any, ...]) -> None:
         """Take back what was added since the mark."""
         length, self.steps, self._off, self._touched, self.resolved = mark
-        del self._members[length:]
-        del self._indexes[length:]
+        del self._members[length - self._dropped :]
+        del self._indexes[length - self._dropped :]
 
     def extend(self, step: Step, sighting: Sighting) -> bool:
         """Take one more step for which the pattern held; return whether that made the matter worse."""
@@ -168,6 +182,7 @@ class Case:
     def adopt(self, other: Case) -> None:
         """Take over the steps of a case that describes the same loop better, keeping when this one was raised."""
         self.round, self._members, self._indexes = other.round, other._members, other._indexes
+        self._dropped = other._dropped
         self._by_query, self.steps = other._by_query, other.steps
 
     def overlaps(self, sighting: Sighting) -> bool:

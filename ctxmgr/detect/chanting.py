@@ -46,6 +46,7 @@ class ChantingDetector:
     kind: FindingKind = "chanting"
     wake: int = Wake.NEVER
     hears = MESSAGES | THOUGHTS | CHUNKS
+    watchful = True
     session_wide = False
 
     def __init__(self, settings: DetectSettings) -> None:

@@ -41,6 +41,7 @@ class ContextLoopDetector:
     kind: FindingKind = "contextLoop"
     wake: int = Wake.FAILED
     hears = frozenset({"compaction", "error"})
+    watchful = True
     session_wide = False
 
     def __init__(self, settings: DetectSettings) -> None:

@@ -34,6 +34,7 @@ class EditRevertDetector(StepDetector):
 
     kind: FindingKind = "editRevert"
     wake = Wake.CHANGE
+    watchful = False
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when the file came back to the same two states often enough."""
@@ -74,7 +75,7 @@ class EditRevertDetector(StepDetector):
 def _change_of(step: Step) -> tuple[str, int | None, int] | None:
     """Return file, text before and text after (as hashes) of a change that took place; before is None when unknown."""
     start = step.first.start
-    if step.failed or len(step.calls) > 1 or not isinstance(start.input, dict):
+    if step.failed or len(step.calls) > 1 or not isinstance(start.input, dict) or not step.traits & Wake.CHANGE:
         return None
     path = target_of(start)
     if not path:

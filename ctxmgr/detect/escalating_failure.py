@@ -40,6 +40,7 @@ class EscalatingFailureDetector:
     kind: FindingKind = "escalatingFailure"
     wake: int = Wake.TASK
     hears = RESULTS
+    watchful = False
     session_wide = False
 
     def __init__(self, settings: DetectSettings) -> None:

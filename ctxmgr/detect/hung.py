@@ -63,7 +63,8 @@ class StallWatch:
             flow.calls.clear()
             flow.landed = flow.over = False
         limit = declared_limit(start)
-        self._keep_parents_alive(start)
+        if self._delegated or start.parent is not None:
+            self._keep_parents_alive(start)
         call = OpenCall(start, limit or self._settings.call_seconds, limit is not None, flow)
         self._open[start.id] = call
         flow.calls.append(start.id)
@@ -77,7 +78,8 @@ class StallWatch:
     def end(self, finish: Observation) -> None:
         """Take the result of an entry."""
         self._flow(finish).landed = True
-        self._keep_parents_alive(finish)
+        if self._delegated or finish.parent is not None:
+            self._keep_parents_alive(finish)
         call = self._drop(finish.id)
         self._finished += 1
         self._moved(finish)
@@ -206,7 +208,9 @@ class StallWatch:
         return list(self._flows.get(event.agent, {}).values())
 
     def _flow(self, observation: Observation) -> Flow:
-        own = self._flows.setdefault(observation.agent, {})
+        own = self._flows.get(observation.agent)
+        if own is None:
+            own = self._flows[observation.agent] = {}
         flow = own.get(observation.process)
         if flow is None:
             flow = own[observation.process] = Flow([])
@@ -216,7 +220,10 @@ class StallWatch:
         self._state = "working"
         self._last_id = observation.id
         self._progress = observation
-        self._timed(observation)
+        if observation.at is None:
+            self._untimed = True
+        else:
+            self._latest[(observation.agent, observation.process)] = observation.at
 
     def _timed(self, observation: Observation) -> None:
         if observation.at is None:

@@ -94,7 +94,8 @@ class Detector(Protocol):
     * the cost of a step does not grow with the history: ``past`` reaches back ``settings.window`` steps;
     * everything it remembers is ``state``, a value that is replaced and never changed, so that keeping a reference to
       it is enough to take steps back (a replay after a broken stream, a late member of a parallel batch);
-    * ``state`` is falsy while it remembers nothing: then it is shown only the steps that ``wake`` names;
+    * ``state`` is falsy while it remembers nothing: then it is shown only the steps that ``wake`` names (and if it is not
+      ``watchful``, never any others);
     * it returns a sighting for every step that continues the pattern, from the threshold on;
     * it never raises on recorded content.
 
@@ -102,12 +103,14 @@ class Detector(Protocol):
         kind: kind of finding it looks for.
         wake: steps it wants to be shown while it remembers nothing.
         hears: types of the events it wants to be shown.
+        watchful: whether it wants to be shown every step while it remembers something.
         session_wide: whether one instance follows all agents of the session together.
     """
 
     kind: FindingKind
     wake: int
     hears: frozenset[str]
+    watchful: bool
     session_wide: bool
     state: Any
 
@@ -136,6 +139,7 @@ class StepDetector:
     kind: FindingKind
     wake: int = Wake.ALWAYS
     hears: frozenset[str] = frozenset()
+    watchful = True
     session_wide = False
     state: Any
 

@@ -15,7 +15,10 @@ VOLATILE_KEYS = word_set(
     "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand"
 )
 COMMAND_KEYS = ("command", "cmd", "script")
-_PATH_KEYS = word_set("path file file_path filePath filepath filename file_name dir directory folder cwd absolute_path")
+_PATH_KEYS = word_set(
+    "path relative_path relative_file_path file file_path filePath filepath filename file_name dir "
+    "directory folder cwd absolute_path"
+)
 _TARGET_KEYS = _PATH_KEYS | word_set("url uri target to id name key table repo resource")
 _NO_EFFECT = re.compile(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
 _NUMBER = re.compile(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")

@@ -32,6 +32,7 @@ class MonologueDetector:
     kind: FindingKind = "monologue"
     wake: int = Wake.NEVER
     hears = MESSAGES | THOUGHTS
+    watchful = True
     session_wide = False
 
     def __init__(self, settings: DetectSettings) -> None:

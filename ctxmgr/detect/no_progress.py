@@ -32,6 +32,7 @@ class NoProgressDetector:
     kind: FindingKind = "hung"
     wake: int = Wake.NEVER
     hears = LEDGERS | {IGNORED, PROGRESS}
+    watchful = False
     session_wide = False
 
     def __init__(self, settings: DetectSettings) -> None:

@@ -25,6 +25,7 @@ RECEIPT_KEYS = word_set(
 )
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
+_COMMAND_SET = frozenset(_COMMAND_KEYS)
 _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justification"}
 
 _ERROR_LINE = re.compile(r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I)
@@ -42,13 +43,19 @@ _NO_TOOL = re.compile(
 )
 
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""Made once: `json.dumps` makes an encoder for every call, which costs more than most inputs do."""
+
+
 def canonical(value: object) -> str | None:
     """Return an input as text that is equal for equal inputs, whatever the order of keys; None when it is not JSON."""
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
         plain: object = fields
-        cosmetic = _COMMAND_COSMETICS if any(key in fields for key in _COMMAND_KEYS) else COSMETIC_KEYS
-        if not cosmetic.isdisjoint(fields) and not cosmetic.issuperset(fields):
+        cosmetic = COSMETIC_KEYS if _COMMAND_SET.isdisjoint(fields) else _COMMAND_COSMETICS
+        if cosmetic.isdisjoint(fields):
+            return _dump(fields)
+        if not cosmetic.issuperset(fields):
             plain = {key: item for key, item in fields.items() if key not in cosmetic}
         return _dump(plain)
     return _dump(value)
@@ -56,7 +63,7 @@ def canonical(value: object) -> str | None:
 
 def _dump(value: object) -> str | None:
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return _encode(value)
     except (TypeError, ValueError, RecursionError):
         return None
 

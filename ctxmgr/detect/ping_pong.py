@@ -39,6 +39,7 @@ class PingPongDetector:
     kind: FindingKind = "pingPong"
     wake: int = Wake.ALWAYS
     hears = MESSAGES
+    watchful = True
     session_wide = True
 
     def __init__(self, settings: DetectSettings) -> None:

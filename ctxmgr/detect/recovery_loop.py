@@ -30,6 +30,7 @@ class RecoveryLoopDetector:
     kind: FindingKind = "recoveryLoop"
     wake: int = Wake.NEVER
     hears = frozenset({"continuation", LOOP_SEEN})
+    watchful = False
     session_wide = True
 
     def __init__(self, settings: DetectSettings) -> None:

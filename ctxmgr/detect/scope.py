@@ -41,7 +41,8 @@ class AgentScope:
         self.session = session
         self._settings = settings
         self._detectors = detectors
-        self._woken = [(detector, detector.wake) for detector in detectors]
+        self._watchful = [detector for detector in detectors if detector.watchful]
+        self._plans: dict[int, list[tuple[Detector, bool]]] = {}
         self._listeners: dict[str, list[Detector]] = {}
         for detector in detectors:
             for kind in detector.hears:
@@ -130,10 +131,10 @@ class AgentScope:
         seen = self._seen
         flags = self._flags(step)
         sightings: list[Sighting] | None = None
-        for detector, wake in self._woken:
-            if flags & wake or detector.state:
+        for detector, woken in self._plans.get(flags) or self._plan(flags):
+            if woken or detector.state:
                 sighting = detector.take(step, past)
-                if sighting is not None:
+                if sighting is not None and not self._is_off(sighting.kind, step.action):
                     sightings = [sighting] if sightings is None else [*sightings, sighting]
         if self.opinions is not None:
             self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
@@ -145,6 +146,15 @@ class AgentScope:
         if len(past) > 2 * self._settings.window:
             self._trim()
         return raised
+
+    def _plan(self, flags: int) -> list[tuple[Detector, bool]]:
+        """Return which detectors are shown a step with these flags, and whether they are if they remember nothing."""
+        plan = [(each, bool(flags & each.wake)) for each in self._detectors if flags & each.wake or each.watchful]
+        self._plans[flags] = plan
+        return plan
+
+    def _is_off(self, kind: str, action: str) -> bool:
+        return bool(self._settings.actions) and kind in self._settings.of(action).disabled
 
     def _flags(self, step: Step) -> int:
         """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
@@ -244,7 +254,7 @@ class AgentScope:
     @property
     def is_awake(self) -> bool:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
-        return any(detector.state for detector, wake in self._woken if wake)
+        return any([detector.state for detector in self._watchful])  # noqa: C419 - a generator costs more than both
 
     def think(self, step: Step) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""

@@ -14,6 +14,7 @@ from ctxmgr.wire import fingerprint
 
 _SECONDS_KEYS = ("timeout_s", "timeout_seconds", "timeoutSeconds", "timeout_sec")
 _MILLISECONDS_KEYS = ("timeoutMs", "timeout_ms", "timeoutMillis")
+_LIMIT_KEYS = frozenset({*_SECONDS_KEYS, *_MILLISECONDS_KEYS, "timeout"})
 _SURELY_MILLISECONDS = 10_000
 
 
@@ -70,6 +71,8 @@ def declared_limit(start: Observation) -> float | None:
     if not isinstance(start.input, dict):
         return None
     fields = cast("dict[str, Any]", start.input)
+    if _LIMIT_KEYS.isdisjoint(fields):
+        return None
     for keys, unit in ((_SECONDS_KEYS, 1), (_MILLISECONDS_KEYS, 1000)):
         for key in keys:
             if key in fields:

@@ -29,6 +29,7 @@ class UnknownToolDetector(StepDetector):
 
     kind: FindingKind = "unknownTool"
     wake = Wake.FAILED
+    watchful = False
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when tools that do not exist were called often enough."""

@@ -219,6 +219,7 @@ class _Listener:
 
     kind: FindingKind = "monologue"
     wake = Wake.ALWAYS
+    watchful = True
     session_wide = False
     hears = frozenset({"message"})
 
