@@ -90,7 +90,7 @@ class ErrorRepetitionDetector(StepDetector):
         transient = step.transient
         untimed = transient and step.started is None
         needed = settings.transient_rounds if untimed else settings.error_same_rounds
-        if len(same) >= needed and not is_round(same, past):
+        if len(same) >= needed and not _is_round(same, past):
             return Sighting("errorRepetition", core, 1, same[-needed:], needed, 0.9, core)
         tried = len({failure.query for failure in streak.unbroken})
         needed = settings.transient_rounds if transient else settings.error_varied_rounds
@@ -119,7 +119,7 @@ class ErrorRepetitionDetector(StepDetector):
         self.state: dict[str, _Streak] = {}
 
 
-def is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
+def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
     """Whether what lies between the last failures repeats as well: then the round is the pattern, not the error."""
     length = same[-1].number - same[-2].number
     if length < 2 or len(past) < 2 * length - 1:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect import patience
-from ctxmgr.detect.error_repetition import is_round
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.vocabulary import is_lookout, writes
@@ -45,13 +44,18 @@ class InterleavedDetector(StepDetector):
         seen = self._seen(step, past)
         warned, proved = self._needed(step, seen)
         count = len(seen.steps)
-        if count < warned or is_round(seen.steps, past):
+        if count < warned or self._is_round(step, past):
             return None
         facts = (("changedBetween", seen.edited),)
         return Sighting(
             self.kind, step.query, 1, seen.steps[-warned:], warned, 0.8 if count >= proved else 0.6,
             severity="loop" if count >= proved else "warn", leave=_LEAVE, facts=facts,
         )  # fmt: skip
+
+    def _is_round(self, step: Step, past: Sequence[Step]) -> bool:
+        """Whether the last steps ask what as many steps before them asked: then the round is the pattern, if any is."""
+        asked = [each.query for each in past[-2 * self._settings.max_period :]] + [step.query]
+        return any(asked[-period:] == asked[-2 * period : -period] for period in range(2, len(asked) // 2 + 1))
 
     def _needed(self, step: Step, seen: _Seen) -> tuple[int, int]:
         """Return how many steps make a warning, and how many a loop."""

@@ -1,0 +1,245 @@
+"""The rules that hold for every detector: one battery, which each of them inherits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from ctxmgr.detect.interface import Detector
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.repetition import RepetitionDetector
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step
+from tests.detect.scenario import Scenario
+
+
+class DetectorContract:
+    """What a detector must do; a subclass says how its pattern looks."""
+
+    detector: type[Detector]
+    rounds = 3
+    outside = 0
+    """Rounds before the first that is a member."""
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Add one round of the pattern and return the id of its last call."""
+        raise NotImplementedError
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Return the places of that many members; events have none."""
+        return list(range(members))
+
+    def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
+        return story.watched(settings, detectors=(self.detector,))
+
+    def test_is_quiet_on_healthy_work(self) -> None:
+        """Varied work with some checks between raises nothing."""
+        story = Scenario()
+        for number in range(20):
+            story.call("Read", {"path": f"src/m{number}.py"}, f"code {number}")
+            story.call("Edit", {"path": f"src/m{number}.py", "old": "a", "new": "b"}, "applied")
+            story.fail("Bash", {"command": "pytest -q"}, f"{40 - number} failed")
+        assert self._watch(story)[1] == []
+
+    @pytest.mark.requirement("FR-001", "FR-005", "SC-002")
+    def test_raises_when_the_last_needed_round_is_complete(self) -> None:
+        """The finding is raised by the very record that completes the threshold, and no earlier."""
+        story = Scenario()
+        last = [self.round(story, number) for number in range(self.rounds)]
+        raised = self._watch(story)[1]
+        assert [record for record, _ in raised] == [last[-1]]
+        assert raised[0][1].raised_at == last[-1]
+        assert raised[0][1].kind == self.detector.kind
+
+    def test_one_finding_grows_with_the_loop(self) -> None:
+        """A loop that goes on stays one finding, whose members and count grow while raisedAt stays."""
+        story = Scenario()
+        last = [self.round(story, number) for number in range(self.rounds + 4)]
+        monitor, raised = self._watch(story)
+        (finding,) = monitor.findings(live=True)
+        assert len(raised) == 1
+        assert (finding.id, finding.raised_at) == (raised[0][1].id, raised[0][1].raised_at)
+        assert finding.count == self.rounds + 4 - self.outside
+        assert finding.last == last[-1] == finding.members[-1]
+        assert finding.evidence["indexes"]["members"] == self.indexes(len(finding.members))
+        assert finding.resolved is None
+
+    @pytest.mark.requirement("FR-006", "SC-013")
+    @pytest.mark.parametrize(("event", "reason"), [("user_message", "user"), ("interrupt", "interrupt")])
+    def test_a_person_resets_it(self, event: str, reason: str) -> None:
+        """A human message or an interrupt, and only that, forgets the evidence at once and closes what was found."""
+        story = Scenario()
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        story.say(event)
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        assert self._watch(story)[1] == []
+        self.round(story, self.rounds)
+        story.say(event)
+        (finding,) = self._watch(story)[0].findings(live=True)
+        assert finding.resolved == reason
+
+    @pytest.mark.parametrize("event", ["nudge", "compaction", "continuation", "message", "heartbeat", "retry"])
+    def test_a_program_does_not_reset_it(self, event: str) -> None:
+        """A nudge, a compaction, a continuation or a retry leaves the evidence standing."""
+        story = Scenario()
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        story.say("message")
+        story.say(event)
+        self.round(story, self.rounds)
+        assert len(self._watch(story)[1]) == 1
+
+    def test_agents_and_processes_are_kept_apart(self) -> None:
+        """Three agents, or three processes, that each do the same thing once are no loop."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number, agent=f"agent-{number}")
+        for number in range(self.rounds):
+            self.round(story, number, process=f"process-{number}")
+        assert self._watch(story)[1] == []
+
+    def test_the_work_of_another_agent_does_not_hide_it(self) -> None:
+        """A loop is found though another agent's healthy calls lie between its rounds."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+            story.call("Read", {"path": f"doc{number}"}, f"text {number}", agent="other")
+        assert len(self._watch(story)[1]) == 1
+
+    def test_asking_often_changes_nothing(self) -> None:
+        """Findings are the same whether they are asked for after every record or once, and in every replay."""
+        story = Scenario()
+        for number in range(self.rounds + 2):
+            self.round(story, number)
+        story.call("Read", {"path": "elsewhere"}, "new")
+        asked = Monitor(detectors=(self.detector,))
+        for observation in story.observations:
+            asked.observe(observation)
+            asked.findings(live=True)
+        assert asked.findings(live=True) == self._watch(story)[0].findings(live=True)
+
+    def test_odd_content_is_harmless(self) -> None:
+        """Lists for objects, huge numbers, NaN, surrogates and deep nesting neither raise nor look alike."""
+        deep: Any = "x"
+        for _ in range(3000):
+            deep = [deep]
+        story = Scenario()
+        oddities: list[Any] = [None, [], {}, 10**5000, math.nan, "\ud800", deep, {1: 2, "a": {3}}, b"\xff"]
+        for number, odd in enumerate(oddities * 2):
+            story.call("Odd", odd, odd, meta=odd)
+            story.open("Odd", odd, id=f"odd{number}", step=number, timeout_ms=-1.0)
+            story.close(f"odd{number}", odd, status="error", error=odd)
+            story.say("message", odd)
+        monitor, raised = self._watch(story)
+        assert raised == []
+        assert monitor.findings() is not None
+
+    def test_its_state_is_a_value(self) -> None:
+        """Putting back an earlier state takes back every step since."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        steps = [
+            Step((Call.of(start, finish),), number)
+            for number, (start, finish) in enumerate(zip(story.observations[::2], story.observations[1::2], strict=True))
+        ]
+        detector = self.detector(DetectSettings())
+        for place, step in enumerate(steps[:-1]):
+            detector.take(step, steps[:place])
+        state = detector.state
+        first = detector.take(steps[-1], steps[:-1])
+        detector.state = state
+        assert first is not None
+        assert detector.take(steps[-1], steps[:-1]) == first
+
+    def test_it_has_an_opinion_on_every_step(self) -> None:
+        """Whatever a step was, the detector says what it compared, how far it counted and why that was not enough."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        story.call("Read", {"path": "elsewhere"}, "new")
+        last = max(each.index for each in story.observations if each.index is not None)
+        for index in range(last + 1):
+            monitor = Monitor(detectors=(self.detector,), explain=index)
+            for observation in story.observations:
+                monitor.observe(observation)
+            (opinion,) = monitor.explain(index)
+            assert opinion.detector == self.detector.kind
+            assert opinion.threshold >= 1
+            assert opinion.why
+
+    def test_it_can_be_switched_off(self) -> None:
+        """A disabled kind raises nothing, and neither does an exempt action."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        assert self._watch(story, DetectSettings(disabled=frozenset({self.detector.kind})))[1] == []
+        exempt = frozenset(observation.action for observation in story.observations if observation.action)
+        if not exempt:
+            return  # what is said is no action
+        assert self._watch(story, DetectSettings(exempt_actions=exempt))[1] == []
+
+
+class WarningContract(DetectorContract):
+    """What holds for detectors that warn first: going from warning to loop is the same finding again."""
+
+    def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
+        monitor, raised = super()._watch(story, settings)
+        return monitor, [(record, finding) for record, finding in raised if len(finding.evidence["raised"]) == 1]
+
+    def test_a_warning_becomes_a_loop_in_place(self) -> None:
+        """The finding keeps its id and its raisedAt, and lists both records."""
+        story = Scenario()
+        for number in range(self.rounds + 4):
+            self.round(story, number)
+        first, second = (finding for _, finding in story.watched(None, detectors=(self.detector,))[1])
+        assert (first.id, first.raised_at) == (second.id, second.raised_at)
+        assert (first.severity, second.severity) == ("warn", "loop")
+        assert [each["severity"] for each in second.evidence["raised"]] == ["warn", "loop"]
+        assert second.evidence["raised"][0]["id"] == first.raised_at
+
+
+class SpokenContract(DetectorContract):
+    """What holds for detectors of events too; their rounds are events."""
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Events have no place among the entries."""
+        return [None] * members
+
+    def test_its_state_is_a_value(self) -> None:
+        """Putting back an earlier state takes back every event since."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        detector = self.detector(DetectSettings())
+        for event in story.observations[:-1]:
+            detector.hear(event)
+        state = detector.state
+        first = detector.hear(story.observations[-1])
+        detector.state = state
+        second = detector.hear(story.observations[-1])
+        assert first is not None
+        assert second is not None
+        seen, again = ([step.first.start for step in sighting.steps] for sighting in (first, second))
+        assert (first.key, first.facts, seen) == (second.key, second.facts, again)
+
+
+class SessionContract(SpokenContract):
+    """What holds for detectors that follow all agents together."""
+
+    def test_agents_and_processes_are_kept_apart(self) -> None:
+        """One instance follows the whole session."""
+        assert self.detector.session_wide
+
+    def test_it_has_an_opinion_on_every_step(self) -> None:
+        """Of any agent's step it says why that was no part of its pattern."""
+        story = Scenario()
+        story.call("Read", {"path": "a"}, "text")
+        monitor = Monitor(detectors=(self.detector, RepetitionDetector), explain=0)
+        for observation in story.observations:
+            monitor.observe(observation)
+        assert [opinion.detector for opinion in monitor.explain(0)] == [self.detector.kind, "repetition"]

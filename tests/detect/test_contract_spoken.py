@@ -1,0 +1,92 @@
+"""The battery, run for the detectors of what is said and of the session as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxmgr.detect import DETECTORS
+from ctxmgr.detect.chanting import ChantingDetector
+from ctxmgr.detect.context_loop import ContextLoopDetector
+from ctxmgr.detect.monologue import MonologueDetector
+from ctxmgr.detect.no_progress import NoProgressDetector
+from ctxmgr.detect.ping_pong import PingPongDetector
+from ctxmgr.detect.recovery_loop import RecoveryLoopDetector
+from tests.detect import test_contract
+from tests.detect.contract import DetectorContract, SessionContract, SpokenContract
+from tests.detect.scenario import Scenario
+
+
+class TestMonologue(SpokenContract):
+    detector = MonologueDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Say that all is well."""
+        return story.say("message", {"text": "All is well."}, agent=fields.get("agent", "main"), process=fields.get("process"))
+
+
+class TestChanting(SpokenContract):
+    detector = ChantingDetector
+    rounds = 10
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """One more sentence of the chant."""
+        return story.say(
+            "agent_message_chunk",
+            {"text": "I will read the file again. "},
+            agent=fields.get("agent", "main"),
+            process=fields.get("process"),
+        )
+
+
+class TestContextLoop(SpokenContract):
+    detector = ContextLoopDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another compaction."""
+        return story.say("compaction", None, agent=fields.get("agent", "main"), process=fields.get("process"))
+
+    def test_a_program_does_not_reset_it(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Nudges, messages and continuations between compactions leave the evidence standing."""
+        for event in ("nudge", "continuation", "message", "heartbeat", "retry"):
+            super().test_a_program_does_not_reset_it(event)
+
+
+class TestNoProgress(SpokenContract):
+    detector = NoProgressDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Report that there is no progress."""
+        return story.say(
+            "ledger", {"is_progress_being_made": False}, agent=fields.get("agent", "main"), process=fields.get("process")
+        )
+
+
+class TestRecoveryLoop(SessionContract):
+    detector = RecoveryLoopDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Another answer to the same loop."""
+        return story.say("continuation", {"answers": ["one loop"]})
+
+
+class TestPingPong(SessionContract):
+    detector = PingPongDetector
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Refuse, and ask the same again."""
+        fields = {"agent": "main", **fields}
+        if number:
+            story.say(
+                "message",
+                {"text": "Not without the design."},
+                agent=f"{fields['agent']}'s coder",
+                process=fields.get("process"),
+            )
+        return story.say("message", {"text": "Please build it."}, **fields)
+
+
+def test_every_detector_inherits_the_battery() -> None:
+    """No detector is registered without its contract test."""
+    known = [*vars(test_contract).values(), *globals().values()]
+    batteries = [each for each in known if isinstance(each, type) and issubclass(each, DetectorContract)]
+    assert {each.detector for each in batteries if hasattr(each, "detector")} == set(DETECTORS)
