@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput, NoHistory
@@ -172,6 +173,10 @@ class Workspace:
         from ctxmgr.history import judging
 
         return judging.detect_(self.store, request, self.config.detect)
+
+    def adjust(self, detect: Mapping[str, Any]) -> None:
+        """Judge by this table of detection settings from now on, instead of the configuration file's."""
+        self.config = replace(self.config, detect=detect)
 
     def require_progress(self, request: DetectRequest) -> None:
         """Return when the session is healthy, for loops that want an exception when it is not (FR-002, FR-003).

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.settings import merged
 from ctxmgr.cli.views.backtest import show_backtest
 from ctxmgr.config import load_config
 from ctxmgr.errors import InvalidInput
@@ -18,11 +19,12 @@ COMMAND = "detect backtest"
 _SHOWN = 5
 
 
-def backtest(folder: Path, wanted: Callable[[], Shown], *, beside: list[str]) -> None:
+def backtest(folder: Path, settings: list[str] | None, wanted: Callable[[], Shown], *, beside: list[str]) -> None:
     """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
 
     Args:
         folder: logs and a ``labels.json``.
+        settings: what ``--set`` gave.
         wanted: returns the output options.
         beside: options that were given and say something about a store, which a backtest does not read.
     """
@@ -30,7 +32,7 @@ def backtest(folder: Path, wanted: Callable[[], Shown], *, beside: list[str]) ->
     def work() -> Answer:
         if beside:
             raise InvalidInput(f"--backtest can't be combined with {beside[0]}", "it judges the logs of its folder, no store")
-        found, notes = backtest_folder(folder, load_config(Path.cwd()).detect)
+        found, notes = backtest_folder(folder, merged(dict(load_config(Path.cwd()).detect), settings))
         warnings = list(notes)
         if found.absent:
             shown = ", ".join(found.absent[:_SHOWN]) + (", ..." if len(found.absent) > _SHOWN else "")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ctxmgr.cli.address import parse
 from ctxmgr.cli.history import tell_session
 from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.settings import merged
 from ctxmgr.cli.views.explanation import show_explanation
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.explaining import explain as explained
@@ -20,13 +21,22 @@ if TYPE_CHECKING:
 COMMAND = "detect explain"
 
 
-def explain(address: str, session: str | None, store: str | None, wanted: Callable[[], Shown], *, beside: list[str]) -> None:
+def explain(
+    address: str,
+    session: str | None,
+    store: str | None,
+    settings: list[str] | None,
+    wanted: Callable[[], Shown],
+    *,
+    beside: list[str],
+) -> None:
     """Show what the detectors thought of the entry at an address; exit 0 when it exists.
 
     Args:
         address: ``42``, ``SESSION@42``, ``@-1``, or an entry id.
         session: the one that ``--session`` names.
         store: path of the store, if one was named.
+        settings: what ``--set`` gave.
         wanted: returns the output options.
         beside: options that were given and have no meaning here.
     """
@@ -36,7 +46,7 @@ def explain(address: str, session: str | None, store: str | None, wanted: Callab
             raise InvalidInput(f"--explain can't be combined with {beside[0]}", "it is about one entry")
         place = parse(address, session)
         request = ExplainRequest(session=place.session, index=place.index, entry_id=place.entry_id)
-        found = explained(workspace.store, request, workspace.config.detect)
+        found = explained(workspace.store, request, merged(dict(workspace.config.detect), settings))
         tell_session(workspace, place.session, found.entry.session)
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 

@@ -53,3 +53,12 @@ Now = Annotated[
     str | None,
     typer.Option("--now", metavar="TIME", help="Judge stalls against this time ('now' for the clock).", rich_help_panel=_WHICH),
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A detection setting for this run, e.g. repeat_rounds=4; repeatable.",
+        rich_help_panel=_WHICH,
+    ),
+]

@@ -12,6 +12,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.history import build, tell_session
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.settings import merged
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import continuation as continuation_view
 from ctxmgr.cli.views import findings as findings_view
@@ -72,6 +73,7 @@ def detect(
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")] = False,
     backtest: Backtest = None,
     explain: Explain = None,
+    set_: o.Set = None,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,
@@ -87,23 +89,25 @@ def detect(
       ctxmgr detect --all-sessions --json --exit-zero
       ctxmgr detect --session 01a1ffcb --now 2026-01-22T12:00:00Z
       ctxmgr detect --session 01a1ffcb --explain 42
-      ctxmgr detect --backtest labelled-runs --json
+      ctxmgr detect --backtest labelled-runs --set repeat_rounds=4
     """
     given = {"--all-sessions": all_sessions, "--now": now, "--ever": ever}
     if backtest is not None:
         from ctxmgr.cli.backtest import backtest as score
 
         given |= {"--session": session, "--store": store, "--explain": explain}
-        score(backtest, lambda: shown(json_, format_, fields, jq), beside=[name for name, value in given.items() if value])
+        beside = [name for name, value in given.items() if value]
+        score(backtest, set_, lambda: shown(json_, format_, fields, jq), beside=beside)
         return
     if explain is not None:
         from ctxmgr.cli.explain import explain as think
 
         beside = [name for name, value in given.items() if value]
-        think(explain, session, store, lambda: shown(json_, format_, fields, jq), beside=beside)
+        think(explain, session, store, set_, lambda: shown(json_, format_, fields, jq), beside=beside)
         return
 
     def work(workspace: Workspace) -> Answer:
+        workspace.adjust(merged(dict(workspace.config.detect), set_))
         found = workspace.detect(DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time())))
         verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
         if len(verdicts) == 1:
