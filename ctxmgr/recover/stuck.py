@@ -76,8 +76,11 @@ def request_for(session: str, finding: Finding | None, *, force: bool) -> Contex
 
 
 def identity_of(finding: Finding) -> str:
-    """Return what is equal for the same loop in whatever rotation: the key of the attempt cap."""
-    return str(finding.evidence.get("identity") or finding.id)
+    """Return what is equal for the same loop in whatever rotation: the key of the attempt cap.
+
+    A recovery loop is the loop that came back after its answers: it gets no fresh attempts.
+    """
+    return str(finding.evidence.get("loopIdentity") or finding.evidence.get("identity") or finding.id)
 
 
 def pattern_of(finding: Finding, members: list[str]) -> Pattern:

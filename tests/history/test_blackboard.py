@@ -232,9 +232,9 @@ def test_a_second_live_process_is_refused(store_path: Path) -> None:
 def test_what_changes_later_was_recorded_as_it_was() -> None:
     """The detectors compare what was recorded: an input that the workflow changes afterwards stays what it was."""
     board = BlackboardHistory(None, Tape())
-    given: dict[str, Any] = {"n": 0}
-    for _ in range(10):
-        given["n"] += 1
+    given: dict[str, Any] = {}
+    for path in ("alpha", "beta", "gamma"):
+        given["path"] = path
         spin(board, 1, given=given)
 
     assert board.findings() == []

@@ -214,7 +214,8 @@ def test_a_workflow_that_will_not_learn_ends_with_a_person(store_path: Path) -> 
         with pytest.raises(AttemptsUsedUp):
             run_guarded(workflow, board, RecoveryStuckHandler(to="coder"))
 
-    assert len(done) == 2 + 2 + 2
+    # The third time the loop is known to come back after its answers, so one round less is enough.
+    assert len(done) == 2 + 2 + 1
     assert sum(record["kind"] == "continuation" for record in recorded(store_path)) == 2
 
 
