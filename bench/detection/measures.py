@@ -100,7 +100,7 @@ def successes(tried: Sequence[Tried]) -> list[str]:
     return [
         *table([f"of {len(good)} successful runs", "runs", "per 100"], rows),
         "",
-        f"Each of them read: {len(alarmed) - faults} go in circles all the same, {faults} are faults of the detectors or not "
+        f"By reading: {len(alarmed) - faults} go in circles all the same, {faults} are faults of the detectors or not "
         "read yet.",
         "",
         *table(["run", "alarm", "stands", "reading", "why"], read),

@@ -25,8 +25,10 @@ class BusyDetector(StepDetector):
         """Return a sighting when nearly all of the last steps were old."""
         window = self._settings.busy_window
         old: tuple[Step, ...] = self.state or ()
-        if old and old[0].number <= step.number - window:
-            old = tuple(each for each in old if each.number > step.number - window)
+        gone = 0
+        while gone < len(old) and old[gone].number <= step.number - window:
+            gone += 1
+        old = old[gone:] if gone else old
         if not self._is_stale(step, past):
             self.state = old or None
             return None

@@ -32,6 +32,8 @@ class CycleDetector(StepDetector):
         if patience.is_patient(past[-1], step, self._settings):
             self.state = ()
             return None
+        if self.state and self.state[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
+            return None  # still the one step: the counters say so already
         runs = self.state or (0,) * (self._settings.max_period + 1)
         counts = [0] * (self._settings.max_period + 1)
         for period in range(1, longest + 1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
-from ctxmgr.detect.likeness import target_of
+from ctxmgr.detect.likeness import PATH_KEYS
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.types.finding import FindingKind
 
@@ -42,6 +42,7 @@ class EditRevertDetector(StepDetector):
         if change is None:
             return None
         path, before, after = change
+        path = path[:500]
         files: dict[str, tuple[_Change, ...]] = self.state or {}
         old = files.get(path, ())
         if before is None and old:
@@ -49,10 +50,12 @@ class EditRevertDetector(StepDetector):
         new = _Change(before, after, step)
         undoes = bool(old) and (new.before, new.after) == (old[-1].after, old[-1].before)
         run = (*old, new)[-self._settings.window :] if undoes else (new,)
-        kept = {name: changes for name, changes in files.items() if name != path}
-        while len(kept) >= _MAX_FILES:
+        kept = files.copy()
+        kept.pop(path, None)
+        kept[path] = run
+        if len(kept) > _MAX_FILES:
             del kept[next(iter(kept))]
-        self.state = {**kept, path: run}
+        self.state = kept
         rounds = self._settings.of(step.action).revert_rounds
         if len(run) < 2 * rounds:
             return None
@@ -77,14 +80,15 @@ def _change_of(step: Step) -> tuple[str, int | None, int] | None:
     start = step.first.start
     if step.failed or len(step.calls) > 1 or not isinstance(start.input, dict) or not step.traits & Wake.CHANGE:
         return None
-    path = target_of(start)
-    if not path:
-        return None
     fields = cast("dict[str, Any]", start.input)
+    path = next((fields[key] for key in PATH_KEYS if key in fields), None)
+    if not isinstance(path, str) or not path:
+        return None
     for one, two in _PAIRS:
-        old, new = fields.get(one), fields.get(two)
-        if isinstance(old, str) and isinstance(new, str):
-            return (path, hash(old), hash(new)) if old != new else None
+        if one in fields and two in fields:
+            old, new = fields[one], fields[two]
+            if isinstance(old, str) and isinstance(new, str):
+                return (path, hash(old), hash(new)) if old != new else None
     for key in _WHOLE:
         whole = fields.get(key)
         if isinstance(whole, str):

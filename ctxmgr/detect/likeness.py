@@ -15,11 +15,11 @@ VOLATILE_KEYS = word_set(
     "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand"
 )
 COMMAND_KEYS = ("command", "cmd", "script")
-_PATH_KEYS = word_set(
+PATH_KEYS = word_set(
     "path relative_path relative_file_path file file_path filePath filepath filename file_name dir "
     "directory folder cwd absolute_path"
 )
-_TARGET_KEYS = _PATH_KEYS | word_set("url uri target to id name key table repo resource")
+_TARGET_KEYS = PATH_KEYS | word_set("url uri target to id name key table repo resource")
 _NO_EFFECT = re.compile(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
 _NUMBER = re.compile(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")
 _SED = re.compile(r"\bsed -n ['\"]?([0-9]+),([0-9]+)p['\"]? ([^\s|;&]+)")
@@ -74,7 +74,7 @@ def _near_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str):
         if key in COMMAND_KEYS:
             return plain_command(value)
-        if key in _PATH_KEYS:
+        if key in PATH_KEYS:
             return _plain_path(value.strip())
     return _near(value, depth + 1)
 
@@ -115,7 +115,7 @@ def span_of(start: Observation) -> Span | None:
     for key in COMMAND_KEYS:
         if key in fields:
             return _sed_span(fields[key])
-    target = next((value for key, value in fields.items() if key in _PATH_KEYS and isinstance(value, str)), None)
+    target = next((value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)), None)
     if target is None:
         return None
     for key in ("view_range", "line_range", "range", "lines"):

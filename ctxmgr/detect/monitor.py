@@ -27,6 +27,7 @@ REPLAYS = frozenset({"retry"})
 NO_TIMES = "no timestamps: stalls are not judged"
 NO_CLOCK = "no time was given to judge a live run against: stalls are not judged"
 
+_MAX_ACTIONS = 1000
 _BLIND_ROUNDS = 1
 _BLIND_DOUBT = 0.6
 
@@ -67,6 +68,7 @@ class Monitor:
         self._by_agent: dict[str | None, list[AgentScope]] = {}
         self._blind: dict[_Key, AgentScope | None] = {}
         self._all_changes = 0
+        self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
         self._raised: list[Case] = []
         self._seen_processes: dict[str | None, tuple[int, int]] = {}
@@ -132,16 +134,17 @@ class Monitor:
         start = self._open.pop(finish.id, None)
         if start is None:
             return []
-        blind = self._blind.get((start.agent, start.process))
+        key = (start.agent, start.process)
+        blind = self._blind.get(key)
         if blind is not None:
             # This agent's results are recorded, so what was seen without them is no evidence.
             blind.reset("progress")
-            self._blind[(start.agent, start.process)] = None
+            self._blind[key] = None
         watch.end(finish)
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
-        scope = self._scopes[(start.agent, start.process)]
+        scope = self._scopes[key]
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
         raised = scope.end(start, finish)
@@ -150,9 +153,17 @@ class Monitor:
             self._all_changes += 1
         if raised or scope.came_back:
             raised = [*raised, *self._tell(raised, scope)]
-        if hands_over(start.action) or self._wide.is_awake:
+        if self._talks(start.action) or self._wide.is_awake:
             raised = [*raised, *self._wide.end(start, finish)]
         return raised
+
+    def _talks(self, action: str) -> bool:
+        known = self._talking.get(action)
+        if known is None:
+            if len(self._talking) >= _MAX_ACTIONS:
+                self._talking.clear()
+            known = self._talking[action] = hands_over(action)
+        return known
 
     def _tell(self, raised: Sequence[Case], scope: AgentScope) -> list[Case]:
         """Tell the detector of recoveries which loops are there, and return what it makes of it."""

@@ -85,14 +85,18 @@ class NearDuplicateDetector(StepDetector):
             or patience.is_patient(last, step, settings)
         ):
             return None
-        near, drift = near_key(step.first.start), drift_key(step.first.start)
+        if run is not None and step.query == last.query:
+            near, drift = run.near, run.drift
+        else:
+            near, drift = near_key(step.first.start), drift_key(step.first.start)
         if run is None:
             start = last.first.start
             run = _Run(near_key(start), drift_key(start), (last,), 1)
+        keep = max(settings.near_rounds, settings.drift_rounds)
         if near is not None and near == run.near:
-            return _Run(near, drift, (*run.steps, step)[-settings.window :], run.nearly + 1)
+            return _Run(near, drift, (*run.steps, step)[-keep:], run.nearly + 1)
         if drift is not None and drift == run.drift:
-            return _Run(near, drift, (*run.steps, step)[-settings.window :], 1)
+            return _Run(near, drift, (*run.steps, step)[-keep:], 1)
         return _Run(near, drift, (step,), 1)
 
     def _judge_run(self, step: Step, run: _Run) -> Sighting | None:

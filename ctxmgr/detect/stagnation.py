@@ -42,6 +42,9 @@ class StagnationDetector(StepDetector):
         if self.state is None:
             return None
         run: _Run = self.state
+        rounds = self._settings.of(step.action).stagnation_rounds
+        if len(run.steps) < rounds or len({each.query for each in run.steps[-rounds:]}) < rounds // 2:
+            return None
         needed = _needed(run.steps, self._settings.of(step.action))
         if len({each.query for each in run.steps[-needed:]}) < max(3, needed // 2):
             return None

@@ -16,8 +16,11 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 class _Run(NamedTuple):
+    """``settled``: how many steps at its end are equal."""
+
     steps: tuple[Step, ...]
     core: str
+    settled: int
 
 
 class TrivialChangeDetector(StepDetector):
@@ -38,7 +41,7 @@ class TrivialChangeDetector(StepDetector):
             return None
         settings = self._settings.of(step.action)
         needed = settings.trivial_rounds
-        if len(run.steps) < needed or all(each.same(step) for each in run.steps[-needed:-1]):
+        if len(run.steps) < needed or run.settled >= needed:
             return None
         return Sighting(self.kind, step.query, 1, run.steps[-needed:], needed, 0.75)
 
@@ -50,10 +53,12 @@ class TrivialChangeDetector(StepDetector):
         if patience.waits(step, settings) or patience.is_patient(last, step, settings):
             return None
         old: _Run | None = self.state
-        core = _core(step)
+        same = step.same(last)
+        core = old.core if same and old is not None else _core(step)
         if core is None or core != (old.core if old is not None else _core(last)):
             return None
-        return _Run((*(old.steps if old is not None else (last,)), step)[-settings.window :], core)
+        before, settled = (old.steps, old.settled) if old is not None else ((last,), 1)
+        return _Run((*before, step)[-settings.trivial_rounds :], core, settled + 1 if same else 1)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many results in a row differed in trifles alone."""
@@ -62,13 +67,7 @@ class TrivialChangeDetector(StepDetector):
         if run is None:
             return Opinion(self.kind, excerpt(step), 0, needed, "no call like it just before, or its result is a new one")
         count = len(run.steps)
-        why = (
-            "the results are equal"
-            if all(each.same(step) for each in run.steps)
-            else "seen"
-            if count >= needed
-            else "more wanted"
-        )
+        why = "the results are equal" if run.settled >= count else "seen" if count >= needed else "more wanted"
         return Opinion(self.kind, normal.one_line(run.core), count, needed, why)
 
 
