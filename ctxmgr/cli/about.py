@@ -16,7 +16,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.errors import NotFound
-from ctxmgr.types import desk, finding, importing, query, view
+from ctxmgr.types import backtest, desk, explanation, finding, importing, query, view
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.envelope import Envelope
 from ctxmgr.types.record import MODELS
@@ -64,6 +64,8 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "snapshot list": (view.SnapshotView, query.ListSnapshotsRequest),
     "snapshot show": (query.ShowSnapshotResponse, query.ShowSnapshotRequest),
     "detect": (finding.SessionVerdict, desk.DetectRequest),
+    "detect backtest": (backtest.Backtest, None),
+    "detect explain": (explanation.Explanation, explanation.ExplainRequest),
     "recover": (desk.RecoverResponse, desk.RecoverRequest),
     "request": (desk.RecoverResponse, desk.AgentRequest),
     "import": (importing.ImportReport, None),

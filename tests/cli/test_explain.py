@@ -26,6 +26,7 @@ def _history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXMGR_STORE", str(tmp_path / "history.db"))
 
 
+@pytest.mark.requirement("R-13", "EC-5")
 def test_each_detector_says_what_it_compared_and_how_often_it_saw_it() -> None:
     """At the third identical call the repetition is full; everyone else says why it raised nothing."""
     ran = run("detect", "--session", "s", "--explain", "3", "--json")
