@@ -252,9 +252,9 @@ class Case:
             ],
         }
         if step.first.finish is not None:
-            evidence["error" if step.failed else "result"] = normal.one_line(answer, 300)
+            evidence["error" if step.failed else "result"] = normal.both_ends(answer, 300)
         if self._error is not None:
-            evidence["error"] = normal.one_line(answer, 300)
+            evidence["error"] = normal.both_ends(answer, 300)
             evidence["distinctInputs"] = len(self._by_query)
         return Finding(
             id=fingerprint([self._session, self.kind, self.agent, self.process, self.identity, self.raised[0]]),

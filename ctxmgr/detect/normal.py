@@ -28,6 +28,8 @@ _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_SET = frozenset(_COMMAND_KEYS)
 _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justification"}
 
+_ENDS = 4_096
+_RULED = re.compile(r"([=_*#~-])\1{7,}")
 _ERROR_LINE = re.compile(r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I)
 _LONG_WORD = re.compile(r"[a-z]{3,}", re.IGNORECASE)
 _GENERIC = word_set(
@@ -113,6 +115,19 @@ def is_specific(core: str) -> bool:
     if _NO_TOOL.search(core[:400]):
         return True
     return len({word.lower() for word in _LONG_WORD.findall(core[:2000])} - _GENERIC) >= 2
+
+
+def both_ends(text: str, width: int) -> str:
+    """Return recorded text as one printable line, its middle left out when it is longer than ``width`` characters.
+
+    What a command prints tells at its start what it was, and at its end how it ended.
+    """
+    whole = text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]} {text[-_ENDS:]}"
+    line = _RULED.sub(r"\1\1\1", one_line(whole, 2 * _ENDS + 1))
+    if len(line) <= width:
+        return line
+    head = width // 3
+    return f"{line[:head]} … {line[head + 3 - width :]}"
 
 
 def one_line(text: str, width: int = 80) -> str:

@@ -92,3 +92,15 @@ def test_one_line_is_printable_and_short() -> None:
     line = normal.one_line("a\n\x1b[2J\u202e" + "b" * 500)
     assert line.isprintable()
     assert len(line) == 80
+
+
+def test_both_ends_of_a_long_answer_are_kept() -> None:
+    """An excerpt keeps how an output begins and how it ends, on one line, without ruled lines and within its width."""
+    text = "Exit code 1\n" + "=" * 70 + "\n" + "noise\n" * 200 + "AssertionError: 100 != 101"
+    found = normal.both_ends(text, 120)
+
+    assert found.startswith("Exit code 1 === noise")
+    assert found.endswith("AssertionError: 100 != 101")
+    assert len(found) == 120
+    assert normal.both_ends("short\x1b[0m", 120) == "short [0m"
+    assert len(normal.both_ends("x" * 1_000_000, 300)) == 300
