@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -209,7 +210,7 @@ def test_exec_gets_the_finding(log: Path, tmp_path: Path) -> None:
     """The command gets the finding as JSON on its stdin and in its environment, and the session; its output is no data."""
     caught = tmp_path / "caught by it"
     ran = process("watch", str(log), "--once", "--json", "--exit-on", "loop",
-                  "--exec", f"{sys.executable} -c \"{CATCH}; print('noise')\" '{caught}'")  # fmt: skip
+                  "--exec", f"{shlex.quote(sys.executable)} -c \"{CATCH}; print('noise')\" '{caught}'")  # fmt: skip
 
     given = caught.read_text().splitlines()
     assert ran.code in (Exit.LOOP, Exit.LOOP_AND_HUNG)
@@ -225,7 +226,7 @@ def test_recorded_text_never_becomes_part_of_the_command(tmp_path: Path) -> None
     evil = "$(touch owned); `touch owned` && touch owned | {finding} %s \0 \ud800"
     records = [{**record, "session": evil, "agent": evil} for record in b.steps("s", [f"{evil}:{evil} -> same"] * 3)]
     append(log, records)
-    hook = f'{sys.executable} -c "{CATCH}" {caught} $HOME *'
+    hook = f'{shlex.quote(sys.executable)} -c "{CATCH}" {caught} $HOME *'
     ran = process("watch", str(log), "--once", "--exec", hook, folder=tmp_path, env={"PYTHONPATH": str(FIXTURES.parents[1])})
 
     assert ran.err == ""
