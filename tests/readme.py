@@ -25,7 +25,8 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 _CHANGING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"\b01[0-9a-f]{6,10}\b"), "<id>"),
-    (re.compile(r" *\b(just now|\d+ (s|sec|min|h|d|days?|weeks?|months?|years?)( \d+ \w+)? ago)\b"), " <ago>"),
+    # How long ago something was decides how wide its column is, and so where the columns after it are cut.
+    (re.compile(r" +(just now|now|\d+ \w+( \d+ \w+)? ago|\d{4}-\d\d-\d\d)\b  .*"), " <ago>"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "<time>"),
     (re.compile(r"\b\d+ ms\b"), "<ms>"),
     (re.compile(r"\d{4}-\d\d-\d\d  \d\d:\d\d:\d\d$", re.MULTILINE), "<time>"),
