@@ -48,7 +48,7 @@ def judge(record: dict[str, Any], block: dict[str, Any]) -> tuple[Status, bool]:
 
 
 def _is_refusal(record: dict[str, Any], words: str) -> bool:
-    if mapping(record.get("permissionDecision")).get("decision") in {"deny", "denied", "reject", "rejected"}:
+    if mapping(record.get("permissionDecision")).get("decision") in ("deny", "denied", "reject", "rejected"):
         return True
     return words.startswith(_REFUSED) or (words.startswith("Permission to use ") and "denied" in words)
 

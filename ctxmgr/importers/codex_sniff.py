@@ -50,7 +50,7 @@ def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
     if kind in EXEC_TYPES:
         if kind == "thread.started":
             return text(value.get("thread_id")) is not None
-        return kind.startswith("item.") and mapping(value.get("item")).get("type") in EXEC_ITEMS
+        return kind.startswith("item.") and text(mapping(value.get("item")).get("type")) in EXEC_ITEMS
     if kind is None:
         header = {"id", "timestamp", "instructions"} <= value.keys() and text(value.get("id")) is not None
         return (first and header) or value == {"record_type": "state"}

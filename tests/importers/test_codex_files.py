@@ -319,3 +319,10 @@ def test_no_damaged_bytes_raise(tmp_path: Path, damage: list[tuple[int, bytes]])
     records, _ = read(path)
     for record in records:
         encode(check(record))
+
+
+def test_an_odd_type_inside_an_item_proves_nothing(tmp_path: Path) -> None:
+    """A list where the type of an item should stand is no Codex log, and no fault."""
+    line = b'{"type":"item.completed","item":{"id":"j","type":["todo_list"]}}\n'
+
+    assert not Codex().sniff(tmp_path / "x.jsonl", line)
