@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, computed_field, model_validator
 
 from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.wire import fingerprint
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
 Source = Literal["agentRequest", "stuckHandler", "reviewMerge"]
 Label = Literal["verified", "reconstructed", "unknown"]
 By = Literal["rules", "model"]
+Mode = Literal["tools", "lead"]
+Routing = Literal["table", "history"]
 
 CONTEXT_MANAGER = "context-manager"
 """The context manager agent's own name; never a target (FR-019)."""
@@ -34,6 +37,7 @@ class ContextRequest(Shape):
         source: which of the three entry points it came through (FR-017).
         requester: the agent that asks; null when the stuck handler does.
         return_to: the agents it may be answered to; empty means those of the session.
+        drafts: for some of these agents the request they shall get, as far as the requester knows it.
     """
 
     session: Text
@@ -44,18 +48,33 @@ class ContextRequest(Shape):
     goal: Text
     additional_context: Text | None = None
     return_to: list[Text] = []
+    drafts: dict[Text, Json] = {}
 
 
 class Fact(Shape):
     """One thing the next agent must know.
 
     ``verified``: read off records that exist; ``reconstructed``: concluded from them; ``unknown``: the record it would rest
-    on is gone (ruling 12).
+    on is gone (ruling 12). ``hash`` is equal for facts that say the same: by it a later context refers to what is held.
     """
 
     text: Text
     entries: list[Text]
     label: Label
+
+    @computed_field
+    @property
+    def hash(self) -> str:
+        """What the fact says, as 12 hexadecimal digits."""
+        return fingerprint([self.text, self.label])[:12]
+
+
+class Held(Shape):
+    """A fact that the agent was given before: its hash, the continuation that gave it, the records it rests on."""
+
+    hash: str
+    given: Text
+    entries: list[Text]
 
 
 class Section(Shape):
@@ -70,7 +89,9 @@ class Context(Shape):
 
     ``facts`` and ``sections`` are its parts, none told twice. ``prompt`` is the whole of it as one text, with what is not to
     be repeated and what to try instead: on the wire it is the ``context`` of the one branch of ``returnTo``.
-    ``token_count`` is its size, estimated by the named ``counter``.
+    ``token_count`` is its size, estimated by the named ``counter``. ``unanswered`` are the parts of the question about
+    which the history holds nothing: they are said, never invented. In a diff ``diff_of`` names the earlier continuation
+    and ``held`` what the agent has of it already.
     """
 
     summary: Text
@@ -78,7 +99,9 @@ class Context(Shape):
     sections: list[Section]
     token_count: int
     counter: str
+    unanswered: list[Text] = []
     diff_of: Text | None = None
+    held: list[Held] = []
     prompt: Annotated[Text, Field(exclude=True)] = ""
 
 
@@ -114,6 +137,22 @@ class Alternative(Shape):
     entries: list[Text]
 
 
+class ModelUse(Shape):
+    """How a model took part: what it was asked to do, what that took, and why its answer does not count, if so.
+
+    ``seconds`` is wall clock. ``failure`` is null when the model's answer passed the gate.
+    """
+
+    name: Text
+    mode: Mode
+    requests: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    failure: Text | None = None
+
+
 class Continuation(Shape):
     """Exactly one request for another agent, which resumes the workflow (FR-018).
 
@@ -122,7 +161,10 @@ class Continuation(Shape):
         candidates: every agent that was allowed, the target among them; the branches of ``returnTo``.
         loop, stall: what it answers; both null for an explicit request in a healthy session.
         snapshot: id of the stored bundle of the entries used; notes: ids of the notes attached to them.
-        by: rules or model; fallback: the rules answered because the model could not.
+        routing: whether a routing table said who may follow, or it was read off the history.
+        request: what the target is asked, valid against its schema where the table has one.
+        quarantined: entries whose text reads like instructions to an agent: it is withheld, not passed on.
+        by: rules or model; fallback: the rules answered because the model could not; model: how it took part.
         attempts: how many recoveries of this same loop have been given, this one included.
     """
 
@@ -145,6 +187,10 @@ class Continuation(Shape):
     by: By
     fallback: bool
     attempts: int
+    routing: Routing = "history"
+    request: Json = None
+    quarantined: list[Text] = []
+    model: ModelUse | None = None
 
     @model_validator(mode="after")
     def _one_allowed_branch(self) -> Self:
@@ -158,8 +204,10 @@ class Continuation(Shape):
         """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
         data = super().to_json()
         branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
+        plain = {"type": self.request_type, "reason": self.reason, "goal": self.goal}
+        asked = data.pop("request")
         branches[self.target] = {
-            "request": {"type": self.request_type, "reason": self.reason, "goal": self.goal},
+            "request": plain if asked is None else asked,
             "context": self.context.prompt or self.context.summary,
         }
         return {**data, "returnTo": branches}
