@@ -1,4 +1,4 @@
-"""What a model may answer: a flat proposal, checked by the gate before any of it counts (reference for the wire: ruling 20)."""
+"""What a model may answer: a flat proposal, of which nothing counts before the gate has passed it."""
 
 from __future__ import annotations
 
