@@ -28,12 +28,18 @@ class Config:
         store: path of the store, resolved against the file's folder.
         detect: the ``detect`` table, checked by the detectors' settings.
         attempts: how often the same loop is answered before a person is needed.
+        diff: whether continuations leave out what their agent was given before.
+        model: the ``recover.model`` table, checked where a model is chosen.
+        routes: the ``recover.routes`` table, or the path of a file that holds one; checked where it is used.
     """
 
     path: Path | None = None
     store: str | None = None
     detect: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     attempts: int | None = None
+    diff: bool = False
+    model: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    routes: Mapping[str, Any] | Path | None = None
 
 
 def load_config(folder: Path) -> Config:
@@ -74,15 +80,34 @@ def _config(path: Path, table: dict[str, Any]) -> Config:
         raise InvalidInput(f"{path}: store must be text", 'e.g. store = ".ctxmgr/history.db"')
     if not isinstance(detect, dict) or not isinstance(recover, dict):
         raise InvalidInput(f"{path}: detect and recover must be tables", "e.g. [detect]")
-    attempts = cast("dict[str, Any]", recover).get("attempts")
-    if attempts is not None and (not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1):
-        raise InvalidInput(f"{path}: recover.attempts must be a number from 1 up", "e.g. attempts = 2")
     return Config(
         path=path,
         store=None if store is None else str(path.parent / store),
         detect=cast("dict[str, Any]", detect),
-        attempts=attempts,
+        **_recovery(path, cast("dict[str, Any]", recover)),
     )
+
+
+def _recovery(path: Path, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the checked settings of the ``recover`` table."""
+    if unknown := sorted(set(table) - {"attempts", "diff", "model", "routes"}):
+        raise InvalidInput(f"{path}: unknown setting recover.{unknown[0]}", "known: attempts, diff, model, routes")
+    attempts, diff, model, routes = table.get("attempts"), table.get("diff", False), table.get("model", {}), table.get("routes")
+    if attempts is not None and (not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1):
+        raise InvalidInput(f"{path}: recover.attempts must be a number from 1 up", "e.g. attempts = 2")
+    if not isinstance(diff, bool):
+        raise InvalidInput(f"{path}: recover.diff must be true or false", "e.g. diff = true")
+    if isinstance(model, str):
+        model = {"name": model}
+    if not isinstance(model, dict):
+        raise InvalidInput(f"{path}: recover.model must be a table", 'e.g. [recover.model] name = "ollama:qwen3"')
+    if isinstance(routes, str):
+        routes = path.parent / routes
+    elif routes is not None and not isinstance(routes, dict):
+        raise InvalidInput(
+            f"{path}: recover.routes must be a table, or the path of a file that holds one", 'e.g. routes = "routes.toml"'
+        )
+    return {"attempts": attempts, "diff": diff, "model": model, "routes": routes}
 
 
 def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, bool]:

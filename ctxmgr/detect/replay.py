@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ctxmgr.ids import parse_time
@@ -10,8 +10,13 @@ from ctxmgr.types.observation import Observation
 from ctxmgr.wire import EVENT_ALIASES
 
 
-def observations_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Observation]:
+def observations_of(
+    records: Iterable[Mapping[str, Any]], index: int = 0, earlier: Sequence[tuple[int, Mapping[str, Any]]] = ()
+) -> Iterator[Observation]:
     """Yield what happened, in the order of the log.
+
+    Where the records are only the end of a session, ``index`` is that of the first entry among them and ``earlier`` holds
+    the entries before it that are still open, each with its index.
 
     An entry that carries its result is a start followed by a finish. Records that belong to no step of the run (notes,
     snapshots), a second record of the same entry, and results of entries that are not there yield nothing. A stored
@@ -19,7 +24,10 @@ def observations_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Observatio
     """
     starts: dict[str, Observation] = {}
     finished: set[str] = set()
-    index = 0
+    for place, record in earlier:
+        start = _start(record, 2 * place - 2 * index, place)
+        starts[start.id] = start
+        yield start
     for place, record in enumerate(records):
         kind = record.get("kind")
         seq = 2 * place

@@ -11,6 +11,7 @@ from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.address import session_key
+from ctxmgr.history.tail import judged_end
 from ctxmgr.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
@@ -23,6 +24,18 @@ GONE_AFTER = 900.0
 
 _KINDS = ("session", "entry", "result", "event", "sessionEnd")
 _SHOWN = 24
+
+
+def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> SessionVerdict:
+    """Return what is wrong with a session at its end; of a long one no more is replayed than that takes.
+
+    Raises:
+        InvalidInput: as `judge`.
+    """
+    session = store.sessions.name(key)
+    moment, live = _moment(store, key, session, now)
+    findings, _ = judged_end(store, key, DetectSettings.from_table(settings), _KINDS, moment, live=live)
+    return SessionVerdict(session=session, verdict=verdict_of(findings), findings=findings)
 
 
 def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, list[str]]:
@@ -107,7 +120,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     for key, view in page:
         update: dict[str, Any] = {"live": store.is_live(view.session)}
         if request.judge:
-            verdict, _ = judge(store, key, settings, None)
+            verdict = judge_now(store, key, settings, None)
             unresolved = [finding for finding in verdict.findings if finding.resolved is None]
             update |= {
                 "verdict": verdict.verdict,

@@ -1,39 +1,35 @@
 """The context manager agent: from one request to exactly one continuation, and no recursion (FR-018, FR-019).
 
-The rules alone always yield a valid answer. One recovery at a time holds a stored lease that survives a crash and expires;
-the same loop is answered a limited number of times, then a person is needed (ruling 11).
+The rules alone always yield a valid answer; a model, where one was named, may add to it and can't break it. One recovery
+at a time holds a stored lease that survives a crash and expires; the same loop is answered a limited number of times, then
+a person is needed (ruling 11).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.errors import AttemptsUsedUp, NoHistory, RecoveryRefused
 from ctxmgr.ids import format_time, new_id, now
-from ctxmgr.recover.alternatives import alternatives
-from ctxmgr.recover.brief import prepare
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.facts import BARE, FULL, SHORT, Amounts, do_not_repeat, facts
-from ctxmgr.recover.quoting import CITABLE, cited, clipped
-from ctxmgr.recover.stuck import identity_of, pattern_of
-from ctxmgr.recover.target import choose
+from ctxmgr.recover.draft import Additions, Draft, draft
+from ctxmgr.recover.gate import refusals
+from ctxmgr.recover.held import Holding, held_by
+from ctxmgr.recover.quoting import CITABLE, clipped
+from ctxmgr.recover.routes import RoutingTable, from_history
+from ctxmgr.recover.stuck import identity_of
 from ctxmgr.recover.trail import trail
-from ctxmgr.recover.write_up import write_up
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.record import build
 from ctxmgr.types.route import ContextRequest, Continuation
-from ctxmgr.wire import Record, encode
+from ctxmgr.wire import Record
 
 MAX_ATTEMPTS = 2
 LEASE_SECONDS = 60.0
-MAX_BYTES = 60_000
-"""Longest continuation as a record, in bytes: whatever was recorded, it fits a message and a prompt."""
-
-_REASON = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +40,39 @@ class Limits:
     lease_seconds: float = LEASE_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class Consulted:
+    """What a model adds to the rules' answer, and the records it wants written: notes, snapshots, memories."""
+
+    added: Additions
+    records: list[Record] = field(default_factory=list[Record])
+
+
+Consult = Callable[[Draft], Consulted | None]
+"""Asks a model what it would add to the rules' answer; None where it is not to be asked. Never raises for what it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a request is to be answered.
+
+    Attributes:
+        to: the agent that shall continue, if it is to be that one.
+        table: who may be sent what; None to read it off the history.
+        diff: leave out what the target was given before and still holds.
+        plan: work everything out, but take no lease, ask no model and write nothing.
+        consult: asks the model, where one was named.
+        limits: attempt cap and lease time.
+    """
+
+    to: str | None = None
+    table: RoutingTable | None = None
+    diff: bool = False
+    plan: bool = False
+    consult: Consult | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
 def recover(
     store: Store,
     key: int,
@@ -51,9 +80,7 @@ def recover(
     finding: Finding | None,
     *,
     side: Sequence[Finding] = (),
-    to: str | None = None,
-    limits: Limits | None = None,
-    plan: bool = False,
+    manner: Manner | None = None,
 ) -> Continuation:
     """Answer a request with exactly one continuation, and record it with its notes and its snapshot.
 
@@ -63,36 +90,58 @@ def recover(
         request: what is asked for, and by whom.
         finding: the loop or stall to be answered, if any.
         side: what else is wrong with the session; it is mentioned, and nothing in it is taken for progress.
-        to: the agent that shall continue, if it is to be that one.
-        limits: attempt cap and lease time.
-        plan: work everything out, but take no lease and write nothing; there are no notes and no snapshot then.
+        manner: how it is to be answered.
 
     Raises:
         NoHistory: there is nothing to rebuild a context from.
         RecoveryRefused: another recovery of the session is running, or the routing rules forbid the answer.
         AttemptsUsedUp: this loop was answered as often as allowed.
-        InvalidInput: the target is unknown or not allowed.
+        InvalidInput: the target is unknown or not allowed, or no request that it takes can be made.
     """
     if store.sessions.entry_count(key) == 0:
         raise NoHistory("a context can only be rebuilt from recorded actions")
-    limits = limits or Limits()
-    if plan:
-        planned = _answer(store, key, request, finding, side, to, limits)[0]
-        return planned.model_copy(update={"snapshot": None, "notes": []})
+    manner = manner or Manner()
+    if manner.plan:
+        return _passed(plan(store, key, request, finding, side=side, manner=manner).continuation(), request, store)
     holder = f"{os.getpid()}-{new_id()}"
-    if not store.leases.take(request.session, holder, store.clock(), limits.lease_seconds):
+    if not store.leases.take(request.session, holder, store.clock(), manner.limits.lease_seconds):
         until = store.leases.held_until(request.session, store.clock())
         raise RecoveryRefused(
             f"a recovery of session {clipped(request.session, CITABLE)!r} is already running",
             f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
         )
     try:
-        continuation, records = _answer(store, key, request, finding, side, to, limits)
+        continuation, records = _answer(store, key, request, finding, side, manner)
+        if not store.leases.holds(request.session, holder, store.clock()):
+            raise RecoveryRefused(
+                "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
+            )
         # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
         store.append(records)
         return continuation
     finally:
         store.leases.release(request.session, holder)
+
+
+def plan(
+    store: Store,
+    key: int,
+    request: ContextRequest,
+    finding: Finding | None,
+    *,
+    side: Sequence[Finding] = (),
+    manner: Manner | None = None,
+) -> Draft:
+    """Return what the rules find, without lease, model or a trace in the store; raises as `recover`."""
+    manner = manner or Manner()
+    attempt = _attempt(store, key, finding, manner.limits)
+    table = manner.table or from_history(store.sessions.agents(key))
+
+    def holding(agent: str) -> Holding:
+        return held_by(store, key, agent)
+
+    desk = Desk(store, request.session)
+    return draft(desk, request, finding, side, table, to=manner.to, attempt=attempt, holding=holding if manner.diff else None)
 
 
 def attempts_at(store: Store, key: int, finding: Finding) -> int:
@@ -118,44 +167,13 @@ def _attempt(store: Store, key: int, finding: Finding | None, limits: Limits) ->
 
 
 def _answer(
-    store: Store,
-    key: int,
-    request: ContextRequest,
-    finding: Finding | None,
-    side: Sequence[Finding],
-    to: str | None,
-    limits: Limits,
+    store: Store, key: int, request: ContextRequest, finding: Finding | None, side: Sequence[Finding], manner: Manner
 ) -> tuple[Continuation, list[Record]]:
     """Return the continuation and the records that document it, the continuation's own among them."""
-    attempt = _attempt(store, key, finding, limits)
-    desk = Desk(store, request.session)
-    agents = store.sessions.agents(key)
-    target = choose(desk, request, finding, side, agents, to, attempt)
-    brief = prepare(desk, request, finding, side, agents)
-    leads = alternatives(desk, brief, finding, attempt)
-    stalled = finding is not None and finding.severity == "hung"
-    request_type = request.type if request.source != "stuckHandler" or target.back else "PROCEED"
-    records: list[Record] = []
-
-    def told(amounts: Amounts) -> Continuation:
-        steps = do_not_repeat(brief, finding, amounts)
-        known = facts(brief, finding, amounts)
-        context = write_up(request, finding, brief, known, steps, leads, attempt, amounts)
-        pattern = pattern_of(finding, cited(list(finding.members), 2 * amounts.ids)) if finding else None
-        return Continuation(
-            id=new_id(), session=request.session, request_type=request_type, source=request.source, target=target.agent,
-            candidates=target.candidates, target_reason=target.reason, reason=clipped(request.reason, _REASON),
-            goal=clipped(request.goal, _REASON), context=context, loop=None if stalled else pattern,
-            stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads, snapshot=None, notes=[],
-            by="rules", fallback=False, attempts=attempt,
-        )  # fmt: skip
-
-    continuation = told(FULL)
-    for amounts in (SHORT, BARE):
-        if len(encode(continuation.to_json())) <= MAX_BYTES:
-            break
-        continuation = told(amounts)
-    records = trail(store, key, brief, request, finding, target, continuation.context.summary)
+    drafted = plan(store, key, request, finding, side=side, manner=manner)
+    consulted = (manner.consult(drafted) if manner.consult else None) or Consulted(Additions())
+    continuation = _passed(drafted.continuation(consulted.added), request, store)
+    records = trail(store, key, drafted, consulted.added, continuation)
     continuation = continuation.model_copy(
         update={
             "snapshot": next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None),
@@ -163,4 +181,10 @@ def _answer(
         }
     )
     fields = {name: value for name, value in continuation.to_json().items() if name != "session"}
-    return continuation, [*records, build("continuation", request.session, now(), **fields)]
+    return continuation, [*records, *consulted.records, build("continuation", request.session, now(), **fields)]
+
+
+def _passed(continuation: Continuation, request: ContextRequest, store: Store) -> Continuation:
+    if reasons := refusals(continuation, request, Desk(store, request.session)):
+        raise RecoveryRefused(f"the answer did not pass the gate: {'; '.join(reasons)}", "name the target with --to")
+    return continuation

@@ -34,7 +34,7 @@ class _Lead:
 def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
     """Return up to five leads, the most specific first; general ones only where specific ones are few."""
     if finding is None:
-        return []
+        return _asking(brief)
     leads = [*_for_stall(desk, brief), *_for_launcher(brief)] if finding.severity == "hung" else [
         *_refused_change(brief), *_unread(desk, brief), *_worked(desk, brief), *_other_change(brief, finding),
         *_other_cause(brief, finding), *_for_launcher(brief),
@@ -49,6 +49,15 @@ def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int
         basis = "advice did not help before" if attempt > 1 else "nothing in this history was left untried"
         leads.append(_Lead("ask the person who gave the task, and say what is missing", basis, []))
     return [Alternative(text=lead.text, basis=lead.basis, entries=cited(lead.entries)) for lead in leads]
+
+
+def _asking(brief: Brief) -> list[Alternative]:
+    """Return whom to ask for what the history does not hold: it is handed back, not made up."""
+    basis = "no record of this session answers it"
+    return [
+        Alternative(text=f"ask the person who gave the task: {quoted(text, 300)}", basis=basis, entries=[])
+        for text in brief.unanswered[:_MOST]
+    ]
 
 
 def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:

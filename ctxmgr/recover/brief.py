@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from ctxmgr.detect import normal, vocabulary
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import answer_text, command_of
-from ctxmgr.recover.relevant import relevant
+from ctxmgr.recover.question import Clause, clauses, telling
+from ctxmgr.recover.quoting import answer_text, command_of, compact
+from ctxmgr.recover.relevant import Found, Sought, seek
 from ctxmgr.recover.spoken import Saying
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
@@ -27,7 +28,9 @@ BOOKKEEPING = normal.word_set(
 
 _LOOK_BACK = 200
 _SAMPLE = 24
-_MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS, _MOST_RELEVANT = 6, 4, 6, 6
+_MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS, _MOST_RELEVANT, _MOST_HELPFUL = 6, 4, 6, 6, 4
+_MOST_STEPS = 3
+_TOLD = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class Brief:
         changed: successful changes to files and the like, newest first.
         failures: other failures before the trouble, one for each kind, newest first.
         agents: the latest successful entry of every other agent, oldest first.
-        relevant: entries that hold what a request speaks of, oldest first.
+        relevant: entries and messages that hold what a request, or the trouble itself, speaks of, oldest first.
+        unanswered: what is asked for in a request and not answered by any record.
         side: other findings that are unresolved.
     """
 
@@ -62,7 +66,8 @@ class Brief:
     changed: list[EntryView]
     failures: list[EntryView]
     agents: list[EntryView]
-    relevant: list[EntryView]
+    relevant: list[Found]
+    unanswered: list[str]
     side: list[Finding]
 
 
@@ -81,10 +86,12 @@ def prepare(
     stuck = None if finding is None else finding.scope.agent
     rounds = _one_round(members)
     place = members[-1] if members else (before[-1] if before else None)
+    said = desk.said(place) if place else []
+    sought = _asked(desk, request) if request.requester else _helpful(desk, rounds, said, present)
     return Brief(
         goal=desk.first_words(),
         latest_words=desk.latest_words(),
-        said=desk.said(place) if place else [],
+        said=said,
         members=members,
         gone=[entry for entry in sample if entry not in present],
         onset=onset,
@@ -95,9 +102,31 @@ def prepare(
         changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside, rounds),
         agents=_of_agents(desk, agents, stuck or request.requester),
-        relevant=[] if request.requester is None else relevant(desk, request, _MOST_RELEVANT),
+        relevant=sought.found,
+        unanswered=sought.unanswered,
         side=list(side),
     )
+
+
+def _asked(desk: Desk, request: ContextRequest) -> Sought:
+    """Return what the history holds of what a request asks for."""
+    wanted = clauses(request.reason, request.goal, request.additional_context)
+    return seek(desk, wanted, _MOST_RELEVANT, total=desk.total())
+
+
+def _helpful(desk: Desk, rounds: Sequence[EntryView], said: Sequence[Saying], members: set[str]) -> Sought:
+    """Return what the history holds elsewhere of what the trouble speaks of: its errors, its inputs, the agent's last words."""
+    wanted: list[Clause] = []
+    for step in rounds[-_MOST_STEPS:]:
+        text = f"{answer_text(step)[-_TOLD:]}\n{compact(step.input, _TOLD)}"
+        if terms := telling(text):
+            wanted.append(Clause(text, tuple(terms), asks=False))
+    for saying in said[-1:]:
+        wanted += clauses(saying.text[-_TOLD:])[-2:]
+    if not wanted:
+        return Sought([], [])
+    found = seek(desk, wanted, _MOST_HELPFUL, without=members, total=desk.total())
+    return Sought([each for each in found.found if each.sure], [])
 
 
 def launcher_of(desk: Desk, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:

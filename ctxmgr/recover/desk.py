@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history import reading
-from ctxmgr.recover.spoken import AGENTS, PEOPLE, Saying, sayings
+from ctxmgr.recover.quarantine import suspicion
+from ctxmgr.recover.quoting import flat
+from ctxmgr.recover.spoken import AGENTS, PEOPLE, Saying, sayings, words
 from ctxmgr.store import Store
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
 from ctxmgr.types.view import EntryView, EventView
 
 _SAID = 60
 """How many message events are read at most to put the latest messages together."""
+
+_JUDGED = 200_000
+"""Characters of each part of a row that are judged; what is quoted of a longer one comes from within them or its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,10 @@ class Desk:
 
     store: Store
     session: str
+    withheld: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+    """Ids of rows that read like instructions, and why: their texts are kept from the next agent (P-MODEL)."""
+    cleared: set[str] = field(default_factory=set[str])
+    """Ids of entries that were judged and are not withheld."""
 
     def entry(self, entry_id: str) -> EntryView | None:
         """Return an entry, or None when it is gone: a fact that rests on it is then labelled unknown."""
@@ -30,23 +39,35 @@ class Desk:
         except CtxmgrError:
             return None
         # The tool completes prefixes; here another entry whose id merely starts so would be an invented one.
-        return found if found.id == entry_id else None
+        return self._clean(found) if found.id == entry_id else None
 
     def entries(self, ids: Sequence[str]) -> list[EntryView]:
         """Return those of the entries that exist, in the given order."""
         return [entry for entry in (self.entry(entry_id) for entry_id in ids) if entry is not None]
 
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that the session has a record of: an entry, or a message."""
+        key = self.store.sessions.key(self.session)
+        return set() if key is None else self.store.annotations.known(key, ids)
+
     def newest(
-        self, limit: int, *, agent: str | None = None, action: str | None = None, status: Sequence[str] = ()
+        self,
+        limit: int,
+        *,
+        agent: str | None = None,
+        action: str | None = None,
+        input_type: str | None = None,
+        status: Sequence[str] = (),
     ) -> list[EntryView]:
         """Return the newest matching entries, newest first."""
         request = ListRequest.model_validate(
             {
                 "session": self.session, "limit": limit, "newest_first": True, "status": list(status),
                 "agent": [] if agent is None else [agent], "action": [] if action is None else [action],
+                "input_type": [] if input_type is None else [input_type],
             }
         )  # fmt: skip
-        return [row for row in reading.list_(self.store, request).rows if isinstance(row, EntryView)]
+        return [self._clean(row) for row in reading.list_(self.store, request).rows if isinstance(row, EntryView)]
 
     def total(self) -> int:
         """Return the number of entries."""
@@ -58,7 +79,7 @@ class Desk:
         if index <= start:
             return []
         rows = reading.list_(self.store, ListRequest(session=self.session, offset=start, limit=index - start)).rows
-        return [row for row in rows if isinstance(row, EntryView)]
+        return [self._clean(row) for row in rows if isinstance(row, EntryView)]
 
     def first_words(self) -> Saying | None:
         """Return the first thing a person said in the session."""
@@ -81,7 +102,7 @@ class Desk:
         if answer.page.has_more:
             last = request.model_copy(update={"offset": answer.page.total - _SAID})
             answer = reading.messages(self.store, last)
-        return sayings(answer.messages, AGENTS)[-most:]
+        return sayings([self._heard(event) for event in answer.messages], AGENTS)[-most:]
 
     def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
         """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
@@ -89,4 +110,36 @@ class Desk:
         answer = reading.search(self.store, request)
         if answer.page.has_more:
             answer = reading.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        return [hit.row for hit in answer.hits if isinstance(hit.row, EntryView)], answer.page.total
+        return [self._clean(hit.row) for hit in answer.hits if isinstance(hit.row, EntryView)], answer.page.total
+
+    def find(self, text: str, most: int) -> tuple[list[EntryView | EventView], int]:
+        """Return the newest rows, entries and messages, in which a text occurs, oldest first, and in how many it occurs."""
+        request = SearchRequest(session=self.session, query=text, max_results=most, kind="all")
+        answer = reading.search(self.store, request)
+        if answer.page.has_more:
+            answer = reading.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
+        rows = [self._clean(row) if isinstance(row, EntryView) else self._heard(row) for row in (h.row for h in answer.hits)]
+        return rows, answer.page.total
+
+    def _clean(self, entry: EntryView) -> EntryView:
+        """Return an entry without what reads like instructions: whatever quotes it later can't pass that on."""
+        if entry.id in self.cleared:
+            return entry
+        reasons: dict[str, str] = {}
+        for part in ("input", "output", "error"):
+            value = getattr(entry, part)
+            if value not in (None, "", {}, []) and (why := suspicion(flat(value, _JUDGED))) is not None:
+                reasons[part] = why
+        if not reasons:
+            self.cleared.add(entry.id)
+            return entry
+        self.withheld[entry.id] = next(iter(reasons.values()))
+        return entry.model_copy(update={part: f"[withheld: it {why}]" for part, why in reasons.items()})
+
+    def _heard(self, event: EventView) -> EventView:
+        """Return a message without what reads like instructions, unless a person said it: theirs are meant to be followed."""
+        why = None if event.type in PEOPLE else suspicion(words(event.data)[:_JUDGED])
+        if why is None:
+            return event
+        self.withheld[event.id] = why
+        return event.model_copy(update={"data": {"text": f"[withheld: it {why}]"}})

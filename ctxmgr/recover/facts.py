@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ctxmgr.recover.brief import Brief, changes_something, same_call
 from ctxmgr.recover.quoting import call, cited, compact, fitted, named, outcome, quoted
-from ctxmgr.recover.spoken import Saying
+from ctxmgr.recover.relevant import WINDOW, Found
+from ctxmgr.recover.spoken import PEOPLE, Saying
 from ctxmgr.recover.trouble import aside
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import DoNotRepeat, Fact, Label
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.view import EntryView, EventView
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,11 @@ def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> lis
         if entry.missing:
             told.add(entry.id)
             found.append(_did(entry, "Part of the trouble", amounts))
+    found += [_holds(each, amounts) for each in brief.relevant]
+    told.update(each.row.id for each in brief.relevant)
     if brief.last_success is not None:
         found += _once([brief.last_success], "The last step that worked", told, amounts)
     found += _once(brief.changed, "Changed earlier", told, amounts)
-    found += _once(brief.relevant, "It speaks of what is asked for", told, amounts)
     found += _once(brief.failures, "Failed earlier", told, amounts)
     found += _once(brief.agents, "The last step of another agent that worked", told, amounts)
     return found[: amounts.facts]
@@ -90,6 +92,19 @@ def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
 def _said(saying: Saying, lead: str, amounts: Amounts) -> Fact:
     text = f"{lead}: {quoted(saying.text, amounts.words)}"
     return Fact(text=text, entries=cited(saying.events, 3), label="verified")
+
+
+def _holds(found: Found, amounts: Amounts) -> Fact:
+    """Return what a record says about what is asked for, in its own words around them."""
+    row = found.row
+    lead = "It speaks of what is asked for" if found.sure else "It may have to do with what is asked for"
+    excerpt = quoted(found.excerpt, max(amounts.excerpt, WINDOW))
+    if isinstance(row, EventView):
+        who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
+        place = "" if row.after is None else f", after @{row.after}"
+        return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="verified")
+    text = f"{lead} (@{row.index}, {named(row.agent)}): {call(row, 80)} ({row.status}) -> … {excerpt} …"
+    return Fact(text=text, entries=cited([row.id]), label=_label(row))
 
 
 def _once(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:

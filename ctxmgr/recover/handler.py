@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.blackboard import BlackboardHistory
-from ctxmgr.recover.agent import Limits, recover
+from ctxmgr.recover.agent import Limits, Manner, recover
+from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.recover.stuck import beside, request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
@@ -44,12 +45,19 @@ class RecoveryStuckHandler:
     Args:
         to: the agent that shall continue, if it is to be that one.
         limits: attempt cap and lease time.
+        table: who may be sent what; by default it is read off the history.
         store: where the history is; by default the history's own target is opened for the time of the recovery.
     """
 
-    def __init__(self, *, to: str | None = None, limits: Limits | None = None, store: Store | None = None) -> None:
-        self._to = to
-        self._limits = limits
+    def __init__(
+        self,
+        *,
+        to: str | None = None,
+        limits: Limits | None = None,
+        table: RoutingTable | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self._manner = Manner(to=to, limits=limits or Limits(), table=table)
         self._store = store
 
     def handle(self, stuck: DegenerateLoopError | HungError | Finding, board: BlackboardHistory) -> Continuation | None:
@@ -81,7 +89,7 @@ class RecoveryStuckHandler:
             key = store.sessions.key(board.session)
             if key is None:
                 raise NoHistory("nothing was recorded in this session")
-            given = recover(store, key, request, finding, side=side, to=self._to, limits=self._limits)
+            given = recover(store, key, request, finding, side=side, manner=self._manner)
         # The recovery wrote it beside the running history, whose detectors are to know that advice was given.
         board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})
         return given

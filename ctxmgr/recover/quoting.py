@@ -86,6 +86,25 @@ def compact(value: Any, limit: int = EXCERPT) -> str:
     return _printable(json.dumps(fitted(value, limit), ensure_ascii=False))
 
 
+def flat(value: Any, limit: int) -> str:
+    """Return the texts and numbers of a JSON value as lines in their order, each under its name; to be searched."""
+    lines: list[str] = []
+    room = limit
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting and room > 0:
+        name, item = waiting.pop()
+        if isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            waiting += reversed([(str(key), part) for key, part in fields.items()])
+        elif isinstance(item, list):
+            waiting += reversed([(name, part) for part in cast("list[Any]", item)])
+        elif item is not None and not isinstance(item, bool):
+            text = item[:room] if isinstance(item, str) else str(item)[:200]
+            lines.append(f"{name}: {text}" if name else text)
+            room -= len(lines[-1]) + 1
+    return "\n".join(lines)
+
+
 def brief_input(value: Any, limit: int = 160) -> str:
     """Return the telling part of an action's input: a command, a single value, else all of it as JSON."""
     if value in (None, "", {}, []):

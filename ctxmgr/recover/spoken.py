@@ -39,7 +39,7 @@ def sayings(events: Iterable[EventView], types: tuple[str, ...]) -> list[Saying]
     """Return the messages of these types in order; what a program said in a person's place is left out."""
     found: list[Saying] = []
     for event in events:
-        if event.type not in types or _is_synthetic(event.data):
+        if event.type not in types or is_synthetic(event.data):
             continue
         last = found[-1] if found else None
         goes_on = (
@@ -72,5 +72,6 @@ def _blocks(value: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-def _is_synthetic(data: Any) -> bool:
+def is_synthetic(data: Any) -> bool:
+    """Whether a program wrote what stands in a person's place."""
     return isinstance(data, dict) and cast("dict[str, Any]", data).get("synthetic") is True

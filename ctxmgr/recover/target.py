@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.recover.brief import launcher_of
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.quoting import named
+from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
 from ctxmgr.types.view import EntryView
@@ -17,16 +18,22 @@ from ctxmgr.types.view import EntryView
 _LONGEST_NAME = 256
 _MOST_CANDIDATES = 40
 _LOOK_BACK = 200
+_RECENT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The chosen agent, why it, and who else was allowed; ``back`` when it is the one that is stuck or asks."""
+    """The chosen agent, why it, and who else was allowed.
+
+    ``back`` when it is the one that is stuck or asks; ``fixed`` when nobody may choose another: it was named, or it is the
+    agent that asked for context.
+    """
 
     agent: str
     reason: str
     candidates: list[str]
     back: bool
+    fixed: bool = False
 
 
 def choose(
@@ -34,15 +41,16 @@ def choose(
     request: ContextRequest,
     finding: Finding | None,
     side: Sequence[Finding],
-    agents: Sequence[str],
+    table: RoutingTable,
     to: str | None,
     attempt: int,
 ) -> Target:
     """Return the target of a request.
 
     * Introspection goes back to the requester.
-    * Proceeding goes to ``to``, else to the agent that history shows coming after the requester; never back to the
-      requester itself: a review or merge agent forwards, it does not return.
+    * Proceeding goes to ``to``, else to the agent that history shows coming after the requester, out of those that the
+      routing table lets follow it; never back to the requester itself. A review or merge agent forwards: the agent whose
+      work it looked at is chosen only where it was named, by ``to``, by the request or by the table.
     * A stuck agent is continued with richer context first. If it was launched by another, that one takes over; if the
       same loop comes back, whoever stands before it does: the launcher's launcher, or the agent that acted before it
       and is not stuck as well.
@@ -55,23 +63,36 @@ def choose(
         raise RecoveryRefused("the context manager never recovers itself", "name another agent with --to")
     if to is not None and not is_routable(to):
         raise InvalidInput("the target is no name of an agent", f"1 to {_LONGEST_NAME} characters, not only blanks")
-    candidates = _routable(request.return_to or agents)
-    if not request.return_to:
+    if request.requester is not None and table.routing == "table" and request.requester not in table.routes:
+        raise InvalidInput(f"{named(request.requester)} is not in the routing table", "add it to the table, or mend the name")
+    candidates = _routable(request.return_to or table.routes)
+    if not request.return_to and table.routing == "history":
         candidates = candidates[-_MOST_CANDIDATES:]
+    if table.routing == "table":
+        candidates = [agent for agent in candidates if agent in table.routes]
     forwards = request.type == "PROCEED" and request.requester is not None
     if forwards and to is not None and to == request.requester:
         raise RecoveryRefused(f"a PROCEED request never goes straight back to {named(to)}", "name a downstream agent with --to")
     if forwards:
-        candidates = [agent for agent in candidates if agent != request.requester]
+        followers = table.followers(str(request.requester))
+        # Who is downstream is the table's to say; a history shows who has acted, not who may.
+        candidates = [
+            agent for agent in candidates if agent != request.requester and (table.routing == "history" or agent in followers)
+        ]
     if to is not None:
-        return _named(request, candidates, to, back=to in (request.requester, finding and finding.scope.agent))
+        back = to in (request.requester, finding and finding.scope.agent)
+        return _named(request, candidates, to, back=back, known=table.routing == "table")
     if forwards:
-        return _downstream(desk, str(request.requester), candidates)
+        asker = _asker(desk, request)
+        spared = asker in candidates and not request.return_to and table.route(str(request.requester)).followers is None
+        return _downstream(desk, str(request.requester), candidates, asker if spared else None)
+    closed = bool(request.return_to) or table.routing == "table"
     if request.requester is not None:
-        return _allowed(request, candidates, request.requester, "it asked for context and continues with it", back=True)
+        asked = _allowed(closed, candidates, request.requester, "it asked for context and continues with it", back=True)
+        return replace(asked, fixed=True)
     if finding is not None:
-        return _for_finding(desk, request, finding, {each.scope.agent for each in side}, candidates, attempt)
-    return _latest(desk, request, candidates)
+        return _for_finding(desk, finding, {each.scope.agent for each in side}, candidates, attempt, closed)
+    return _latest(desk, candidates, closed)
 
 
 def is_routable(agent: str) -> bool:
@@ -87,41 +108,64 @@ def _routable(agents: Iterable[str]) -> list[str]:
     return [agent for agent in dict.fromkeys(agents) if _is_target(agent)]
 
 
-def _allowed(request: ContextRequest, candidates: list[str], chosen: str, reason: str, *, back: bool) -> Target:
-    """Return the target, which joins the candidates unless the request has listed them itself."""
+def _allowed(closed: bool, candidates: list[str], chosen: str, reason: str, *, back: bool) -> Target:
+    """Return the target, which joins the candidates unless the request or the routing table has listed them."""
     if not _is_target(chosen):
         raise InvalidInput("no agent of this session can continue", "name one with --to")
     if chosen in candidates:
         return Target(chosen, reason, candidates, back)
-    if request.return_to:
+    if closed:
         raise RecoveryRefused(
-            f"{named(chosen)} is not among the agents that the request may be answered to", "name one of them with --to"
+            f"{named(chosen)} is not among the agents that the request may be answered to",
+            "name one of them with --to, or add it to the routing table",
         )
     return Target(chosen, reason, [*candidates, chosen], back)
 
 
-def _named(request: ContextRequest, candidates: list[str], to: str, *, back: bool) -> Target:
+def _named(request: ContextRequest, candidates: list[str], to: str, *, back: bool, known: bool) -> Target:
     if request.return_to and to not in candidates:
         raise InvalidInput(f"{named(to)} is not among the agents that the request may be answered to", "check --to")
-    known = to in candidates
-    reason = "it was named as the target" if known else "it was named as the target; it has not acted in this session yet"
-    return Target(to, reason, candidates if known else [*candidates, to], back)
+    if known and to not in candidates:
+        raise InvalidInput(f"the routing table does not let {named(to)} be the next", "check --to, or correct the table")
+    present = to in candidates
+    reason = "it was named as the target" if present else "it was named as the target; it has not acted in this session yet"
+    return Target(to, reason, candidates if present else [*candidates, to], back, fixed=True)
 
 
-def _downstream(desk: Desk, requester: str, others: list[str]) -> Target:
-    if not others:
+def _asker(desk: Desk, request: ContextRequest) -> str | None:
+    """Return the agent whose work a review or merge agent looked at: who launched it, or acted before it."""
+    if request.source != "reviewMerge":
+        return None
+    own = desk.newest(1, agent=request.requester)
+    launcher = launcher_of(desk, own, None)
+    if launcher is not None:
+        return launcher.agent
+    recent = list(reversed(desk.newest(_RECENT)))
+    follower = _usual_follower(recent, str(request.requester), [entry.agent for entry in recent])
+    before: dict[str, tuple[int, bool, int]] = {}
+    for previous, entry in pairwise(recent):
+        if entry.agent == request.requester != previous.agent:
+            # Of several it is not the one that usually comes next: that one is downstream.
+            times = before.get(previous.agent, (0, False, 0))[0] + 1
+            before[previous.agent] = (times, previous.agent != follower, previous.index)
+    return max(before, key=lambda name: before[name]) if before else (recent[-1].agent if recent and not own else None)
+
+
+def _downstream(desk: Desk, requester: str, others: list[str], asker: str | None) -> Target:
+    allowed = [agent for agent in others if agent != asker]
+    if not allowed:
+        who = f"but {named(requester)}" + (f" and {named(asker)}, which asked it," if asker else "")
         raise InvalidInput(
-            f"no agent but {named(requester)} is known in this session, so there is nobody to proceed to",
-            "name the downstream agent with --to",
+            f"no agent {who} is known in this session, so there is nobody to proceed to", "name the downstream agent with --to"
         )
-    recent = list(reversed(desk.newest(2_000)))
-    follower = _usual_follower(recent, requester, others)
+    recent = list(reversed(desk.newest(_RECENT)))
+    follower = _usual_follower(recent, requester, allowed)
     if follower is not None:
-        return Target(follower, f"it usually acts next after {named(requester)}", others, back=False)
-    last = next((entry.agent for entry in reversed(recent) if entry.agent in others), None)
+        return Target(follower, f"it usually acts next after {named(requester)}", allowed, back=False)
+    last = next((entry.agent for entry in reversed(recent) if entry.agent in allowed), None)
     if last is not None:
-        return Target(last, f"of the agents beside {named(requester)} it acted last", others, back=False)
-    return Target(others[0], "of the allowed agents it is named first", others, back=False)
+        return Target(last, f"of the agents beside {named(requester)} it acted last", allowed, back=False)
+    return Target(allowed[0], "of the allowed agents it is named first", allowed, back=False)
 
 
 def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[str]) -> str | None:
@@ -133,52 +177,52 @@ def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[st
     return max(counts, key=lambda name: counts[name]) if counts else None
 
 
-def _latest(desk: Desk, request: ContextRequest, candidates: list[str]) -> Target:
-    last = next((entry for entry in desk.newest(_LOOK_BACK) if _is_target(entry.agent)), None)
+def _latest(desk: Desk, candidates: list[str], closed: bool) -> Target:
+    newest = [entry for entry in desk.newest(_LOOK_BACK) if _is_target(entry.agent)]
+    last = next((entry for entry in newest if not closed or entry.agent in candidates), None)
     if last is None:
-        return _allowed(request, candidates, "", "", back=False)
+        return _allowed(closed, candidates, "", "", back=False)
     launcher = launcher_of(desk, [last], None)
-    if launcher is not None and launcher.status != "open" and _is_target(launcher.agent):
+    able = launcher is not None and _is_target(launcher.agent) and (not closed or launcher.agent in candidates)
+    if launcher is not None and launcher.status != "open" and able:
         reason = f"it launched {named(last.agent)}, which acted last"
-        return _allowed(request, candidates, launcher.agent, reason, back=True)
-    return _allowed(request, candidates, last.agent, "it acted last", back=True)
+        return _allowed(closed, candidates, launcher.agent, reason, back=True)
+    return _allowed(closed, candidates, last.agent, "it acted last", back=True)
 
 
 def _for_finding(
     desk: Desk,
-    request: ContextRequest,
     finding: Finding,
     also_stuck: set[str | None],
     candidates: list[str],
     attempt: int,
+    closed: bool,
 ) -> Target:
     members = desk.entries(finding.members[-3:])
     stuck = finding.scope.agent or (members[-1].agent if members else "")
-    allowed = [agent for agent in candidates if agent != stuck] if request.return_to else None
+    able_to = _is_target(stuck) and (not closed or stuck in candidates)
 
     def may(agent: str | None) -> bool:
-        return agent is not None and agent != stuck and _is_target(agent) and (allowed is None or agent in allowed)
+        return agent is not None and agent != stuck and _is_target(agent) and (not closed or agent in candidates)
 
     launcher = launcher_of(desk, members, stuck or None)
     if launcher is not None and attempt > 1:
         above = launcher_of(desk, [launcher], None)
         if above is not None and may(above.agent):
             reason = f"{named(launcher.agent)} did not get further; {named(above.agent)} launched it"
-            return _allowed(request, candidates, above.agent, reason, back=False)
+            return _allowed(closed, candidates, above.agent, reason, back=False)
     if launcher is not None and may(launcher.agent):
         reason = f"it launched {named(stuck)}, which is stuck, and can take another way"
-        return _allowed(request, candidates, launcher.agent, reason, back=False)
-    if attempt > 1 or not _is_target(stuck):
+        return _allowed(closed, candidates, launcher.agent, reason, back=False)
+    if attempt > 1 or not able_to:
         before = desk.before(members[0].index if members else desk.total(), _LOOK_BACK)
         able = [entry.agent for entry in reversed(before) if may(entry.agent)]
         handed = next((agent for agent in able if agent not in also_stuck), next(iter(able), None))
         if handed is not None:
             why = "came back to the same trouble" if attempt > 1 else "cannot be continued"
             reason = f"{named(stuck)} {why}; {named(handed)} acted before it"
-            return _allowed(request, candidates, handed, reason, back=False)
+            return _allowed(closed, candidates, handed, reason, back=False)
     if _is_target(stuck):
-        return _allowed(
-            request, candidates, stuck, "it is the agent that is stuck; it continues with richer context", back=True
-        )
+        return _allowed(closed, candidates, stuck, "it is the agent that is stuck; it continues with richer context", back=True)
     other = next((agent for agent in reversed(candidates) if may(agent)), "")
-    return _allowed(request, candidates, other, f"{named(stuck)} cannot be continued", back=False)
+    return _allowed(closed, candidates, other, f"{named(stuck)} cannot be continued", back=False)

@@ -101,12 +101,22 @@ class Annotations:
                 missing=[entry for entry in entries if entry not in places],
             )  # fmt: skip
 
-    def continuations(self, key: int) -> list[Record]:
-        """Return the recorded continuations of a session, oldest first, as records."""
+    def continuations(self, key: int, *, since_compaction_of: str | None = None) -> list[Record]:
+        """Return the recorded continuations of a session, oldest first, as records.
+
+        With an agent's name only those after the last event that compacted its context, or that names no agent.
+        """
         rows = self._engine.query(
-            "SELECT body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY seq", {"session": key}
+            "SELECT seq, body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY +seq", {"session": key}
         )
-        return [load(row[0]) for row in rows]
+        after = 0
+        if rows and since_compaction_of is not None:
+            found = self._engine.query(
+                "SELECT max(seq) FROM event WHERE session = :session AND type = 'compaction' AND (agent IS NULL OR agent = :agent)",
+                {"session": key, "agent": fold(storable(since_compaction_of))},
+            )
+            after = int(found[0][0] or 0)
+        return [load(row[1]) for row in rows if int(row[0]) > after]
 
     def entry_bodies(self, key: int, ids: Sequence[str]) -> dict[str, list[Record]]:
         """Return the stored records (the entry and its result) of each entry id that exists."""
@@ -121,4 +131,16 @@ class Annotations:
             by_stored = {storable(item): item for item in batch}
             for entry_id, body in rows:
                 found.setdefault(by_stored[str(entry_id)], []).append(load(body))
+        return found
+
+    def known(self, key: int, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that a record of the session has, of whatever kind."""
+        found: set[str] = set()
+        for batch in batches(list(dict.fromkeys(ids))):
+            names, values = placeholders([storable(item) for item in batch], "id")
+            rows = self._engine.query(
+                f"SELECT DISTINCT id FROM record WHERE session = :session AND id IN ({names})", {"session": key, **values}
+            )
+            stored = {str(row[0]) for row in rows}
+            found |= {item for item in batch if storable(item) in stored}
         return found

@@ -35,6 +35,15 @@ class Leases:
         )
         return float(rows[0][0]) if rows else None
 
+    def holds(self, session: str, holder: str, now: float) -> bool:
+        """Whether this holder still has the session's lease."""
+        return bool(
+            self._engine.query(
+                "SELECT 1 FROM lease WHERE session = :session AND holder = :holder AND expires > :now",
+                {"session": storable(session), "holder": holder, "now": now},
+            )
+        )
+
     def release(self, session: str, holder: str) -> None:
         """Give the lease back; nothing happens when somebody else holds it by now."""
         self._engine.execute(

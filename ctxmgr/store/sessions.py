@@ -169,6 +169,28 @@ class Sessions:
         for (body,) in self._engine.stream(sql, {} if key is None else {"key": key}):
             yield load(body)
 
+    def records_from(self, key: int, index: int, kinds: tuple[str, ...]) -> Iterator[Record]:
+        """Yield the records of a session from an entry's on, of these kinds, in the order of the log."""
+        if index <= 0:
+            yield from self.records(key, kinds)
+            return
+        names = ", ".join(f"'{kind}'" for kind in kinds)
+        sql = (
+            "SELECT body FROM record WHERE session = :key AND seq >= (SELECT seq FROM entry WHERE session = :key AND idx = :index) "
+            f"AND kind IN ({names}) ORDER BY seq"
+        )
+        for (body,) in self._engine.stream(sql, {"key": key, "index": index}):
+            yield load(body)
+
+    def open_before(self, key: int, index: int, most: int = 200) -> list[tuple[int, Record]]:
+        """Return (index, record) of the newest entries before an index that have no result yet, in order."""
+        rows = self._engine.query(
+            "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq "
+            "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT :most",
+            {"key": key, "index": index, "most": most},
+        )
+        return [(int(row[0]), load(row[1])) for row in reversed(rows)]
+
 
 def _acted(agent: str | None) -> tuple[str, dict[str, Any]]:
     if agent is None:

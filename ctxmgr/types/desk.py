@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.query import DEFAULT_LIMIT, Limit, Offset, Page, Status
-from ctxmgr.types.route import Continuation, RequestType
+from ctxmgr.types.route import Continuation, Mode, RequestType
 from ctxmgr.types.view import EntryView, SessionView
 
 
@@ -49,11 +49,29 @@ class DetectResponse(Shape):
     notes: list[Text]
 
 
+class ModelRequest(Shape):
+    """Which model may be asked, and how far; what is null is taken from the environment and the configuration.
+
+    ``off`` asks none whatever they say. ``seconds`` is wall clock for the whole recovery. ``transcript`` is the path of a
+    file that keeps what was said.
+    """
+
+    name: Text | None = None
+    base_url: Text | None = None
+    mode: Mode | None = None
+    seconds: float | None = None
+    max_tokens: int | None = None
+    max_tool_calls: int | None = None
+    off: bool = False
+    transcript: Text | None = None
+
+
 class RecoverRequest(Shape):
     """The stuck handler's way in: one continuation for what is wrong with a session.
 
     ``finding`` chooses one finding by id; ``force`` asks for a continuation though nothing is wrong; ``plan`` shows it
-    without recording anything.
+    without recording anything or asking a model. ``diff`` leaves out what the target was given before (null: as
+    configured). ``routes`` is the path of a routing table.
     """
 
     session: Text | None = None
@@ -62,12 +80,17 @@ class RecoverRequest(Shape):
     force: bool = False
     plan: bool = False
     now: str | None = None
+    diff: bool | None = None
+    routes: Text | None = None
+    model: ModelRequest = ModelRequest()
 
 
 class AgentRequest(Shape):
     """An agent's own way in (user stories 9 and 10).
 
-    ``review`` says that the requester is a review or merge agent; such a one never gets its PROCEED sent straight back.
+    ``review`` says that the requester is a review or merge agent, as a routing table may do too; such a one never gets its
+    PROCEED sent straight back. ``drafts`` holds, for agents it may be answered to, the request they shall get. The rest is
+    as in a `RecoverRequest`.
     """
 
     session: Text | None = None
@@ -80,13 +103,34 @@ class AgentRequest(Shape):
     additional_context: Text | None = None
     review: bool = False
     plan: bool = False
+    drafts: dict[Text, Json] = {}
+    diff: bool | None = None
+    routes: Text | None = None
+    model: ModelRequest = ModelRequest()
+
+
+class PlanView(Shape):
+    """What a recovery would do: for ``--plan``.
+
+    ``model`` and ``sends`` say which model would be asked and what it would be sent where; both null when none would be.
+    ``prompt_tokens`` is the estimated size of the first prompt; ``candidates`` are the agents it could choose among.
+    """
+
+    candidates: list[Text]
+    fixed: bool
+    prompt_tokens: int
+    prompt: Text | None
+    model: Text | None
+    sends: Text | None
 
 
 class RecoverResponse(Shape):
-    """Exactly one continuation."""
+    """Exactly one continuation; ``plan`` only where it was asked for."""
 
     continuation: Continuation
+    plan: PlanView | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``data.continuation``."""
-        return {"continuation": self.continuation.to_json()}
+        told = {"continuation": self.continuation.to_json()}
+        return told if self.plan is None else {**told, "plan": self.plan.to_json()}

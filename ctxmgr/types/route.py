@@ -83,6 +83,12 @@ class Section(Shape):
     title: Text
     text: Text
 
+    @computed_field
+    @property
+    def hash(self) -> str:
+        """What the section says, as 12 hexadecimal digits."""
+        return fingerprint([self.title, self.text])[:12]
+
 
 class Context(Shape):
     """The rebuilt context.

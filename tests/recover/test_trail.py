@@ -33,9 +33,9 @@ def test_notes_say_why(store: Store) -> None:
 
     assert [note.id for note in notes] == found.notes
     assert {note.author for note in notes} == {CONTEXT_MANAGER}
-    assert set(by_tag) == {"diagnostic", "selection", "routing"}
+    assert set(by_tag) == {"diagnostic", "inclusion", "routing"}
     assert by_tag["diagnostic"].indexes == list(range(5, 17))
-    assert 4 in by_tag["selection"].indexes
+    assert 4 in by_tag["inclusion"].indexes
     assert by_tag["routing"].indexes == [16]
     assert found.target_reason in by_tag["routing"].content
     used = {name for fact in found.context.facts for name in fact.entries if "-e" in name}
@@ -120,7 +120,7 @@ def test_all_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.append([*looped(), build("continuation", "cycle", at(99), id="taken", reason="another")])
     before = records(store)
     with monkeypatch.context() as patch:
-        patch.setattr("ctxmgr.recover.agent.new_id", lambda: "taken")
+        patch.setattr("ctxmgr.recover.draft.new_id", lambda: "taken")
         with pytest.raises(Conflict):
             recover(store)
     assert records(store) == before
@@ -172,7 +172,7 @@ def test_a_request_in_a_healthy_session_leaves_its_trail(store: Store) -> None:
     found = ask(store)
     notes = workspace(store).list_notes(ListNotesRequest(session="chain")).notes
 
-    assert [note.tags for note in notes] == [["recovery", "selection"], ["recovery", "routing"]]
+    assert [note.tags for note in notes] == [["recovery", "inclusion"], ["recovery", "routing"]]
     assert [shot.id for shot in workspace(store).list_snapshots(ListSnapshotsRequest(session="chain")).snapshots] == [
         found.snapshot
     ]

@@ -1,0 +1,49 @@
+"""Judge what is wrong with a session now from its end alone: as far back as is needed, not the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.store import Store
+from ctxmgr.types.finding import Finding
+
+FIRST_LOOK = 4_000
+"""Entries that are replayed at first. A shorter session is replayed whole, so that nothing is approximate for it."""
+
+_DEEPER = 4
+_MARGIN = 4
+
+
+def judged_end(
+    store: Store, key: int, settings: DetectSettings, kinds: tuple[str, ...], moment: float | None, *, live: bool
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings at the end of a session, and the monitor's notes.
+
+    What lasts is the same as in a replay of the whole session: a finding that begins in the first quarter of what was
+    replayed may have begun earlier, so it makes the look go further back. Findings that were over before are not among them.
+    """
+    total = store.sessions.entry_count(key)
+    size = FIRST_LOOK
+    while True:
+        start = max(0, total - size)
+        monitor = Monitor(settings)
+        opened = store.sessions.open_before(key, start)
+        for observation in observations_of(store.sessions.records_from(key, start, kinds), start, opened):
+            monitor.observe(observation)
+        findings = monitor.findings(moment, live)
+        border = start + (total - start) // _MARGIN
+        reaches_back = any(each.resolved is None and place < border for each in findings for place in _first_place(each))
+        if start == 0 or not reaches_back:
+            return findings, list(monitor.notes)
+        size *= _DEEPER
+
+
+def _first_place(finding: Finding) -> Iterator[int]:
+    indexes: Any = finding.evidence.get("indexes")
+    first = cast("dict[str, Any]", indexes).get("first") if isinstance(indexes, dict) else None
+    if isinstance(first, int):
+        yield first

@@ -1,0 +1,165 @@
+"""The rules' own answer: everything of a continuation that follows from the history, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ctxmgr.ids import new_id
+from ctxmgr.recover.alternatives import alternatives
+from ctxmgr.recover.brief import Brief, prepare
+from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.facts import BARE, FULL, SHORT, Amounts, do_not_repeat, facts
+from ctxmgr.recover.held import Holding, without_held
+from ctxmgr.recover.quoting import cited, clipped
+from ctxmgr.recover.requests import request_for
+from ctxmgr.recover.routes import RoutingTable
+from ctxmgr.recover.stuck import pattern_of
+from ctxmgr.recover.target import Target, choose
+from ctxmgr.recover.write_up import context_of, prompted
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.route import (
+    Alternative,
+    Context,
+    ContextRequest,
+    Continuation,
+    DoNotRepeat,
+    Fact,
+    ModelUse,
+    RequestType,
+    Section,
+)
+from ctxmgr.wire import encode
+
+MAX_BYTES = 60_000
+"""Longest continuation as a record, in bytes: whatever was recorded, it fits a message and a prompt."""
+
+_REASON = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What a model adds to the rules' answer, after the gate has passed it.
+
+    Attributes:
+        target: the agent it chose out of those allowed; None to keep the rules' choice.
+        facts, alternatives, sections, unanswered: told beside those of the rules.
+        dropped: entries that the rules cited and that are left out, each with its reason.
+        model: how it took part; also when its answer does not count and nothing is added.
+    """
+
+    target: Target | None = None
+    facts: tuple[Fact, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    sections: tuple[Section, ...] = ()
+    unanswered: tuple[str, ...] = ()
+    dropped: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
+    model: ModelUse | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether anything of the model's stands in the answer."""
+        return self.model is not None and self.model.failure is None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the rules found, from which continuations are written: their own, or one with a model's additions.
+
+    Attributes:
+        holding: what an agent holds already, to leave it out; None to tell everything.
+        attempt: how many answers to this trouble there are, this one included.
+    """
+
+    desk: Desk
+    request: ContextRequest
+    finding: Finding | None
+    table: RoutingTable
+    attempt: int
+    target: Target
+    brief: Brief
+    leads: list[Alternative]
+    holding: Callable[[str], Holding] | None
+
+    def continuation(self, added: Additions | None = None) -> Continuation:
+        """Return the fullest continuation that stays within `MAX_BYTES`.
+
+        Raises:
+            InvalidInput: no request that the target takes can be made.
+        """
+        added = added or Additions()
+        made = self._written(FULL, added)
+        for amounts in (SHORT, BARE):
+            if len(encode(made.to_json())) <= MAX_BYTES:
+                break
+            made = self._written(amounts, added)
+        return made
+
+    def _written(self, amounts: Amounts, added: Additions) -> Continuation:
+        request, finding, target = self.request, self.finding, added.target or self.target
+        stalled = finding is not None and finding.severity == "hung"
+        steps = do_not_repeat(self.brief, finding, amounts)
+        leads = [*added.alternatives, *self.leads]
+        context = self._context(amounts, added, target, steps, leads)
+        pattern = pattern_of(finding, cited(list(finding.members), 2 * amounts.ids)) if finding else None
+        asked = request_for(self.desk, self.table.route(target.agent), request, context.prompt, context.summary)
+        return Continuation(
+            id=new_id(), session=request.session, request_type=_type(request, target), source=request.source,
+            target=target.agent, candidates=target.candidates, target_reason=target.reason,
+            reason=clipped(request.reason, _REASON), goal=clipped(request.goal, _REASON), context=context,
+            loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
+            snapshot=None, notes=[], by="model" if added.counts else "rules",
+            fallback=added.model is not None and not added.counts, attempts=self.attempt, routing=self.table.routing,
+            request=asked, quarantined=cited(list(self.desk.withheld)), model=added.model,
+        )  # fmt: skip
+
+    def _context(
+        self, amounts: Amounts, added: Additions, target: Target, steps: list[DoNotRepeat], leads: list[Alternative]
+    ) -> Context:
+        known = [fact for fact in facts(self.brief, self.finding, amounts) if not _is_dropped(fact, added)]
+        plain = context_of(self.request, self.finding, self.brief, [*added.facts, *known], steps, self.attempt, amounts)
+        unanswered = list(dict.fromkeys([*plain.unanswered, *added.unanswered]))
+        context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
+        if self.holding is not None:
+            context = without_held(context, self.holding(target.agent))
+        return prompted(context, self.request.goal, steps, leads, amounts)
+
+
+def _is_dropped(fact: Fact, added: Additions) -> bool:
+    return bool(fact.entries) and all(entry in added.dropped for entry in fact.entries)
+
+
+def _type(request: ContextRequest, target: Target) -> RequestType:
+    return request.type if request.source != "stuckHandler" or target.back else "PROCEED"
+
+
+def draft(
+    desk: Desk,
+    request: ContextRequest,
+    finding: Finding | None,
+    side: Sequence[Finding],
+    table: RoutingTable,
+    *,
+    to: str | None,
+    attempt: int,
+    holding: Callable[[str], Holding] | None,
+) -> Draft:
+    """Return what the rules find.
+
+    Args:
+        desk: the tools.
+        request: what is asked for, and by whom.
+        finding: the loop or stall that is answered, if any.
+        side: what else is wrong.
+        table: who may be sent what.
+        to: the agent that shall continue, if it is to be that one.
+        attempt: how many answers to this trouble there are, this one included.
+        holding: what an agent holds already, to leave it out; None to tell everything.
+
+    Raises:
+        RecoveryRefused, InvalidInput: as `choose`.
+    """
+    target = choose(desk, request, finding, side, table, to, attempt)
+    brief = prepare(desk, request, finding, side, list(table.routes))
+    leads = alternatives(desk, brief, finding, attempt)
+    return Draft(desk, request, finding, table, attempt, target, brief, leads, holding)

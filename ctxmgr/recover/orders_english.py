@@ -1,0 +1,368 @@
+"""The sentences in English that order a reader about. Data only; how patterns are written is told in `orders`."""
+
+from __future__ import annotations
+
+from ctxmgr.recover.orders import (
+    COMMANDS,
+    FEW,
+    HANDS_OVER,
+    HIDES,
+    IGNORES,
+    IMITATES,
+    LEAKS,
+    NOBODY,
+    RECASTS,
+    RENEWS,
+    Order,
+    led,
+    order,
+)
+
+_ORDERS = (
+    "&instruction|prompt|direct|guideline|orders|rules|guardrail|safeguard|polic|programming|training|restriction|constraint"
+)
+_SKIPS = "ignor|disregard|forget|unlearn|attention|heed|follow|obey|comply|adhere|listen|honor|honour|blind"
+_LIFTS = "overrid|overrul|bypass|discard|neglect|drop|cancel|aside|away|abandon|erase|delete"
+
+ENGLISH: tuple[Order, ...] = (
+    order(
+        "skip earlier orders",
+        IGNORES,
+        _SKIPS + _ORDERS,
+        r"«skip» (?:«any» ){0,5}«earlier» (?:and |or |of |the |system |user |safety |agent |routing |«earlier» "
+        r"){0,3}(?:\w{1,12} )?«orders»",
+    ),
+    order(
+        "skip your orders",
+        IGNORES,
+        _SKIPS + _ORDERS,
+        r"«skip» (?:all |any |of |every |each ){0,2}(?:your|its|the agent'?s?|my|those|these) (?:\w{1,14} ){0,2}?«firm»",
+    ),
+    order(
+        "skip orders above",
+        IGNORES,
+        _SKIPS + _ORDERS,
+        r"«skip» (?:«any» ){0,4}«orders» (?:«any» |that |you |are |was |were |is |i |we |had |has |have ){0,5}(?:above|"
+        r"before|previously|earlier|until now|so far|received|told|given|in your prompt)",
+    ),
+    order(
+        "skip all that was said",
+        IGNORES,
+        "ignore|disregard|forget",
+        r"(?:ignore|disregard|forget) (?:absolutely |literally )?(?:everything|anything|all|what(?:ever)?) (?:«any» |that |"
+        r"else |i |we |they |he |is |was |had |comes? |came |stated |written |here |you ){0,5}(?:above|before|prior|previous|"
+        r"previously|know|knew|learned|told|said|earlier|until now|so far|asked)\b",
+    ),
+    order(
+        "skip the context",
+        IGNORES,
+        "ignor|disregard|forget",
+        r"(?<!can\s)(?<!safely\s)(?<!may\s)(?<!could\s)(?:ignore|disregard|forget) (?:all |any |every |everything |the |your "
+        r"|of |my |our |in |this |that ){0,4}(?:previous|prior|preceding|above|earlier|entire|whole|original) (?:user |"
+        r"system |and |or |agent |chat |«said» ){0,3}(?:context|conversations?|commands|tasks?|requests?|history|goals?|"
+        r"objectives?|plans?)\b",
+    ),
+    order(
+        "skip the user",
+        IGNORES,
+        "ignor|disregard|forget",
+        r"(?:ignore|disregard|forget)(?: about)? (?:everything |all |whatever |what |anything )?(?:that )?(?:the )?(?:user|"
+        r"operator|human|developer)'?s? (?:original |actual |said|says|asked|asks|wants|wanted|request|instructions?|"
+        r"question|message|task|told)",
+    ),
+    order("lift orders", IGNORES, _LIFTS + _ORDERS, r"«lift» (?:«any» ){0,4}(?:«earlier» |your ){1,2}(?:\w{1,12} )?«firm»"),
+    order(
+        "orders are void",
+        IGNORES,
+        "void|obsolete|cancel|superseded|invalid|revoked|longer|ignored|disregard|overrid|suspended|lifted|apply|outdated|"
+        "rescinded" + _ORDERS,
+        r"(?:previous|prior|above|earlier|existing|original|preceding|your|system|all) (?:\w{1,12} )?(?:instructions|rules|"
+        r"prompts?|directives|orders|guidelines|restrictions|constraints) (?:above |before |given |here )?(?:are|is|have "
+        r"been|has been|were|should be|must be|can be|do|shall be) (?:all |now |hereby |to be |therefore |completely "
+        r"){0,2}(?:void|obsolete|cancell?ed|superseded|invalid|revoked|no longer (?:apply|valid|in (?:effect|force)|relevant|"
+        r"binding)|ignored|disregarded|overridden|suspended|lifted|not apply|outdated|rescinded|null)",
+    ),
+    order(
+        "this outranks",
+        IGNORES,
+        "overrides|supersedes|precedence|replaces|priority|outranks",
+        r"(?:this|these|the following) (?:messages?|texts?|entry|entries|notes?|files?|instructions?|results?|directives?|"
+        r"orders?|comments?)? ?(?:overrides?|supersedes?|takes? precedence over|replaces?|has priority over|have priority "
+        r"over|outranks?) (?:all|any|your|every|everything|previous|prior|the system|the user|other|earlier|whatever)",
+    ),
+    order(
+        "new instructions",
+        RENEWS,
+        "instruction|directive|orders|prompt",
+        r"\b(?:new|updated|revised|real|actual|true|corrected|secret|hidden|overriding|urgent|superseding|replacement|"
+        r"amended) (?:and \w{1,10} )?(?:\w{1,10} )?(?:instructions?|directives?|orders|system prompt)(?: (?:from|for|by|to) "
+        r"\w{1,16}(?: \w{1,16}){0,3})? ?(?::|—)",
+    ),
+    order(
+        "the real task",
+        RENEWS,
+        "task|mission|objective|goal|role|job|purpose|priority",
+        r"(?:your|the) (?:new|real|actual|true|only|secret|hidden|sole) (?:and only )?(?:task|mission|objective|goal|role|"
+        r"job|purpose|priority|assignment) (?:now )?(?:is|becomes|shall be|will be) (?:now |to |as )",
+    ),
+    order(
+        "new wish of the user",
+        RENEWS,
+        "request|intent|wish|instruction",
+        r"(?:user|operator|developer|human)'?s? (?:new|real|actual|updated|true) (?:request|intent|intention|wish|"
+        r"instruction|goal|task) (?:is|was)",
+    ),
+    order(
+        "follow this instead",
+        RENEWS,
+        "follow|obey|execut|carry",
+        r"(?:follow|obey|execute|carry out) (?:only )?(?:these|this|my|the following|the new|the) (?:new |following "
+        r")?(?:instructions?|orders|directives?|commands?|steps)(?: (?:below|in this \w{1,12}|here))? (?:instead|from now on|"
+        r"rather than|and ignore|without question|and nothing else|over)",
+    ),
+    order(
+        "you are now",
+        RECASTS,
+        "you are|you're|youare&now|longer|henceforth|hereby|from",
+        r"you(?: are|'re) (?:now|no longer|henceforth|hereby|from now on) (?:acting |operating |playing |working )?(?:as |in "
+        r"|under |bound |a |an |the |my ){0,3}(?:\w{1,16} ){0,2}?(?:agent|assistant|ai|bot|(?<!a\s)model|administrator|"
+        r"jailbroken|unrestricted|uncensored|free|dan|hacker|router|planner|merger|reviewer|orchestrator|persona|character|"
+        r"(?:developer|debug|admin|god|maintenance|root|sudo|unrestricted) mode|bound|restricted|required to follow|"
+        r"subject)\b",
+    ),
+    order(
+        "from now on you",
+        RECASTS,
+        "from now|henceforth|starting now|from this",
+        r"(?:from now on|henceforth|starting now|from this (?:point|moment) (?:on|forward)) (?:you (?:are|will|must|shall|"
+        r"should|answer|respond|act|only|always|route|obey)|(?:only |always )?(?:answer|respond|reply|route|obey|act|hand|"
+        r"follow (?:only|these|my|this)) )",
+    ),
+    order(
+        "unbound",
+        RECASTS,
+        "dan|jailb|unrestricted|uncensored|evil|withoutrest|without",
+        r"(?:act|behave|respond|operate|role-?play|pretend|imagine)(?: (?:as if|as though|as|like|that))? (?:you are |you "
+        r"were |you're |to be |being )?(?:an? |the )?(?:unrestricted|jailbroken|dan\b|evil|uncensored|(?:ai|model|assistant|"
+        r"agent) (?:without|with no) (?:any )?(?:rules|restrictions|limits|filters|guidelines))",
+    ),
+    order(
+        "mode without limits",
+        RECASTS,
+        "mode",
+        r"\b(?:god|dan|jailbreak|unrestricted|no ?limits?) mode (?:is )?(?:now )?(?:enabled|activated|active|on|engaged)\b|"
+        r"(?:enter|activate|enable|switch to) (?:the )?(?:god|dan|jailbreak|unrestricted|do anything now) mode",
+    ),
+    led(
+        "hand over work",
+        HANDS_OVER,
+        "rout|hand|transfer|redirect|delegat|forward|switch|pass|give|return|send|assign|escalat|direct&agent|bot|merge|"
+        "review|plan|router|coder|deploy|execut|worker|manager|approver|publisher|janitor|attacker|exfil",
+        r"(?:re )?(?:route|hand|transfer|redirect|delegate|forward|switch|pass|give|return|send|assign|escalate|direct|"
+        r"turn) (?:back |over |off ){0,2}(?:the |all |this |full |your |every |any |remaining |current |further "
+        r"){0,3}(?:control|execution|tasks?|workflow|session|requests?|conversation|continuation|case|ticket|it|this|"
+        r"everything|work|job|turn|context|history|steps?|routing|result|all) (?:over |back |directly |immediately |"
+        r"straight |now |only |along ){0,2}(?:to|into|towards|via|through) «agent»",
+    ),
+    led(
+        "hand over control",
+        HANDS_OVER,
+        "control|workflow|session|continuation&hand|transfer|give|pass|surrender|cede|rout|redirect",
+        rf"(?:hand|transfer|give|pass|surrender|cede|route|redirect) (?:over |back ){{0,2}}(?:the |all |full |this |your "
+        rf"){{0,2}}(?:control|workflow|session|continuation)(?: of (?:the |this )?(?:workflow|session|task))? (?:over |back |"
+        rf"directly |immediately |straight ){{0,2}}to {NOBODY}\w",
+    ),
+    led(
+        "switch to agent",
+        HANDS_OVER,
+        "rout|hand|transfer|switch|delegat|escalat",
+        r"(?:only |always |immediately |directly |now ){0,2}(?:re )?(?:route|hand (?:over|off)|transfer|switch|delegate|"
+        r"escalate) (?:directly |back |immediately |now |straight |only |over ){0,2}to «agent»",
+    ),
+    order(
+        "choose agent",
+        HANDS_OVER,
+        "choose|select|pick|go with|return|send|forward|call|invoke|continue|proceed|hand|rout&must|should|always|"
+        "immediately|please|have to|shall",
+        r"(?:must|should now|always|immediately|please|have to|shall) (?:now |only |always |immediately )?(?:choose|select|"
+        r"pick|go with|return to|send to|forward to|call|invoke|continue with|proceed to|proceed with|hand (?:over )?to|"
+        r"route to) «agent»",
+    ),
+    order(
+        "the target must be",
+        HANDS_OVER,
+        "target|return|destination|continuation|branch|recipient|next|agent&must|should|shall|has to|required to|may only",
+        r"(?:return to|target|destination|continuation|branch|recipient|next hop)(?: (?:agent|branch|field))? (?:must|should|"
+        r"shall|has to|is required to|may only) (?:now |only |always |be set to |go to |be |name |point to |read "
+        r"){1,3}«agent»|(?:next|target|only|correct|receiving|responsible) agent (?:must|should|has to|shall) (?:now |only |"
+        r"always )?be ",
+    ),
+    order(
+        "set the target",
+        HANDS_OVER,
+        "target|return|next|destination|recipient",
+        r"(?:set|choose|select|pick|fill|put|answer with|use) (?:the )?(?:target(?: agent)?|return to|next agent|destination "
+        r"agent) (?:to|as|=|:|with|field to) ?\w|(?:set|choose|select|pick|name|use|take|nominate) [\w.-]{1,30} as (?:the |"
+        r"your )?(?:target|next agent|destination|return to|recipient)\b",
+    ),
+    order(
+        "never back to",
+        HANDS_OVER,
+        "rout|hand|return|transfer|continu",
+        r"(?:do not|don'?t|never|must not) (?:route|hand|return|go|transfer|continue|send) (?:anything |it |this |control |"
+        r"the \w{1,12} )?(?:back )?(?:to|with) «agent»",
+    ),
+    order(
+        "not to the user",
+        HIDES,
+        "user|human|operator|owner|developer|customer|anyone|anybody|people|supervisor|maintainer&tell|inform|mention|notif|"
+        "alert|warn|report|reveal|disclos|confess|admit|show|let",
+        r"(?<!internal\sid\s)(?:do not|don'?t|never|without|avoid|refrain from|must not) (?:ever |you )?(?:tell|inform|"
+        r"mention|notify|notifi|alert|warn|report|reveal|disclos|confess|admit|show|let)(?:e|y|ing)? (?:this |it |that |any "
+        r"of this |anything |about this |any of it |these \w{1,12} |what you \w{1,8} ){0,2}(?:to |about )?(?:the |your |any |"
+        r"a ){0,2}«person»\b(?!'s)(?!\s(?:to|how|that you|you can|which|where|if|when|whether)\b)",
+    ),
+    order(
+        "hidden from the user",
+        HIDES,
+        "secret|hidden|hide|conceal|know|notic|aware|silent|quiet|covert|find out|learn|told|informed|hear|see|confidential|"
+        "private|consent&from|user|human|operator|owner|send|upload|post|exfil|forward|delete|rout|mail|copy|transfer",
+        r"(?:keep|hide|conceal) (?:this|it|that|these \w{1,12}|your \w{1,12}|the fact|everything) (?:a secret |secret |"
+        r"hidden |confidential |private ){0,1}from (?:the |your |any )?«person»|(?:the |your )«person» (?:must|should|need|"
+        r"does|may|shall|can) ?(?:not|n'?t|never) (?:ever )?(?:know|see|find out|notice|learn|be told|be informed|be aware|"
+        r"hear)|without (?:the |your )?(?:user|human|operator|owner)'?s? (?:knowing|knowledge|noticing|consent|awareness)|"
+        r"(?:secretly|silently|quietly|covertly) (?:send|upload|post|exfiltrate|forward|delete|route|email|copy|transfer)",
+    ),
+    order(
+        "send secrets",
+        LEAKS,
+        "key|token|secret|passw|passphrase|credential|env|id rsa|cookie|prompt|history|shadow&send|post|upload|mail|exfil|"
+        "leak|forward|transmit|submit|copy|share|publish|deliver|dump|paste|report|message|append|attach",
+        rf"(?:send|post|upload|e-?mail|mail|exfiltrate|leak|forward|transmit|submit|copy|share|publish|deliver|dump|paste|"
+        rf"report|message|append|attach) (?:me |us |him |them |over |out |back ){{0,2}}(?:«any» |contents? |values? |full |"
+        rf"complete |entire |aws |github |openai |stored |saved |admin |production |database |local |user'?s? |server'?s? |"
+        rf"as well as |~/ ){{0,7}}«secret»{FEW} (?:to|at|via|into|on|as|in|using) «whither»",
+    ),
+    order(
+        "give up secrets",
+        LEAKS,
+        "key|token|secret|passw|credential|env|prompt|id rsa",
+        r"(?:give|tell|send|show|e-?mail|reveal|hand) (?:me|us) (?:all |of |the |your |any |user'?s? |full |every "
+        r"){1,4}(?:\w{1,12} )?(?:api keys?|secret keys?|private keys?|ssh keys?|access tokens?|secrets|passwords?|"
+        r"credentials|system prompt|env(?:ironment)? variables)|(?:reveal|leak|exfiltrate|disclose|expose|divulge) (?:all |"
+        r"of |the |your |any |user'?s? |full |every ){1,4}(?:\w{1,12} )?(?:api keys?|secret keys?|private keys?|ssh keys?|"
+        r"access tokens?|secrets|passwords?|credentials|system prompt|env(?:ironment)? variables)",
+    ),
+    order(
+        "reveal the prompt",
+        LEAKS,
+        "your&prompt|instructions|system message|rules",
+        r"(?:reveal|print|repeat|output|show|leak|disclose|recite|display|write out|dump|quote|paste|include|tell) (?:me |us "
+        r"|out |back ){0,2}(?:all |of |the |full |entire |exact |complete |verbatim ){0,4}(?:your) (?:full |entire |exact |"
+        r"complete |hidden |secret |initial |original |own |system |developer ){0,3}(?:prompt|instructions|system message|"
+        r"rules)\b",
+    ),
+    order(
+        "read and send",
+        LEAKS,
+        "ssh|id rsa|.env|passwd|shadow|credentials|secrets",
+        rf"(?:read|open|cat|fetch|load|access|get|find|collect|gather|locate) (?:«any» |contents? |user'?s? |file |files |at "
+        rf"|in ){{0,5}}~?[\w/.$-]{{0,40}}(?:\.ssh|id rsa|id ed25519|\.env|credentials|/etc/passwd|/etc/shadow|\.netrc|"
+        rf"secrets){FEW} (?:and|then) ?(?:then |silently )?(?:send|post|upload|include|pass|put|paste|append|attach|copy|"
+        rf"e-?mail|reply|forward|transmit)\w{{0,3}}\b",
+    ),
+    order(
+        "as the manager you must",
+        COMMANDS,
+        "manager|orchestrator|router|supervisor|coordinator|handler|recovery",
+        r"as (?:the|a|an|our|this) (?:\w{1,12} )?(?:context manager|orchestrator|router|recovery agent|stuck handler|"
+        r"supervisor agent|coordinator|routing agent|manager agent|context manager agent) (?:agent )?you (?:must|should|have "
+        r"to|are required|are ordered|are obliged|will|need to|are to|shall|now)",
+    ),
+    order(
+        "reader of this",
+        COMMANDS,
+        "reading|processing|parsing|summari|seeing|encountering|receiving|handling|analy|reads&this|these|the above|that",
+        r"(?:if you are|if you're|you are|whoever is|whichever|any|every|each|the|dear|to) (?:an? )?«reader» (?:who is |that "
+        r"is |which is |who are |that are |currently |now ){0,2}(?:reading|that reads|processing|who reads|parsing|"
+        r"summari[sz]ing|seeing|encountering|receiving|handling|analy[sz]ing) (?:this|these|the above|that)",
+    ),
+    order(
+        "stop your work",
+        COMMANDS,
+        "stop|abandon|cease|halt|drop",
+        r"(?:stop|abandon|cease|halt|drop) (?:what(?:ever)? you(?:'re| are) (?:doing|working on)|your (?:current |present "
+        r")?(?:task|work|plan|investigation|analysis)|the (?:current|user's|original) (?:task|plan|request)) (?:and|now|"
+        r"immediately|at once|right|:)",
+    ),
+    order(
+        "you must now",
+        COMMANDS,
+        "you must now|you must im|you must in|you must at|required to|ordered to|commanded to",
+        r"you (?:must|are required to|are ordered to|are commanded to) (?:now |immediately |instead |at once ){1,2}(?:delete|"
+        r"send|route|choose|select|transfer|hand|reply|answer|respond|approve|stop|obey|comply|wipe|upload|reveal|forget|"
+        r"abandon|escalate|disregard|ignore)|you must immediately (?:call|run|execute|invoke)",
+    ),
+    order(
+        "no more tools",
+        COMMANDS,
+        "any|your|other|further|more&not|don't|never|stop&tool|entries|history",
+        r"(?:do not|don'?t|never|stop) (?:call|use|invoke|query|search|consult|trust|read|look at|cite)(?:ing)? (?:any "
+        r"(?:more |other |further )?|your |other |further |more )(?:history |search |of the |of your ){0,2}(?:tools|tool "
+        r"calls|entries|history)\b",
+    ),
+    led(
+        "call the tool now",
+        COMMANDS,
+        "tool|command|function|code|script&now|immediately|at once|right away|without",
+        r"(?:call|invoke|use|run|execute) (?:the )?[\w.-]{1,40} (?:tool|command|function) (?:now|immediately|at once|"
+        r"right away|without (?:asking|confirm\w{1,6}|telling))|(?:execute|run) (?:the following|this|these) "
+        r"(?:\w{1,10} )?(?:commands?|code|script|tool calls?) (?:immediately|at once|right away|without (?:asking|"
+        r"confirm\w{1,6}|telling|review))",
+    ),
+    led(
+        "approve blindly",
+        COMMANDS,
+        "approve|mark|declare|report|merge|accept|close&regardless|no matter|without",
+        r"(?:approve|mark|declare|report|accept|close|merge) (?:this|the|all|every|any|it|these) ?(?:\w{1,12} "
+        r"){0,3}?(?:as (?:done|complete|completed|passed|approved|successful|resolved|healthy|safe|fixed|lgtm) "
+        r")?(?:regardless|no matter|without (?:checking|reviewing?|running|verifying|verification|reading|testing|tests|"
+        r"looking|asking))",
+    ),
+    order(
+        "already authorised",
+        IMITATES,
+        "authori|approved|confirmed|sanctioned&no|without",
+        r"(?:approved|authori[sz]ed|pre-?authori[sz]ed|confirmed|sanctioned) by (?:the |your |an? )?(?:user|operator|"
+        r"admin\w{0,10}|owner|system|developers?|anthropic|openai|security team|management)[^\n]{0,40}?(?:no|without) "
+        r"(?:further |more |any |additional ){0,2}(?:confirmation|approval|review|checks?|questions?|verification)",
+    ),
+    order(
+        "message from above",
+        IMITATES,
+        "this is|override",
+        r"this is (?:an? |the |your )?(?:official |urgent |automated |authenticated |verified |emergency |direct |important |"
+        r"system ){0,2}(?:message|instruction|order|notice|request|directive|command|override) (?:from|by|issued by|of) "
+        r"(?:the |your )?«authority»|(?:system|admin|administrator|developer|operator|root|emergency|safety|security) "
+        r"override(?: (?:code|active|activated|engaged|accepted|in effect|authori[sz]ed|enabled|granted|mode)|\s?[:!\]])",
+    ),
+    order(
+        "addressed orders",
+        COMMANDS,
+        "note|message|attention|instruction|notice|memo|reminder|warning|order|directive|hey|hello|dear|hi|important&agent|"
+        "assistant|llm|language model|manager|bot|claude|gpt|copilot|codex|gemini|ai|a.i|orchestrator|router",
+        r"\b(?:note|message|attention|instructions?|notice|memo|reminder|warning|order|directive|hey|hello|dear|hi|"
+        r"important):? (?:to |for )?(?:the |all |any |every |whichever |whatever |other |downstream "
+        r"){0,2}«reader»\b[^\n.]{0,24}?[:,!;— ][^\n]{0,60}?\b«harm»",
+    ),
+    led(
+        "agent called by name",
+        COMMANDS,
+        "agent|assistant|llm|model|manager|claude|gpt|copilot|codex|gemini|ai|orchestrator",
+        r"@?(?:(?:ai|llm|context manager|coding) ?(?:agents?|assistants?|models?)?|agents?|assistants?|dear (?:agent|"
+        r"assistant|model)|claude|chatgpt|copilot|codex|gemini|orchestrator) ?[:,!][ ,\n]?(?:please |now |you must |you "
+        r"should |immediately |kindly ){0,2}(?:ignore|disregard|forget|stop |abandon|route |hand (?:over|off|control|this)|"
+        r"transfer |send |reveal|approve |mark (?:this|the|it|all)|report success|delete |switch to|choose |select |obey|"
+        r"upload |exfiltrate|do not (?:report|tell|mention|check|review)|override)",
+    ),
+)

@@ -1,0 +1,146 @@
+"""Judge recorded text before it is passed on: whether it reads like instructions to an agent and not like data.
+
+A hit means that the text is withheld, so ordinary output, code and manuals must pass; a miss means that the text goes on
+inside its fence, marked as not trusted. This is a sieve, not a proof: sentences that give orders in other words than the
+tables know pass it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ctxmgr.recover.disguises import LEET, decoded, squeezed, unescaped, unmasked, visible, words_of
+from ctxmgr.recover.orders import Order, found
+from ctxmgr.recover.orders_english import ENGLISH
+from ctxmgr.recover.orders_foreign import FOREIGN
+from ctxmgr.recover.orders_marks import MARKS
+from ctxmgr.types.view import EntryView, EventView
+
+WHOLE = 48_000
+"""Characters up to which a text is judged whole; of a longer one both ends and what lies around telling words."""
+END = 16_000
+"""Characters judged at each end of a longer text."""
+AROUND = 600
+"""Characters judged on each side of a telling word."""
+MOST_WINDOWS = 6
+"""Places of one telling word that are looked at from the front, and as many from the back."""
+MOST_TEXTS = 4_000
+"""Texts within one value that are judged, names included."""
+
+ORDERS: tuple[Order, ...] = (*ENGLISH, *FOREIGN)
+_ASCII_ORDERS = tuple(order for order in ORDERS if all(any(map(str.isascii, group)) for group in order.anchors))
+CORE = tuple(order for order in ENGLISH if order.name in ("skip earlier orders", "skip your orders", "hand over control"))
+_TELLING = (
+    "gnore ", "GNORE ", "isregard", "ISREGARD", "orget ", "nstructions", "NSTRUCTIONS", "ou are now", "SYSTEM:", "SYSTEM]",
+    "system prompt", "<|", "[INST", "<<SYS", "</tool", "</untrusted", "<!--", "verride", "OVERRIDE", "must now", "hand over",
+)  # fmt: skip
+
+
+def suspicion(text: str) -> str | None:
+    """Return why a text reads like instructions to whoever reads it, or None when it reads like data."""
+    for part in _parts(text):
+        clear = visible(part)
+        reason = _reason(clear)
+        if reason is None:
+            reason = next((why for said in decoded(clear) if (why := _plainly(visible(said)))), None)
+        if reason is not None:
+            return reason
+    return None
+
+
+def quarantined(entry: EntryView) -> str | None:
+    """Return why the input, output or error of an entry may not be passed on, or None when it may."""
+    return judged(entry.input, entry.output, entry.error)
+
+
+def quarantined_event(event: EventView) -> str | None:
+    """Return why what an event carries may not be passed on, or None when it may."""
+    return judged(event.data)
+
+
+def judged(*values: Any) -> str | None:
+    """Return why any text or name within these JSON values reads like instructions, or None."""
+    return next((reason for value in values if (reason := suspicion("\n".join(_texts(value))))), None)
+
+
+def _reason(clear: str) -> str | None:
+    """Return why a text without invisible signs is suspicious, in the forms that it can hide in."""
+    reason = _plainly(clear)
+    if reason is None and (said := unescaped(clear)) is not None:
+        reason = _plainly(visible(said))
+    if reason is None:
+        lowered = clear.casefold()
+        reason = next((why for form in unmasked(lowered) if (why := _searched(words_of(form), ENGLISH))), None)
+        if reason is None and (joined := squeezed(lowered)):
+            reason = _squeezed(joined) or _squeezed(joined.translate(LEET))
+    return reason
+
+
+def _plainly(clear: str) -> str | None:
+    lowered = clear.casefold()
+    reason = next((each.reason for each in MARKS if _anchored(each, lowered) and found(each, clear)), None)
+    return reason or _searched(words_of(lowered), _ASCII_ORDERS if lowered.isascii() else ORDERS)
+
+
+def _searched(words: str, orders: tuple[Order, ...]) -> str | None:
+    return next((each.reason for each in orders if _anchored(each, words) and found(each, words)), None)
+
+
+def _squeezed(words: str) -> str | None:
+    return next((each.reason for each in CORE if _anchored(each, words) and found(each, words, loose=True)), None)
+
+
+def _anchored(order: Order, text: str) -> bool:
+    return all(any(anchor in text for anchor in group) for group in order.anchors)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the text, or of a long one its ends and the surroundings of words that orders are made of."""
+    if len(text) <= WHOLE:
+        yield text
+        return
+    yield text[:END]
+    yield text[-END:]
+    spots: list[int] = []
+    for word in _TELLING:
+        spots += _spots(text, word)
+    spans: list[tuple[int, int]] = []
+    for spot in sorted(spots):
+        start, end = max(0, spot - AROUND), spot + AROUND
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    for start, end in spans:
+        yield text[start:end]
+
+
+def _spots(text: str, word: str) -> list[int]:
+    found: list[int] = []
+    at, low, high = -1, END, len(text) - END
+    while len(found) < MOST_WINDOWS and (at := text.find(word, low, high)) >= 0:
+        found.append(at)
+        low = at + AROUND
+    while len(found) < 2 * MOST_WINDOWS and at >= 0 and (at := text.rfind(word, low, high)) >= 0:
+        found.append(at)
+        high = at - AROUND
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts and names within a JSON value in order, without recursion: recorded values nest as deep as they like."""
+    waiting: list[Any] = [value]
+    for _ in range(MOST_TEXTS):
+        if not waiting:
+            return
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            waiting.extend(reversed(cast("list[Any]", item)[:MOST_TEXTS]))
+        elif isinstance(item, dict):
+            pairs = list(cast("dict[Any, Any]", item).items())[:MOST_TEXTS]
+            for name, part in reversed(pairs):
+                waiting.append(part)
+                waiting.append(str(name))

@@ -1,0 +1,151 @@
+"""Read what is asked for off a request: its clauses and their telling words, each with the forms it may take in a record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ctxmgr.detect.normal import word_set
+
+_LONGEST = 4_000
+_MOST_TERMS = 12
+_WORD = re.compile(r"\w(?:[\w./:@+-]{0,78}\w)?")
+_CLAUSE = re.compile(r"(?<=[.!?;\n])\s+|\n+|, (?=but |and |so |because )")
+_INNER = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ions", "ion", "ies", "ers", "ed", "es", "er", "ly", "s", "e")
+_EMPTY = word_set(
+    "a about after again against agent all am an and any are as at be been before being but by can cannot context continue "
+    "could did do does doing done don't each earlier else ever every exactly few finish for from further get give go goal had "
+    "has have help here how i if in information into is it its just keep know lack lacks last less like lost made make many "
+    "may me might missing more most much must my need needed needs new next no none nor not nothing now of off on once one "
+    "only or other our out over own please proceed put reason request right same say see seem should since so some something "
+    "still such take task tell than that the their them then there these they thing this those through to too under until up "
+    "us use used using very want was way we well were what when where which while who whom whose why will wish with without "
+    "wonder work would yet you your step steps able gone back anymore anything someone somebody remember recall recorded "
+    "record session history previous previously already also however whatever told said think thought sure unsure unclear"
+)
+_SAME = """
+port address endpoint url host
+password secret credential token passphrase
+folder directory dir path location
+deadline due date schedule
+version release tag
+database db postgres mysql sqlite
+config configuration setting settings
+repo repository
+env environment variable
+test tests spec suite
+error failure exception fault
+delete remove drop
+create add make new
+fix repair mend patch
+server service daemon
+user customer client
+branch ref
+build compile
+limit quota cap maximum
+timeout deadline
+name called named
+number count amount total
+region zone datacenter
+owner responsible contact
+decide decided decision agreed chose chosen
+start launch boot
+stop halt kill
+file document
+price cost fee
+flag option switch parameter
+key identifier id
+bucket storage
+table schema
+approve approved approval
+function method
+library package dependency module
+deploy deployment rollout
+require requirement required must
+"""
+_ASKING = re.compile(
+    r"\?|\b(?:which|what|where|who|when|how|need|needs|know|missing|lost|lack\w*|forgot\w*|find out|unclear|unknown|not sure|"
+    r"unsure)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One telling word: ``forms`` are what to look for, its own stem first, then words that mean nearly the same.
+
+    ``strong``: a name of something (a path, an identifier, a number), which says more than a word of prose.
+    """
+
+    word: str
+    forms: tuple[str, ...]
+    strong: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One thing that is said in a request; ``asks`` when it says that something is not known."""
+
+    text: str
+    terms: tuple[Term, ...]
+    asks: bool
+
+
+def clauses(*texts: str | None) -> list[Clause]:
+    """Return the clauses of a request that hold telling words, in order."""
+    found: list[Clause] = []
+    for text in texts:
+        parts = ((part, telling(part)) for part in _CLAUSE.split((text or "")[:_LONGEST]))
+        found += [Clause(part.strip(), tuple(terms), _ASKING.search(part) is not None) for part, terms in parts if terms]
+    return found
+
+
+def telling(text: str, most: int = _MOST_TERMS) -> list[Term]:
+    """Return the telling words of a text: names of things first, then longer words before shorter ones."""
+    found: dict[str, Term] = {}
+    for word in _WORD.findall(text[:_LONGEST]):
+        folded = word.casefold()
+        if folded in _EMPTY or len(folded) < 2 or folded in found:
+            continue
+        strong = _is_name(word)
+        if len(folded) < 3 and not strong:
+            continue
+        found[folded] = Term(word, _forms(word, strong), strong)
+    ordered = sorted(found.values(), key=lambda term: (not term.strong, -len(term.word)))
+    return ordered[:most]
+
+
+def stem(word: str) -> str:
+    """Return the beginning that a word shares with its other forms: of "merging" and "merger" it is "merg"."""
+    folded = word.casefold()
+    for ending in _ENDINGS:
+        if folded.endswith(ending) and len(folded) - len(ending) >= (3 if ending in ("s", "e") else 4):
+            return folded[: -len(ending)]
+    return folded
+
+
+def _is_name(word: str) -> bool:
+    inner = word[1:]
+    return any(char.isdigit() or char in "_./:@" for char in word) or (
+        any(char.isupper() for char in inner) and not (word.isupper() and len(word) > 12)
+    )
+
+
+def _forms(word: str, strong: bool) -> tuple[str, ...]:
+    if strong:
+        # The parts of a name too: who asks for "stagingDbPort" is answered by "staging db port".
+        parts = [part.casefold() for part in _INNER.split(word) if len(part) > 3]
+        return tuple(dict.fromkeys([word.casefold(), *(parts if len(parts) == 1 else [])]))
+    own = stem(word)
+    return tuple(dict.fromkeys([own, *_alike(word.casefold(), own)]))
+
+
+def _alike(word: str, own: str) -> Iterable[str]:
+    for group in _GROUPS:
+        if word in group or any(stem(other) == own for other in group):
+            yield from (other if len(other) < 4 else stem(other) for other in group if other != word)
+
+
+_GROUPS = tuple(tuple(line.split()) for line in _SAME.split("\n") if line)

@@ -1,0 +1,134 @@
+"""The two ways in, the stuck handler's and an agent's own: judge the session, then answer as asked and configured (FR-017)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ctxmgr.config import Config
+from ctxmgr.errors import InvalidInput
+from ctxmgr.history import judging
+from ctxmgr.recover.agent import Consult, Limits, Manner, plan, recover
+from ctxmgr.recover.draft import Draft
+from ctxmgr.recover.routes import RoutingTable, from_file, from_table
+from ctxmgr.recover.stuck import beside, request_for, worst
+from ctxmgr.store import Store
+from ctxmgr.types.desk import AgentRequest, ModelRequest, PlanView, RecoverRequest, RecoverResponse
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.route import ContextRequest
+
+Progress = Callable[[str], None]
+
+
+class Service:
+    """Answers requests for one opened store.
+
+    Args:
+        store: the history.
+        config: the settings in force.
+        environment: of the process; by default its own.
+        progress: hears what a model is doing, a line at a time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        environment: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._environment = os.environ if environment is None else environment
+        self._progress = progress
+
+    def stuck(self, key: int, request: RecoverRequest) -> RecoverResponse:
+        """Return exactly one continuation for what is wrong with a session.
+
+        Raises:
+            NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
+        """
+        settings = self._config.detect
+        if request.finding is None:
+            verdict = judging.judge_now(self._store, key, settings, request.now)
+        else:  # it may name something that was over long ago
+            verdict, _ = judging.judge(self._store, key, settings, request.now)
+        finding = worst(verdict.findings, request.finding)
+        asked = request_for(verdict.session, finding, force=request.force)
+        side = beside(verdict.findings, finding)
+        return self._answered(key, asked, finding, side, request)
+
+    def asked(self, key: int, request: AgentRequest) -> RecoverResponse:
+        """Answer an agent that asks for context itself, or a review or merge agent that has completed.
+
+        Raises:
+            NoHistory, RecoveryRefused, InvalidInput: each its own answer.
+        """
+        for name, text in (("requester", request.requester), ("reason", request.reason), ("goal", request.goal)):
+            if not text.strip():
+                raise InvalidInput(f"the {name} cannot be empty", "say who asks, why, and what for")
+        if request.type == "INTROSPECT_AGENT_CONTEXT" and request.to not in (None, request.requester):
+            raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
+        verdict = judging.judge_now(self._store, key, self._config.detect, None)
+        table = self._table(request.routes)
+        reviews = request.review or (table is not None and table.route(request.requester).role != "ordinary")
+        asked = ContextRequest(
+            session=verdict.session, type=request.type, requester=request.requester, reason=request.reason,
+            source="reviewMerge" if reviews else "agentRequest", goal=request.goal,
+            additional_context=request.additional_context, return_to=request.return_to, drafts=request.drafts,
+        )  # fmt: skip
+        # The cap on attempts holds for the requester's own loop; another agent's must not keep it from its context.
+        own = worst([finding for finding in verdict.findings if finding.scope.agent == request.requester])
+        return self._answered(key, asked, own, beside(verdict.findings, own), request)
+
+    def _answered(
+        self,
+        key: int,
+        asked: ContextRequest,
+        finding: Finding | None,
+        side: list[Finding],
+        request: RecoverRequest | AgentRequest,
+    ) -> RecoverResponse:
+        manner = self._manner(request)
+        continuation = recover(self._store, key, asked, finding, side=side, manner=manner)
+        if not request.plan:
+            return RecoverResponse(continuation=continuation)
+        drafted = plan(self._store, key, asked, finding, side=side, manner=manner)
+        return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
+
+    def _manner(self, request: RecoverRequest | AgentRequest) -> Manner:
+        attempts = self._config.attempts
+        return Manner(
+            to=request.to,
+            table=self._table(request.routes),
+            diff=self._config.diff if request.diff is None else request.diff,
+            plan=request.plan,
+            consult=None if request.plan else self._consult(request.model),
+            limits=Limits() if attempts is None else Limits(attempts=attempts),
+        )
+
+    def _table(self, named: str | None) -> RoutingTable | None:
+        """Return the routing table that is named, else the configured one, else None."""
+        if named is not None:
+            return from_file(Path(named))
+        routes = self._config.routes
+        if routes is None:
+            return None
+        if isinstance(routes, Path):
+            return from_file(routes)
+        where = self._config.path or Path()
+        return from_table(dict[str, Any](routes), where.parent, f"{where}: recover.routes")
+
+    def _consult(self, wanted: ModelRequest) -> Consult | None:
+        """Return what asks the model that was named, or None when the rules answer alone."""
+        from ctxmgr.recover.consulting import consulting
+
+        return consulting(self._store, wanted, self._environment, self._config.model, self._progress)
+
+    def _planned(self, drafted: Draft, wanted: ModelRequest) -> PlanView:
+        """Return what would be sent where, if a model was named; nothing is contacted."""
+        from ctxmgr.recover.consulting import planned
+
+        return planned(drafted, self._store, wanted, self._environment, self._config.model)
