@@ -190,7 +190,7 @@ def _address(text: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("the address of a server must not hold credentials", f"put the key into {KEY_VARIABLE}")
     if parts.query or parts.fragment:
-        raise InvalidInput(f"{shown} holds more than an address", hint)
+        raise InvalidInput("the address of a server holds more than an address: a query or a fragment", hint)
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 

@@ -160,7 +160,8 @@ class Toolkit:
         """Leave a note on entries."""
 
         def work() -> str:
-            note = WantedNote(self._looked_at(entries), _filled(content, "Note content cannot be empty"), _tags(tags or ()))
+            text = _filled(content, "Note content cannot be empty")
+            note = WantedNote(self._looked_at(entries), text, _tags(tags or ()))
             return self._collected(self._notes, note, MOST_NOTES)
 
         return self._answered("note", quoted(content, 60), work)

@@ -59,6 +59,11 @@ def records(session: str = "stuck") -> list[Record]:
     return told
 
 
+def written(store: Store) -> int:
+    """Return how many records the store holds."""
+    return int(store.engine.query("SELECT count(*) FROM record")[0][0])
+
+
 def suspicious(entry: EntryView) -> str | None:
     """Say that an entry is quarantined when its answer says "ignore"."""
     return "reads like an instruction" if "ignore" in json.dumps(entry.output).lower() else None
@@ -143,11 +148,7 @@ class Script:
 def told(message: ModelMessage) -> str:
     """Return what a request says to the model."""
     assert isinstance(message, ModelRequest)
-    texts: list[str] = []
-    for part in message.parts:
-        if isinstance(part, UserPromptPart | ToolReturnPart):
-            texts.append(str(part.content))
-    return "\n".join(texts)
+    return "\n".join(str(part.content) for part in message.parts if isinstance(part, UserPromptPart | ToolReturnPart))
 
 
 def ask(
