@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ctxmgr.errors import CtxmgrError
 from ctxmgr.recover.model.budget import Budget
 from ctxmgr.recover.model.choice import ModelChoice, missing
 from ctxmgr.recover.model.consultation import Consultation, Consulted
@@ -118,6 +119,7 @@ class _Call:
         self._progress = progress
         self._model = model
         self._finished = self._in_time = False
+        self._unusable: CtxmgrError | None = None
         self._hear: Callable[[str | None], None] = lambda _line: None
         budget = Budget(choice)
         worker = Worker("ctxmgr-tools")
@@ -135,18 +137,27 @@ class _Call:
         return self._talk.budget.left + GRACE
 
     def start(self, hear: Callable[[str | None], None]) -> None:
-        """Load the stack and begin; ``hear`` gets each line, and None at the end."""
+        """Begin; ``hear`` gets each line, and None at the end."""
         choice = self._talk.choice
         self.tell(f"consulting {one_line(choice.name)} ({choice.mode} mode, at most {choice.seconds:g} s)")
-        stack = _stack(choice)
-        client = None
-        if self._model is None:
-            self._model, client = stack.build(choice)
         self._hear = hear
-        threading.Thread(target=self._run, args=(client,), name="ctxmgr-model", daemon=True).start()
+        threading.Thread(target=self._run, name="ctxmgr-model", daemon=True).start()
 
-    def _run(self, client: Any) -> None:
-        from ctxmgr.recover.model.loop import converse
+    def _run(self) -> None:
+        try:
+            # Loading takes a while, on a busy machine seconds: it is no reason to answer late either.
+            model, client = (
+                (self._model, None) if self._model is not None else _stack(self._talk.choice).build(self._talk.choice)
+            )
+            from ctxmgr.recover.model.loop import converse
+        except CtxmgrError as error:
+            self._unusable = error
+            self._finish()
+            return
+        except ImportError as error:
+            self._unusable = missing("", error)
+            self._finish()
+            return
 
         async def conversation() -> None:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -157,15 +168,16 @@ class _Call:
                     loop.call_soon_threadsafe(task.cancel)
 
             self._stop = stop
-            try:
-                await converse(self._talk, self._model, client)
-                self._finished = True
-            finally:
-                self._hear(None)
+            await converse(self._talk, model, client)
+            self._finish()
 
         # Cancelled, or broken in a way that is nobody's business any more: the caller has its answer.
         with suppress(Exception, asyncio.CancelledError):
             asyncio.run(conversation())
+
+    def _finish(self) -> None:
+        self._finished = True
+        self._hear(None)
 
     def _say(self, line: str) -> None:
         self._hear(line)
@@ -187,7 +199,9 @@ class _Call:
         talk.worker.rests(GRACE)
 
     def outcome(self) -> Consulted:
-        """Return what came of it."""
+        """Return what came of it, or raise what kept it from beginning."""
+        if self._unusable is not None:
+            raise self._unusable
         talk, budget = self._talk, self._talk.budget
         failure = talk.failure if self._in_time else f"no answer within {talk.choice.seconds:g} s"
         if failure is None and talk.proposal is None and talk.lead is None:

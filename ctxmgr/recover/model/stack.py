@@ -121,7 +121,7 @@ def meaning(error: BaseException, choice: ModelChoice) -> str:
     for kind, words in _MEANING:
         if isinstance(error, kind):
             status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
-            hint = f"; {KEY_VARIABLE} holds it" if kind is ModelAuthenticationError and choice.base_url else ""
+            hint = f"; it is read from {KEY_VARIABLE}" if kind is ModelAuthenticationError and choice.base_url else ""
             return words + status + hint
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return f"no answer within {choice.seconds:g} s"
@@ -135,7 +135,7 @@ def meaning(error: BaseException, choice: ModelChoice) -> str:
         return one_line(f"no valid answer: {error}")
     if isinstance(error, ModelAPIError):
         return one_line(f"the server failed: {error}")
-    return one_line(f"{type(error).__name__}: {error}")
+    return one_line(f"the consultation broke off: {type(error).__name__}: {error}")
 
 
 def dump(messages: list[Any]) -> bytes:

@@ -39,8 +39,7 @@ class StubServer:
         self.asked = threading.Event()
         self.released = threading.Event()
         handler = type("Handler", (_Handler,), {"stub": self})
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.http.daemon_threads = True
+        self.http = _Quiet(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
 
     def said(self) -> dict[str, Any]:
@@ -67,6 +66,13 @@ def serving(lines: Sequence[Line], fault: str | None = None) -> Generator[StubSe
         stub.http.shutdown()
         stub.http.server_close()
         thread.join()
+
+
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of connections that the other side dropped."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -126,7 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, {**self._completion(), "choices": []})
 
     def _wrong_types(self) -> None:
-        self._send(200, {"id": 7, "choices": [{"message": {"content": ["x"], "tool_calls": "none"}, "index": "a"}], "usage": []})
+        self._send(
+            200, {"id": 7, "choices": [{"message": {"content": ["x"], "tool_calls": "none"}, "index": "a"}], "usage": []}
+        )
 
     def _cut_off(self) -> None:
         done = cast("dict[str, Any]", self._completion("length"))

@@ -46,13 +46,18 @@ def test_none_turns_the_model_off(off: str) -> None:
 
 def test_the_configuration_sets_everything() -> None:
     """The table's settings arrive in the choice."""
-    table = {"name": "small", "base_url": LOCAL + "/", "mode": "lead", "timeout": 12.5, "max_tokens": 5_000, "max_tool_calls": 3}
+    table = {
+        "name": "small",
+        "base_url": LOCAL + "/",
+        "mode": "lead",
+        "timeout": 12.5,
+        "max_tokens": 5_000,
+        "max_tool_calls": 3,
+    }
 
     choice = _resolved(table=table)
 
-    assert choice == ModelChoice(
-        name="small", base_url=LOCAL, mode="lead", seconds=12.5, max_tokens=5_000, max_tool_calls=3
-    )
+    assert choice == ModelChoice(name="small", base_url=LOCAL, mode="lead", seconds=12.5, max_tokens=5_000, max_tool_calls=3)
 
 
 def test_an_address_belongs_to_its_name() -> None:

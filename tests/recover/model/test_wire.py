@@ -94,7 +94,7 @@ def test_a_fault_is_a_failure(stuck: Store, fault: str, mode: str) -> None:
 
 
 def test_a_server_that_asks_to_wait_is_not_waited_for(stuck: Store) -> None:
-    """"Retry-After: 30" is no reason to sleep through the budget: one request, and the reason."""
+    """ "Retry-After: 30" is no reason to sleep through the budget: one request, and the reason."""
     with serving(SCRIPT, "limited") as stub:
         found = _ask(stuck, stub.url)
 
