@@ -1,0 +1,143 @@
+"""The one door to the model stack: make a model that can be asked, and say in plain words what its errors mean.
+
+Imported only when a model was named: the stack takes longer to load than most commands to run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pydantic_ai
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+    UserError,
+)
+from pydantic_ai.models import Model, infer_model
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.recover.model.budget import BudgetError
+from ctxmgr.recover.model.choice import KEY_VARIABLE, ModelChoice, is_loopback, missing
+from ctxmgr.recover.model.talk import one_line
+
+pydantic_ai.BANNER_ENABLED = False
+
+LONGEST_ANSWER = 8 * 1024 * 1024
+"""Bytes of a response that are read; a server that sends more is not waited for."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A response that ends with an error where it becomes too long."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = 0
+        async for chunk in self._stream:
+            total += len(chunk)
+            if total > LONGEST_ANSWER:
+                raise BudgetError(f"the server sent more than {LONGEST_ANSWER:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise BudgetError("the server packed its answer, though it was asked not to")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream)
+
+
+def _client(host: str) -> httpx2.AsyncClient:
+    """Return a client for a server named by its address: it goes there and nowhere else.
+
+    It follows no redirect, and to this machine's own servers no proxy.
+    """
+    return httpx2.AsyncClient(
+        follow_redirects=False,
+        trust_env=not is_loopback(host),
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [_bound]},
+    )
+
+
+def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
+    """Return the model, and the connection that has to be closed after it; nothing is contacted.
+
+    Raises:
+        MissingExtra: what this provider needs is not installed.
+        InvalidInput: the provider is unknown, or its key is missing.
+    """
+    try:
+        if choice.base_url is None:
+            return infer_model(choice.name), None
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+        client = _client(httpx2.URL(choice.base_url).host)
+        provider = OpenAICompatibleProvider(
+            "named-server", base_url=choice.base_url, api_key=choice.api_key, http_client=client
+        )
+        return OpenAIChatModel(choice.name, provider=provider), client
+    except ImportError as error:
+        raise missing(choice.name if choice.base_url is None else "", error) from None
+    except (UserError, ValueError) as error:
+        hint = "give the key or address it speaks of, name another model, or leave the model out with --no-llm"
+        raise InvalidInput(f"the model {one_line(choice.name)} can't be asked: {one_line(str(error))}", hint) from None
+
+
+_MEANING: tuple[tuple[type[Exception], str], ...] = (
+    (ModelTimeoutError, "no answer in time"),
+    (ModelRequestTimeout, "no answer in time"),
+    (ModelConnectionError, "the server can't be reached"),
+    (ModelAuthenticationError, "the server refused the key"),
+    (ModelQuotaExceededError, "the account's quota is used up"),
+    (ModelRateLimitError, "the server takes no more requests just now"),
+    (ModelOverloadedError, "the server is overloaded"),
+    (ModelNotFoundError, "the server does not know this model"),
+    (ModelContextWindowExceededError, "the history is longer than this model can read"),
+)
+
+
+def meaning(error: BaseException, choice: ModelChoice) -> str:
+    """Return in one printable line what went wrong."""
+    for kind, words in _MEANING:
+        if isinstance(error, kind):
+            status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
+            hint = f"; it is read from {KEY_VARIABLE}" if kind is ModelAuthenticationError and choice.base_url else ""
+            return words + status + hint
+    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+        return f"no answer within {choice.seconds:g} s"
+    if isinstance(error, BudgetError):
+        return one_line(str(error))
+    if isinstance(error, UsageLimitExceeded):
+        return one_line(f"a limit was reached without an answer: {error}")
+    if isinstance(error, ModelHTTPError):
+        return one_line(f"the server answered with HTTP {error.status_code}: {error.body}")
+    if isinstance(error, UnexpectedModelBehavior):
+        return one_line(f"no valid answer: {error}")
+    if isinstance(error, ModelAPIError):
+        return one_line(f"the server failed: {error}")
+    return one_line(f"the consultation broke off: {type(error).__name__}: {error}")
+
+
+def dump(messages: list[Any]) -> bytes:
+    """Return what was said as JSON, in pydantic-ai's message format."""
+    return pydantic_ai.ModelMessagesTypeAdapter.dump_json(messages)

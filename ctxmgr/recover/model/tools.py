@@ -1,0 +1,329 @@
+"""The tools of a consulted model: it reads one session, and what it wants written is collected for the gate.
+
+Plain functions over the desk, told to the model by fixed texts alone. Every answer is bounded, fenced and counted; an
+error is an answer too. Nothing here writes, so that a tool whose thread outlives its consultation can do no harm.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.history import reading
+from ctxmgr.recover.model.budget import Budget
+from ctxmgr.recover.model.consultation import Consultation, WantedMemory, WantedNote, WantedSnapshot
+from ctxmgr.recover.model.naming import Seen, aliases, place_of
+from ctxmgr.recover.model.rows import entry_row, event_row, masked, size
+from ctxmgr.recover.quoting import CITABLE, clipped, fitted, quoted
+from ctxmgr.types.base import Shape
+from ctxmgr.types.query import (
+    ListRequest,
+    MessagesRequest,
+    Page,
+    SearchRequest,
+    ShowRequest,
+    TraceRequest,
+)
+from ctxmgr.types.view import EntryView, EventView
+
+MOST_ROWS = 20
+MOST_NOTES, MOST_SNAPSHOTS, MOST_MEMORIES = 8, 2, 5
+_PAGE = 6_000
+_SHORT, _LONG = 160, 3_000
+_FENCE = 400
+_LEAST = 300
+_TEXT, _TAG, _TAGS, _CITED = 600, 40, 5, 12
+
+Reference = Annotated[str, Field(description="An entry: its id, or @ and its index, e.g. @12.")]
+Some = Annotated[str | None, Field(description="Only rows with exactly this name; leave out for all.")]
+Limit = Annotated[int, Field(description=f"Rows of the page, at most {MOST_ROWS}.")]
+Offset = Annotated[int, Field(description="Rows to skip; the last page said where the next begins.")]
+
+
+class Toolkit:
+    """The tools of one consultation.
+
+    Args:
+        question: whose desk is read.
+        budget: what may still be used.
+        say: hears in one line of each call.
+    """
+
+    def __init__(self, question: Consultation, budget: Budget, say: Callable[[str], None]) -> None:
+        self._question = question
+        self._budget = budget
+        self._say = say
+        self._lock = threading.Lock()
+        self._store, self._session = question.desk.store, question.desk.session
+        self._agents = aliases(question.allowed)
+        self._notes: list[WantedNote] = []
+        self._snapshots: list[WantedSnapshot] = []
+        self._memories: list[WantedMemory] = []
+        self._shown: int | None = None  # tools run one at a time
+        self.seen = Seen(question.cited)
+
+    def close(self) -> tuple[tuple[WantedNote, ...], tuple[WantedSnapshot, ...], tuple[WantedMemory, ...]]:
+        """End the consultation and return what the model wanted written; what a late thread wants is dropped."""
+        with self._lock:
+            self._budget.closed = True
+            return tuple(self._notes), tuple(self._snapshots), tuple(self._memories)
+
+    def trace(self, action: Some = None, agent: Some = None, offset: Offset = 0, limit: Limit = 10) -> str:
+        """Read the entries of an action or agent in order."""
+
+        def work() -> str:
+            answer = reading.trace(
+                self._store,
+                TraceRequest(session=self._session, action=_one(action), agent=self._named(agent), **_window(offset, limit)),
+            )
+            return self._page("trace", answer.entries, answer.page)
+
+        return self._answered("trace", " ".join(quoted(name, 40) for name in (action, agent) if name), work)
+
+    def list_(
+        self,
+        offset: Offset = 0,
+        limit: Limit = 10,
+        newest_first: Annotated[bool, Field(description="Begin at the end of the session.")] = True,
+        status: Annotated[
+            str | None, Field(description="Only entries that ended so: ok, error, denied, interrupted or open.")
+        ] = None,
+        agent: Some = None,
+    ) -> str:
+        """Read a page of the session's entries."""
+
+        def work() -> str:
+            request = ListRequest.model_validate(
+                {
+                    "session": self._session, "newest_first": newest_first, "agent": self._named(agent),
+                    "status": [status] if status in _STATUSES else [], **_window(offset, limit),
+                }
+            )  # fmt: skip
+            answer = reading.list_(self._store, request)
+            return self._page("list", answer.rows, answer.page)
+
+        return self._answered("list", "newest first" if newest_first else "oldest first", work)
+
+    def search(
+        self,
+        query: Annotated[str, Field(description="Words as they stand in the records; found inside words too.")],
+        offset: Offset = 0,
+        limit: Limit = 10,
+    ) -> str:
+        """Find the entries and messages in which a text occurs."""
+
+        def work() -> str:
+            window = _window(offset, limit)
+            request = SearchRequest(
+                session=self._session, query=clipped(query, 500), max_results=window["limit"], offset=window["offset"]
+            )
+            answer = reading.search(self._store, request)
+            return self._page("search", [hit.row for hit in answer.hits], answer.page)
+
+        return self._answered("search", quoted(query, 60), work)
+
+    def show(self, entry: Reference) -> str:
+        """Read one entry with all it says."""
+
+        def work() -> str:
+            found = reading.show(self._store, ShowRequest(session=self._session, **self._reference(entry))).entry
+            return self._page("show", [found], Page.of(0, 1, 1, 1), _LONG)
+
+        return self._answered("show", quoted(entry, 60), work)
+
+    def messages(
+        self,
+        entry: Annotated[str | None, Field(description="An entry (id or @index), or leave out for the whole session.")] = None,
+        offset: Offset = 0,
+        limit: Limit = 10,
+    ) -> str:
+        """Read what was said and thought at an entry, or in the session."""
+
+        def work() -> str:
+            place: dict[str, Any] = {} if entry is None else self._reference(entry)
+            answer = reading.messages(self._store, MessagesRequest(session=self._session, **place, **_window(offset, limit)))
+            return self._page("messages", answer.messages, answer.page, 400)
+
+        return self._answered("messages", "" if entry is None else quoted(entry, 60), work)
+
+    def note(
+        self,
+        entries: Annotated[list[str], Field(description="Entries that you have looked at: ids or @index.")],
+        content: Annotated[str, Field(description=f"What matters about them, at most {_TEXT} characters.")],
+        tags: Annotated[list[str] | None, Field(description="A few plain words.")] = None,
+    ) -> str:
+        """Leave a note on entries."""
+
+        def work() -> str:
+            text = _filled(content, "Note content cannot be empty")
+            note = WantedNote(self._looked_at(entries), text, _tags(tags or ()))
+            return self._collected(self._notes, note, MOST_NOTES)
+
+        return self._answered("note", quoted(content, 60), work)
+
+    def snapshot(
+        self,
+        entries: Annotated[list[str], Field(description="Entries that you have looked at: ids or @index.")],
+        summary: Annotated[str, Field(description="What the bundle is.")],
+        reasoning: Annotated[str, Field(description="Why these entries.")] = "",
+    ) -> str:
+        """Bundle entries that belong together."""
+
+        def work() -> str:
+            text = _filled(summary, "Snapshot summary cannot be empty")
+            bundle = WantedSnapshot(self._looked_at(entries), text, clipped(reasoning, _TEXT))
+            return self._collected(self._snapshots, bundle, MOST_SNAPSHOTS)
+
+        return self._answered("snapshot", quoted(summary, 60), work)
+
+    def recall(
+        self,
+        query: Annotated[str, Field(description="Words of what you would like to remember.")],
+        limit: Annotated[int, Field(description="Memories, at most 10.")] = 5,
+    ) -> str:
+        """Read what was remembered from this and other sessions."""
+
+        def work() -> str:
+            memory = self._question.memory
+            found: Sequence[Any] = () if memory is None else memory.recall(clipped(query, 500), _within(limit, 10))
+            rows: list[Any] = [fitted(_plain(each), 800) for each in found]
+            return self._told("recall", {"status": "ok" if rows else "empty", "rows": fitted(rows, _PAGE)})
+
+        return self._answered("recall", quoted(query, 60), work)
+
+    def reflect(self, question: Annotated[str, Field(description="What the memories shall be weighed for.")]) -> str:
+        """Read what the memories say together."""
+
+        def work() -> str:
+            found = None if self._question.memory is None else self._question.memory.reflect(clipped(question, 500))
+            return self._told(
+                "reflect", {"status": "empty" if found is None else "ok", "answer": fitted(_plain(found), _PAGE // 2)}
+            )
+
+        return self._answered("reflect", quoted(question, 60), work)
+
+    def retain(
+        self,
+        text: Annotated[str, Field(description=f"What is worth knowing in later sessions, at most {_TEXT} characters.")],
+        entries: Annotated[list[str], Field(description="Entries that show it: ids or @index.")],
+    ) -> str:
+        """Ask for something to be remembered beyond this session."""
+
+        def work() -> str:
+            memory = WantedMemory(_filled(text, "A memory cannot be empty"), self._looked_at(entries))
+            return self._collected(self._memories, memory, MOST_MEMORIES)
+
+        return self._answered("retain", quoted(text, 60), work)
+
+    def _answered(self, tool: str, asked: str, work: Callable[[], str]) -> str:
+        """Do a tool's work; whatever goes wrong is an answer, since an exception would end the conversation."""
+        if self._budget.closed:
+            return _refusal("this recovery is over")
+        if not self._budget.call():
+            return _refusal("no call is left: answer with what you know")
+        try:
+            answer = work()
+        except CtxmgrError as error:
+            answer = _refusal(f"{error.message}" + (f" ({error.hint})" if error.hint else ""))
+        except Exception as error:  # a driver's own errors, and what only odd records provoke
+            answer = _refusal(f"the history can't be read just now: {type(error).__name__}: {error}")
+        self._budget.tell(len(answer))
+        shown, self._shown = self._shown, None
+        if not self._budget.closed:
+            ended = "refused" if answer.startswith(_REFUSED) else "" if shown is None else f"{shown:,} found"
+            verb = "reading" if tool in _READS else "collecting"
+            self._say(f"{verb}: {tool} {asked}".rstrip() + (f" ({ended})" if ended else ""))
+        return answer
+
+    def _page(self, tool: str, rows: Sequence[EntryView | EventView], page: Page, cut: int = _SHORT) -> str:
+        """Return as many rows as there is room for; only these were shown."""
+        room = min(_PAGE, self._budget.characters) - _FENCE
+        if room < _LEAST:
+            return _refusal("nothing more can be read: answer with what you know")
+        told: list[Any] = []
+        for row in rows[:MOST_ROWS]:
+            shown = self._row(row, cut)
+            if size(shown) > room:
+                if told:
+                    break
+                shown = fitted(shown, room // 2)
+            room -= size(shown)
+            told.append(shown)
+            if isinstance(row, EntryView) and len(row.id) <= CITABLE:
+                self.seen.add(row.id, row.index)
+        self._shown = page.total
+        after = page.offset + len(told)
+        more = after if told and after < page.total else None
+        return self._told(tool, {"status": "ok" if told else "empty", "rows": told, "total": page.total, "nextOffset": more})
+
+    def _row(self, row: EntryView | EventView, cut: int) -> Any:
+        if isinstance(row, EventView):
+            return masked(event_row(row, max(cut, 400)))
+        return masked(entry_row(row, cut, self._question.suspicion))
+
+    def _told(self, tool: str, body: Any) -> str:
+        return self._question.fence.wrap(f"history tool {tool}", body)
+
+    def _collected(self, kept: list[Any], wanted: object, most: int) -> str:
+        with self._lock:
+            if self._budget.closed:
+                return _refusal("this recovery is over")
+            if len(kept) >= most:
+                return _refusal(f"{most} of them are enough")
+            kept.append(wanted)
+        return json.dumps({"status": "ok"})
+
+    def _looked_at(self, references: Sequence[str]) -> tuple[str, ...]:
+        found = [self.seen.find(reference) for reference in references[:_CITED]]
+        unknown = [reference for reference, name in zip(references, found, strict=False) if name is None]
+        if unknown or not found:
+            named = quoted(unknown[0], 80) if unknown else "no entry"
+            raise CtxmgrError(f"{named}: name entries that you have looked at, by id or @index")
+        return tuple(dict.fromkeys(name for name in found if name is not None))
+
+    def _reference(self, text: str) -> dict[str, Any]:
+        known, place = self.seen.find(text), place_of(text)
+        return {"index": place} if known is None and place is not None else {"entry_id": known or text.strip()}
+
+    def _named(self, agent: str | None) -> list[str]:
+        return [] if not agent else [self._agents.get(agent, agent)]
+
+
+_READS = ("trace", "list", "search", "show", "messages", "recall", "reflect")
+_STATUSES = ("ok", "error", "denied", "interrupted", "open")
+_REFUSED = '{"status": "error"'
+
+
+def _refusal(reason: str) -> str:
+    return json.dumps({"status": "error", "message": clipped(reason, 300)})
+
+
+def _filled(text: str, otherwise: str) -> str:
+    if not text.strip():
+        raise CtxmgrError(otherwise)
+    return clipped(text.strip(), _TEXT)
+
+
+def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(clipped(tag.strip(), _TAG) for tag in tags if tag.strip()))[:_TAGS]
+
+
+def _one(name: str | None) -> list[str]:
+    return [name] if name else []
+
+
+def _within(number: int, most: int) -> int:
+    return max(1, min(number, most))
+
+
+def _window(offset: int, limit: int) -> dict[str, Any]:
+    return {"offset": max(0, min(offset, 2**53)), "limit": _within(limit, MOST_ROWS)}
+
+
+def _plain(value: Any) -> Any:
+    return masked(value.to_json() if isinstance(value, Shape) else value)

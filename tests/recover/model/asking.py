@@ -1,0 +1,176 @@
+"""Consultations to try models on: a stuck session, the rules' own draft, and models that follow a script."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.model.choice import ModelChoice
+from ctxmgr.recover.model.consult import consult
+from ctxmgr.recover.model.consultation import Consultation, Consulted
+from ctxmgr.recover.stuck import request_for
+from ctxmgr.store import Store
+from ctxmgr.types.proposal import Proposal
+from ctxmgr.types.view import EntryView
+from ctxmgr.wire import Record
+from tests.builders import entry_id
+from tests.recover import runs
+
+SECRET = "port 8471"
+"""The fact that the stuck agent lacks, and that only another agent's entry holds."""
+
+CHOICE = ModelChoice(name="test:scripted", seconds=20.0)
+
+
+class Fenced:
+    """Delimiters that are new for each text, around JSON."""
+
+    def wrap(self, source: str, body: Any, note: str | None = None) -> str:
+        """Return the body between delimiters."""
+        mark = secrets.token_hex(8)
+        return f"<<{mark} {source} {note or ''}\n{json.dumps(body)}\n{mark}>>"
+
+
+def records(session: str = "stuck") -> list[Record]:
+    """Return a run in which a coder polls for a port that the planner has read in a file."""
+    told = [
+        runs.said(session, 0, "Start the service and report its health"),
+        *runs.call(session, 0, "Read", {"file_path": "deploy.yml"}, f"service listens on {SECRET}", agent="planner"),
+        *runs.call(session, 1, "Read", {"file_path": "README.md"}, "# service", agent="reviewer"),
+    ]
+    for number in range(2, 7):
+        told += runs.call(session, number, "Bash", {"command": "curl localhost:8080/health"}, error="connection refused")
+    return told
+
+
+def written(store: Store) -> int:
+    """Return how many records the store holds."""
+    return int(store.engine.query("SELECT count(*) FROM record")[0][0])
+
+
+def suspicious(entry: EntryView) -> str | None:
+    """Say that an entry is quarantined when its answer says "ignore"."""
+    return "reads like an instruction" if "ignore" in json.dumps(entry.output).lower() else None
+
+
+def consultation(store: Store, session: str = "stuck", **fields: Any) -> Consultation:
+    """Return a consultation about the session, as the rules would ask for it."""
+    draft = runs.workspace(store).recover(runs.RecoverRequest(session=session, plan=True, force=True)).continuation
+    desk = Desk(store, session)
+    known: dict[str, Any] = {
+        "desk": desk,
+        "request": request_for(session, None, force=True),
+        "draft": draft,
+        "allowed": ["planner", "coder", "reviewer"],
+        "cited": [entry_id(session, 2), entry_id(session, 6)],
+        "brief": draft.context.prompt,
+        "fence": Fenced(),
+        "suspicion": suspicious,
+        "candidates": desk.newest(10),
+    }
+    return Consultation(**{**known, **fields})
+
+
+def answer(target: str = "coder", *, facts: Sequence[tuple[str, str]] = (), **fields: Any) -> dict[str, Any]:
+    """Return the arguments of an answer; a fact is its text and one entry."""
+    return {
+        "target": target,
+        "reason": "it is stuck on the port",
+        "summary": "The health check goes to the wrong port.",
+        "facts": [{"text": text, "entries": [name]} for text, name in facts],
+        **fields,
+    }
+
+
+Say = ModelResponse | dict[str, Any] | tuple[str, dict[str, Any]] | str | list[tuple[str, dict[str, Any]]]
+"""What a scripted model says: an answer's arguments, a call, several calls, plain text, or a whole response."""
+
+
+def response(said: Say) -> ModelResponse:
+    """Return the response that says so."""
+    if isinstance(said, ModelResponse):
+        return said
+    if isinstance(said, str):
+        return ModelResponse(parts=[TextPart(said)])
+    if isinstance(said, dict):
+        return ModelResponse(parts=[ToolCallPart("continue_workflow", said)])
+    calls = said if isinstance(said, list) else [said]
+    return ModelResponse(parts=[ToolCallPart(name, given) for name, given in calls])
+
+
+@dataclass
+class Script:
+    """A model that says one thing after the other, the last one again and again; it keeps what it was told.
+
+    Attributes:
+        offered: for each request the names of the tools that were offered.
+        told: for each request what its newest message says.
+        settings: for each request its settings.
+    """
+
+    lines: Sequence[Say | Callable[[list[ModelMessage]], Say]]
+    offered: list[list[str]] = field(default_factory=lambda: [])
+    told: list[str] = field(default_factory=lambda: [])
+    settings: list[dict[str, Any]] = field(default_factory=lambda: [])
+    infos: list[AgentInfo] = field(default_factory=lambda: [])
+
+    def model(self) -> FunctionModel:
+        """Return it as a model."""
+
+        async def speak(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            place = min(len(self.told), len(self.lines) - 1)
+            self.infos.append(info)
+            self.offered.append([tool.name for tool in info.function_tools])
+            self.settings.append(dict(info.model_settings or {}))
+            self.told.append(told(messages[-1]))
+            line = self.lines[place]
+            return response(line(messages) if callable(line) else line)
+
+        return FunctionModel(speak, model_name="scripted")
+
+
+def told(message: ModelMessage) -> str:
+    """Return what a request says to the model."""
+    assert isinstance(message, ModelRequest)
+    return "\n".join(str(part.content) for part in message.parts if isinstance(part, UserPromptPart | ToolReturnPart))
+
+
+def ask(
+    store: Store,
+    lines: Sequence[Say | Callable[[list[ModelMessage]], Say]],
+    *,
+    choice: ModelChoice = CHOICE,
+    check: Callable[[Proposal], list[str]] = lambda _proposal: [],
+    progress: Callable[[str], None] | None = None,
+    **fields: Any,
+) -> tuple[Consulted, Script]:
+    """Consult a model that follows a script."""
+    script = Script(lines)
+    question = consultation(store, **fields)
+    return consult(question, choice, check=check, progress=progress, model=script.model()), script
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    """Return the rows that a tool's answer shows, however it is fenced."""
+    for start, char in enumerate(text):
+        if char == "{":
+            with suppress(ValueError):
+                found, _ = json.JSONDecoder().raw_decode(text[start:])
+                return list(found.get("rows", []))
+    return []
