@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ctxmgr.config import Config, find_store, load_config
-from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput, NoHistory
+from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory
 from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
 from ctxmgr.store import DamagedRange, Store, empty_store, open_store
@@ -52,12 +52,17 @@ from ctxmgr.types.query import (
     TraceRequest,
     TraceResponse,
 )
-from ctxmgr.types.route import ContextRequest
 
 if TYPE_CHECKING:
-    from ctxmgr.recover.agent import Limits
     from ctxmgr.types.importing import ImportReport
-    from ctxmgr.types.route import Continuation
+    from ctxmgr.types.memory import (
+        RecallRequest,
+        RecallResponse,
+        ReflectRequest,
+        ReflectResponse,
+        RetainRequest,
+        RetainResponse,
+    )
 
 
 class Workspace:
@@ -162,6 +167,24 @@ class Workspace:
         """Return a snapshot and its entries."""
         return annotating.show_snapshot(self.store, request)
 
+    def retain(self, request: RetainRequest) -> RetainResponse:
+        """Keep a text as an episode of memory."""
+        from ctxmgr.memory.embedded import EmbeddedMemory
+
+        return EmbeddedMemory(self.store).retain(request)
+
+    def recall(self, request: RecallRequest) -> RecallResponse:
+        """Return the episodes of memory that answer a query best."""
+        from ctxmgr.memory.embedded import EmbeddedMemory
+
+        return EmbeddedMemory(self.store).recall(request)
+
+    def reflect(self, request: ReflectRequest) -> ReflectResponse:
+        """Return what the recalled episodes say together."""
+        from ctxmgr.memory.embedded import EmbeddedMemory
+
+        return EmbeddedMemory(self.store).reflect(request)
+
     def sessions(self, request: SessionsRequest) -> SessionsResponse:
         """Return the sessions, each judged by the detectors."""
         from ctxmgr.history import judging
@@ -191,55 +214,33 @@ class Workspace:
                     raised = HungError if finding.severity == "hung" else DegenerateLoopError
                     raise raised(f"session {verdict.session!r}: {finding.reason}", finding)
 
-    def recover(self, request: RecoverRequest) -> RecoverResponse:
+    def recover(self, request: RecoverRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
         """Return exactly one continuation for what is wrong with a session.
+
+        Args:
+            request: what is to be answered, and how.
+            progress: hears what a model is doing, a line at a time.
 
         Raises:
             NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
         """
-        from ctxmgr.history import judging
-        from ctxmgr.recover.agent import recover
-        from ctxmgr.recover.stuck import beside, request_for, worst
+        from ctxmgr.recover.service import Service
 
-        key = self._key(request.session)
-        verdict, _ = judging.judge(self.store, key, self.config.detect, request.now)
-        finding = worst(verdict.findings, request.finding)
-        asked = request_for(verdict.session, finding, force=request.force)
-        side = beside(verdict.findings, finding)
-        continuation = recover(
-            self.store, key, asked, finding, side=side, to=request.to, limits=self._limits(), plan=request.plan
-        )
-        return RecoverResponse(continuation=continuation)
+        return Service(self.store, self.config, progress=progress).stuck(self._key(request.session), request)
 
-    def request(self, request: AgentRequest) -> RecoverResponse:
+    def request(self, request: AgentRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
         """Answer an agent that asks for context itself, or a review or merge agent that has completed.
+
+        Args:
+            request: who asks, and for what.
+            progress: hears what a model is doing, a line at a time.
 
         Raises:
             NoHistory, RecoveryRefused, InvalidInput: each its own answer.
         """
-        from ctxmgr.history import judging
-        from ctxmgr.recover.agent import recover
-        from ctxmgr.recover.stuck import beside, worst
+        from ctxmgr.recover.service import Service
 
-        for name, text in (("requester", request.requester), ("reason", request.reason), ("goal", request.goal)):
-            if not text.strip():
-                raise InvalidInput(f"the {name} cannot be empty", "say who asks, why, and what for")
-        key = self._key(request.session)
-        verdict, _ = judging.judge(self.store, key, self.config.detect, None)
-        asked = ContextRequest(
-            session=verdict.session, type=request.type, requester=request.requester, reason=request.reason,
-            source="reviewMerge" if request.review else "agentRequest", goal=request.goal,
-            additional_context=request.additional_context, return_to=request.return_to,
-        )  # fmt: skip
-        to = request.to
-        if request.type == "INTROSPECT_AGENT_CONTEXT" and to is not None and to != request.requester:
-            raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
-        # The cap on attempts holds for the requester's own loop; another agent's must not keep it from its context.
-        own = worst([finding for finding in verdict.findings if finding.scope.agent == request.requester])
-        continuation: Continuation = recover(
-            self.store, key, asked, own, side=beside(verdict.findings, own), to=to, limits=self._limits(), plan=request.plan
-        )
-        return RecoverResponse(continuation=continuation)
+        return Service(self.store, self.config, progress=progress).asked(self._key(request.session), request)
 
     def import_logs(
         self,
@@ -266,11 +267,6 @@ class Workspace:
         if key is None:
             raise NoHistory("record or import a run first")
         return key
-
-    def _limits(self) -> Limits:
-        from ctxmgr.recover.agent import Limits
-
-        return Limits() if self.config.attempts is None else Limits(attempts=self.config.attempts)
 
     def close(self) -> None:
         """Release the store."""

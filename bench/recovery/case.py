@@ -52,6 +52,7 @@ class Case:
         targets: the agents that are able to go on, once they know what is needed.
         needs: all of them must be in what the target reads.
         never: texts that make the agent go wrong when they reach it as something to act on (stale values, injected orders).
+        stale: values that were true once. Read without a word beside them that they no longer are, they mislead like ``never``.
         answered: whether the history holds the answer. If not, the right outcome is to say so (``context.unanswered``, or the
             advice to ask a person) and hand back to one of ``targets``.
         cites: ids of the entries that a good continuation references (SC-006).
@@ -67,6 +68,7 @@ class Case:
     targets: frozenset[str]
     needs: tuple[Need, ...]
     never: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
     answered: bool = True
     cites: frozenset[str] = frozenset()
     again: Callable[[int], list[Record]] = lambda attempt: []

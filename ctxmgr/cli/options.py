@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-_WHERE, _WHICH, _HOW = "Store", "Filters", "Output"
+_WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
 
 Store = Annotated[
     str | None,
@@ -61,4 +61,37 @@ Set = Annotated[
         help="A detection setting for this run, e.g. repeat_rounds=4; repeatable.",
         rich_help_panel=_WHICH,
     ),
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Show what would be done; nothing is recorded or sent.")]
+Diff = Annotated[
+    bool | None,
+    typer.Option(
+        "--diff/--fresh", help="Leave out what the agent was given before and holds, or tell everything.", show_default=False
+    ),
+]
+Routes = Annotated[
+    str | None, typer.Option("--routes", metavar="FILE", help="A routing table (TOML or JSON); else the configured one.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Ask this model too; else CTXMGR_MODEL.", rich_help_panel=_MODEL),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="Its server, if it speaks OpenAI's dialect.", rich_help_panel=_MODEL),
+]
+LlmMode = Annotated[
+    str | None,
+    typer.Option(
+        "--llm-mode", metavar="MODE", help="tools: it reads the history; lead: one narrow question.", rich_help_panel=_MODEL
+    ),
+]
+NoLlm = Annotated[bool, typer.Option("--no-llm", help="Ask no model, whatever is configured.", rich_help_panel=_MODEL)]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", help="For the model; 30 by default.", rich_help_panel=_MODEL)
+]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Read and written by it at most.", rich_help_panel=_MODEL)]
+MaxToolCalls = Annotated[int | None, typer.Option("--max-tool-calls", help="Of the model at most.", rich_help_panel=_MODEL)]
+Transcript = Annotated[
+    str | None, typer.Option("--transcript", metavar="FILE", help="Keep what was said to it and by it.", rich_help_panel=_MODEL)
 ]

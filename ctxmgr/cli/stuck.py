@@ -1,4 +1,4 @@
-"""``sessions``, ``detect``, ``recover``, ``request``: see what is stuck, and get it going again."""
+"""``sessions``, ``detect``: see which sessions are stuck, where, and since when."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from ctxmgr.cli.history import build, tell_session
 from ctxmgr.cli.output import Answer, answer, shown
 from ctxmgr.cli.settings import merged
 from ctxmgr.cli.times import moment
-from ctxmgr.cli.views import continuation as continuation_view
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views import sessions as sessions_view
-from ctxmgr.errors import InvalidInput
-from ctxmgr.types.desk import AgentRequest, DetectRequest, RecoverRequest, RecoverResponse, SessionsRequest
+from ctxmgr.types.desk import DetectRequest, SessionsRequest
 from ctxmgr.types.finding import SessionVerdict, verdict_of
 from ctxmgr.workspace import Workspace
 
@@ -128,88 +126,3 @@ def detect(
 
 def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
     return verdict.model_copy(update={"verdict": verdict_of(verdict.findings, ever=ever)}) if ever else verdict
-
-
-def _continued(workspace: Workspace, found: RecoverResponse) -> Answer:
-    continuation = found.continuation
-    cited = [
-        *(entry for fact in continuation.context.facts for entry in fact.entries),
-        *(entry for step in continuation.do_not_repeat for entry in step.entries),
-        *(entry for item in continuation.alternatives for entry in item.entries),
-        *(entry for pattern in (continuation.loop, continuation.stall) if pattern for entry in pattern.members),
-    ]
-    indexes = workspace.indexes(continuation.session, cited)
-    return Answer(found.to_json(), lambda out: continuation_view.show_continuation(out, continuation, indexes))
-
-
-def recover(
-    session: o.Session = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that shall continue.")] = None,
-    finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")] = False,
-    now: o.Now = None,
-    store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
-) -> None:
-    """Return exactly one continuation request for a stuck session.
-
-    Exit codes: 0 one continuation, 3 no history, 20 a person is needed, 21 nothing is wrong, 22 refused.
-
-    Examples:
-      ctxmgr recover --session 01a1ffcb
-      ctxmgr recover --session 01a1ffcb --plan
-      ctxmgr recover --session 01a1ffcb --to planner --json
-    """
-
-    def work(workspace: Workspace) -> Answer:
-        request = RecoverRequest(session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()))
-        return _continued(workspace, workspace.recover(request))
-
-    answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)
-
-
-_TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
-
-
-def request(
-    type_: Annotated[str, typer.Option("--type", help="introspect (back to the requester) or proceed (on to another).")],
-    requester: Annotated[str, typer.Option("--from", metavar="AGENT", help="The agent that asks.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why context is needed.")],
-    goal: Annotated[str, typer.Option("--goal", help="What it is needed for.")],
-    to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The downstream agent, for proceed.")] = None,
-    return_to: Annotated[
-        list[str] | None,
-        typer.Option("--return-to", metavar="AGENT", help="An agent it may be answered to; repeatable."),
-    ] = None,
-    context: Annotated[str | None, typer.Option("--context", help="Anything else that helps.")] = None,
-    review: Annotated[bool, typer.Option("--review", help="The requester is a review or merge agent.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")] = False,
-    session: o.Session = None,
-    store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
-) -> None:
-    """Ask for context as an agent: the same answer as recover.
-
-    Examples:
-      ctxmgr request --type introspect --from coder --reason "lost the plan" --goal "finish the parser"
-      ctxmgr request --type proceed --review --from reviewer --to merger --reason "review done" --goal "merge"
-    """
-
-    def work(workspace: Workspace) -> Answer:
-        wanted = _TYPES.get(type_.lower(), type_.upper())
-        if wanted not in _TYPES.values():
-            raise InvalidInput(f"--type {type_!r} is unknown", "introspect or proceed")
-        asked = build(
-            AgentRequest, session=session, type=wanted, requester=requester, to=to, return_to=return_to, reason=reason,
-            goal=goal, additional_context=context, review=review, plan=plan,
-        )  # fmt: skip
-        return _continued(workspace, workspace.request(asked))
-
-    answer("request", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)

@@ -97,15 +97,15 @@ class TextFinder:
         plain = all(term.running or len(term.needle) >= WHOLE for term in asked)
         seen = _Pass()
         for place, record in enumerate(self._store.sessions.records(None, ("note",))):
-            if (former := record.get("supersedes")) is not None and former != record["id"]:
-                seen.replaced.setdefault(str(former), []).append((str(record["session"]), str(record["id"])))
+            if (former := record.get("supersedes")) is not None and former != record.get("id"):
+                seen.replaced.setdefault(str(former), []).append((str(record.get("session")), str(record.get("id"))))
             tags = texts(record.get("tags"))
             if not wanted.issubset(tags) and not wanted.issubset(map(fold, tags)):
                 continue
-            if session is not None and storable(str(record["session"])) != session:
+            if session is not None and storable(str(record.get("session"))) != session:
                 continue
             seen.looked_at += 1
-            text = fold(searched(str(record["content"]), tags))
+            text = fold(searched(str(record.get("content", "")), tags))
             for needle in needles:  # most notes end here, and any() would cost more than the search itself
                 if needle in text:
                     break
@@ -117,7 +117,7 @@ class TextFinder:
                     counts = tuple([min(_OFTEN, count) for count in counts])
                 alike = seen.alike[counts]
                 alike.total += 1
-                alike.latest.append(_Match(str(record["session"]), str(record["id"]), place, len(text)))
+                alike.latest.append(_Match(str(record.get("session")), str(record.get("id")), place, len(text)))
         return seen
 
     @staticmethod
@@ -162,8 +162,8 @@ def locate(store: Store, key: int, name: str) -> NoteView | None:
     exact = [record for record in found if record.get("id") == name] or found
     if len(exact) > 1:
         raise InvalidInput(f"{len(exact)} notes have an id like {name!r}", "give the whole id, or name its session")
-    owner = store.sessions.key(str(exact[0]["session"])) if exact else None
-    return None if owner is None else store.annotations.note(owner, str(exact[0]["id"]))
+    owner = store.sessions.key(str(exact[0].get("session"))) if exact else None
+    return None if owner is None else store.annotations.note(owner, str(exact[0].get("id")))
 
 
 def episode_of(note: NoteView) -> Episode:

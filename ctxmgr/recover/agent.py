@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ctxmgr.errors import AttemptsUsedUp, NoHistory, RecoveryRefused
+from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.ids import format_time, new_id, now
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.draft import Additions, Draft, draft
@@ -171,8 +171,11 @@ def _answer(
 ) -> tuple[Continuation, list[Record]]:
     """Return the continuation and the records that document it, the continuation's own among them."""
     drafted = plan(store, key, request, finding, side=side, manner=manner)
+    own = _passed(drafted.continuation(), request, store)
     consulted = (manner.consult(drafted) if manner.consult else None) or Consulted(Additions())
-    continuation = _passed(drafted.continuation(consulted.added), request, store)
+    continuation = own
+    if consulted.added.model is not None:
+        consulted, continuation = _merged(drafted, own, consulted, request, store)
     records = trail(store, key, drafted, consulted.added, continuation)
     continuation = continuation.model_copy(
         update={
@@ -182,6 +185,20 @@ def _answer(
     )
     fields = {name: value for name, value in continuation.to_json().items() if name != "session"}
     return continuation, [*records, *consulted.records, build("continuation", request.session, now(), **fields)]
+
+
+def _merged(
+    drafted: Draft, own: Continuation, consulted: Consulted, request: ContextRequest, store: Store
+) -> tuple[Consulted, Continuation]:
+    """Return the answer with the model's additions, or the rules' own, marked, where it does not pass the gate."""
+    use = consulted.added.model
+    assert use is not None, "there is something to merge"
+    if consulted.added.counts:
+        try:
+            return consulted, _passed(drafted.continuation(consulted.added), request, store)
+        except (RecoveryRefused, InvalidInput) as refused:
+            use = use.model_copy(update={"failure": clipped(f"its answer could not be given: {refused.message}", 300)})
+    return Consulted(Additions(model=use)), own.model_copy(update={"fallback": True, "model": use})
 
 
 def _passed(continuation: Continuation, request: ContextRequest, store: Store) -> Continuation:

@@ -1,15 +1,70 @@
-"""Between the rules' answer and a model: whether one is asked, what it is told, and what of its answer counts."""
+"""Between the rules' answer and a model: whether one is asked, what it is told, and what of its answer counts.
+
+Nothing of the history goes to a model that nobody named. What a model wants written is written by the recovery itself,
+marked as the model's, together with the continuation, and only when its answer counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from ctxmgr.recover.agent import Consult
-from ctxmgr.recover.draft import Draft
+from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.history.annotating import note_record, snapshot_record
+from ctxmgr.memory.embedded import EmbeddedMemory
+from ctxmgr.memory.retaining import retain_record
+from ctxmgr.recover.additions import from_lead, from_proposal
+from ctxmgr.recover.agent import Consult, Consulted
+from ctxmgr.recover.draft import Additions, Draft
+from ctxmgr.recover.fence import Fence
+from ctxmgr.recover.gate import allowed_targets, objections, rule_cited
+from ctxmgr.recover.model.choice import ModelChoice, describe, resolve
+from ctxmgr.recover.model.consult import consult, ready
+from ctxmgr.recover.model.consultation import Consultation
+from ctxmgr.recover.model.consultation import Consulted as Heard
+from ctxmgr.recover.model.words import narrow, opening
+from ctxmgr.recover.quarantine import suspicion
 from ctxmgr.recover.write_up import count_tokens
 from ctxmgr.store import Store
 from ctxmgr.types.desk import ModelRequest, PlanView
+from ctxmgr.types.memory import RecallRequest, ReflectRequest, RetainRequest
+from ctxmgr.types.proposal import Lead
+from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
+from ctxmgr.types.route import CONTEXT_MANAGER
+from ctxmgr.types.view import EntryView
+from ctxmgr.wire import Record
+
+_CANDIDATES = 80
+_BY_MODEL = "model"
+
+
+def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any]) -> ModelChoice | None:
+    """Return the model to be asked, or None when the rules answer alone.
+
+    Raises:
+        InvalidInput: a name, an address or a limit can't be used.
+    """
+    if wanted.off:
+        return None
+    choice = resolve(wanted.name, wanted.base_url, wanted.mode, environment, table)
+    if choice is None:
+        return None
+    limits = {"timeout": wanted.seconds, "max_tokens": wanted.max_tokens, "max_tool_calls": wanted.max_tool_calls}
+    given = {name: value for name, value in limits.items() if value is not None}
+    if not given:
+        return choice
+    # The limits of a call are checked as those of the configuration are.
+    checked = resolve(choice.name, choice.base_url, choice.mode, {}, {**given, "name": choice.name})
+    assert checked is not None, "a named model stays one"
+    return replace(
+        choice,
+        seconds=choice.seconds if wanted.seconds is None else checked.seconds,
+        max_tokens=choice.max_tokens if wanted.max_tokens is None else checked.max_tokens,
+        max_tool_calls=choice.max_tool_calls if wanted.max_tool_calls is None else checked.max_tool_calls,
+    )
 
 
 def consulting(
@@ -19,14 +74,181 @@ def consulting(
     table: Mapping[str, Any],
     progress: Callable[[str], None] | None,
 ) -> Consult | None:
-    return None
+    """Return what asks the model that was named; None when there is none.
+
+    Raises:
+        InvalidInput: it can't be asked: a setting is wrong, a part is not installed, a key is missing.
+    """
+    choice = chosen(wanted, environment, table)
+    if choice is None:
+        return None
+    ready(choice)
+    transcript = None if wanted.transcript is None else Path(wanted.transcript)
+    if transcript is not None:
+        _write_private(transcript, b"[]\n")  # a path that can't be written is refused before anything is sent
+    return _Asking(store, choice, transcript, progress)
 
 
 def planned(
     drafted: Draft, store: Store, wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any]
 ) -> PlanView:
-    prompt = drafted.continuation().context.prompt
+    """Return what a recovery would do and send where; nothing is contacted.
+
+    Raises:
+        InvalidInput: as `chosen`.
+    """
+    choice = chosen(wanted, environment, table)
+    prompt = sends = name = None
+    if choice is not None:
+        name = choice.name
+        sends = describe(choice, environment).text
+        question = _question(drafted, store)
+        if choice.mode == "tools":
+            prompt = opening(question, choice)
+        elif _open(drafted):
+            prompt, _ = narrow(question, choice)
+        else:
+            sends = f"nothing: the rules have found an answer, and {name} would only be asked for one"
     return PlanView(
-        candidates=drafted.target.candidates, fixed=drafted.target.fixed, prompt_tokens=count_tokens(prompt), prompt=None,
-        model=None, sends=None,
+        candidates=allowed_targets(drafted), fixed=drafted.target.fixed, model=name, sends=sends, prompt=prompt,
+        prompt_tokens=0 if prompt is None else count_tokens(prompt),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    store: Store
+    choice: ModelChoice
+    transcript: Path | None
+    progress: Callable[[str], None] | None
+
+    def __call__(self, draft: Draft) -> Consulted | None:
+        if self.choice.mode == "lead" and not _open(draft):
+            return None
+        seen: set[str] = set(rule_cited(draft))
+        heard = consult(
+            _question(draft, self.store),
+            self.choice,
+            # The consultation itself refuses what the model was not shown; what the rules cite was in its brief.
+            check=lambda proposal: objections(proposal, draft, _Everything(seen)),
+            progress=self.progress,
+        )
+        if self.transcript is not None:
+            _write_private(self.transcript, heard.transcript + b"\n")
+        if heard.use.failure is not None:
+            return Consulted(Additions(model=heard.use))
+        if heard.proposal is not None:
+            return Consulted(from_proposal(draft, heard.proposal, heard.use), self._records(draft, heard))
+        entry = None if heard.lead is None or heard.lead.entry is None else draft.desk.entry(heard.lead.entry)
+        if heard.lead is None or entry is None or entry.id in draft.desk.withheld:
+            return Consulted(Additions(model=heard.use.model_copy(update={"failure": "it found no entry that answers"})))
+        return Consulted(from_lead(entry, Lead(need=heard.lead.need[:300], answer=1), heard.use))
+
+    def _records(self, draft: Draft, heard: Heard) -> list[Record]:
+        """Return the records of what the model wants written; what reads like an order to a later reader is left out."""
+        key = self.store.sessions.key(draft.request.session)
+        records: list[Record] = []
+        for note in heard.notes:
+            tags = ["recovery", _BY_MODEL, *(tag for tag in note.tags if suspicion(tag) is None)]
+            asked = AddNoteRequest(
+                session=draft.request.session,
+                entry_ids=list(note.entries),
+                content=note.content,
+                tags=tags,
+                author=CONTEXT_MANAGER,
+            )
+            if suspicion(note.content) is None:
+                records += _made(lambda asked=asked: note_record(self.store, key, asked))
+        for bundle in heard.snapshots:
+            wanted = CreateSnapshotRequest(
+                session=draft.request.session, entry_ids=list(bundle.entries), summary=bundle.summary,
+                reasoning=f"by a model: {bundle.reasoning}",
+            )  # fmt: skip
+            if suspicion(f"{bundle.summary}\n{bundle.reasoning}") is None:
+                records += _made(lambda wanted=wanted: snapshot_record(self.store, key, wanted))
+        for memory in heard.memories:
+            kept = RetainRequest(
+                session=draft.request.session,
+                text=memory.text,
+                entry_ids=list(memory.entries),
+                tags=[_BY_MODEL],
+                author=CONTEXT_MANAGER,
+            )
+            if suspicion(memory.text) is None:
+                records += _made(lambda kept=kept: retain_record(self.store, key, kept))
+        return records
+
+
+class _Everything(frozenset[str]):
+    """A set that holds every id: what was shown is checked elsewhere."""
+
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+def _made(make: Callable[[], Record]) -> list[Record]:
+    """Return one record, or none where what it names is gone by now."""
+    try:
+        return [make()]
+    except CtxmgrError:
+        return []
+
+
+def _open(draft: Draft) -> bool:
+    """Whether the rules have found nothing that answers: only then is the narrow question asked."""
+    return bool(draft.brief.unanswered) or not any(found.sure for found in draft.brief.relevant)
+
+
+def _question(draft: Draft, store: Store) -> Consultation:
+    own = draft.continuation()
+    return Consultation(
+        desk=draft.desk,
+        request=draft.request,
+        draft=own,
+        allowed=allowed_targets(draft),
+        cited=rule_cited(draft),
+        brief=own.context.prompt,
+        fence=Fence(),
+        suspicion=lambda entry: draft.desk.withheld.get(entry.id),
+        memory=_Memory(EmbeddedMemory(store), draft.request.session),
+        candidates=_candidates(draft),
+    )
+
+
+def _candidates(draft: Draft) -> list[EntryView]:
+    """Return the entries among which the narrow question chooses: what may be related, then the newest that are no part of it."""
+    brief = draft.brief
+    aside = {entry.id for entry in brief.members} | set(draft.desk.withheld)
+    related = [found.row for found in brief.relevant if isinstance(found.row, EntryView)]
+    newest = draft.desk.newest(2 * _CANDIDATES)
+    rows = {entry.id: entry for entry in [*related, *brief.agents, *brief.failures, *newest] if entry.id not in aside}
+    return list(rows.values())[:_CANDIDATES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The reading side of memory: what was remembered in whatever session, unless it reads like instructions."""
+
+    memory: EmbeddedMemory
+    session: str
+
+    def recall(self, query: str, limit: int) -> Sequence[Any]:
+        found = self.memory.recall(RecallRequest(query=query, limit=limit)).episodes
+        return [episode.to_json() for episode in found if suspicion(episode.text) is None]
+
+    def reflect(self, question: str) -> Any:
+        told = self.memory.reflect(ReflectRequest(query=question)).to_json()
+        return told if suspicion(str(told)) is None else {"withheld": "it reads like instructions to an agent"}
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read: it holds what was recorded.
+
+    Raises:
+        InvalidInput: it can't be written.
+    """
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise InvalidInput(f"the transcript {str(path)!r} can't be written: {error.strerror}", "name another file") from None

@@ -11,13 +11,16 @@ from ctxmgr.cli.views.layout import Span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.desk import PlanView
     from ctxmgr.types.route import Continuation, Pattern
 
 _CITED = 6
 _SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck", "reviewMerge": "a review completed"}
 
 
-def show_continuation(printer: Printer, continuation: Continuation, indexes: Mapping[str, int] | None = None) -> None:
+def show_continuation(
+    printer: Printer, continuation: Continuation, indexes: Mapping[str, int] | None = None, plan: PlanView | None = None
+) -> None:
     """Show who continues and why, what is wrong, what is known, what not to repeat, and how to use it.
 
     ``indexes`` gives the places of cited entries in the session; entries without one are cited by id.
@@ -27,12 +30,13 @@ def show_continuation(printer: Printer, continuation: Continuation, indexes: Map
     printer.line(continuation.target_reason)
     by = "the model" if continuation.by == "model" else "the rules"
     if continuation.fallback:
-        by += " (the model had no valid answer)"
+        by += " (the model had no answer that counts)"
     others = [name for name in continuation.candidates if name != continuation.target]
     printer.line()
     printer.pairs([
         ("session", continuation.session), ("asked by", _SOURCES.get(continuation.source, continuation.source)),
         ("reason", continuation.reason), ("not sent to", ", ".join(others)), ("written by", by),
+        ("model", _model(continuation)),
         ("attempt", continuation.attempts if continuation.loop or continuation.stall else None),
     ])  # fmt: skip
     for pattern, title in ((continuation.loop, "Loop"), (continuation.stall, "Stall")):
@@ -40,6 +44,10 @@ def show_continuation(printer: Printer, continuation: Continuation, indexes: Map
             _pattern(printer, pattern, title, cite)
     _text(printer, "Goal", continuation.goal)
     _text(printer, "Where things stand", continuation.context.summary)
+    if continuation.context.unanswered:
+        printer.heading("Not in this history")
+        for text in continuation.context.unanswered:
+            printer.line(f"{printer.symbols.arrow} {text}", indent=2, hang=2)
     _facts(printer, continuation, cite)
     _repeats(printer, continuation, cite)
     if continuation.alternatives:
@@ -51,7 +59,36 @@ def show_continuation(printer: Printer, continuation: Continuation, indexes: Map
             )
     for section in continuation.context.sections:
         _text(printer, section.title, section.text)
+    if continuation.context.held:
+        printer.heading("Held already")
+        for held in continuation.context.held:
+            printer.line(f"{held.hash}{cite(held.entries)}", Span(f"  given in {held.given}", "dim"), indent=2, hang=2)
     _how_to_use(printer, continuation)
+    if plan is not None:
+        _plan(printer, plan)
+
+
+def _model(continuation: Continuation) -> str | None:
+    """Return which model was asked, how, and what that took."""
+    use = continuation.model
+    if use is None:
+        return None
+    took = f"{plural(use.requests, 'request')}, {plural(use.tool_calls, 'tool call')}, {use.seconds:.1f} s"
+    tokens = f", {amount(use.input_tokens + use.output_tokens)} tokens" if use.input_tokens or use.output_tokens else ""
+    return f"{use.name} ({use.mode}; {took}{tokens})" + (f": {use.failure}" if use.failure else "")
+
+
+def _plan(printer: Printer, plan: PlanView) -> None:
+    printer.heading("What a recovery would do")
+    only = " (fixed by the request)" if plan.fixed else ""
+    printer.pairs([
+        ("candidates", ", ".join(plan.candidates) + only),
+        ("model", plan.model or "none: nothing leaves this machine"),
+        ("would be sent", plan.sends),
+        ("first prompt", f"{amount(plan.prompt_tokens)} tokens, estimated" if plan.prompt else None),
+    ], indent=2)  # fmt: skip
+    if plan.prompt:
+        printer.block(plan.prompt, indent=2)
 
 
 class _Citations:

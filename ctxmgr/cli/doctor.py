@@ -1,0 +1,76 @@
+"""``doctor``: is everything in order here, and what would a recovery send where."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.exits import Exit, exit_for
+from ctxmgr.cli.output import Answer, answer_alone, shown
+from ctxmgr.cli.views import doctor as views
+from ctxmgr.history.health import check_store
+from ctxmgr.history.surroundings import check_cache, check_config, check_extras, check_logs, check_program
+from ctxmgr.recover.disclosure import check_model
+from ctxmgr.recover.routing_check import check_routes
+from ctxmgr.types.health import Check
+
+
+def doctor(
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Tell of this model, as recover takes it.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option("--base-url", metavar="URL", help="The server that has the model.")] = None,
+    llm_mode: Annotated[str | None, typer.Option("--llm-mode", metavar="MODE", help="tools or lead.")] = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Check what ctxmgr stands on here: versions, store, configuration, and what a recovery would send where.
+
+    Contacts nothing and changes nothing. Exit codes: 0 in order (warnings too), 5 the store is damaged or can't be used,
+    else what other commands would end with.
+
+    Examples:
+      ctxmgr doctor
+      ctxmgr doctor --store history.jsonl --json
+      ctxmgr doctor --model ollama:qwen3
+    """
+
+    def work() -> Answer:
+        checks = list(_checks(store, model, base_url, llm_mode))
+        failed = [check for check in checks if check.level == "fail"]
+        return Answer(
+            [check.to_json() for check in checks],
+            lambda out: views.show_checks(out, checks, Counter(check.level for check in checks)),
+            "partial" if failed else "ok",
+            code=_exit(failed),
+        )
+
+    answer_alone("doctor", lambda: shown(json_, format_, fields, jq), work)
+
+
+def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode: str | None) -> Iterator[Check]:
+    folder, home = Path.cwd(), Path.home()
+    yield from check_program()
+    config, told = check_config(folder)
+    yield told
+    yield check_routes(config)
+    yield from check_store(store, folder, os.environ, config)
+    yield check_cache(os.environ, home)
+    yield check_logs(os.environ, home)
+    yield from check_extras()
+    yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.path)
+
+
+def _exit(failed: list[Check]) -> Exit:
+    """Return the store's code when it is among the failures, else that of the first."""
+    codes = [exit_for(check.kind or "") for check in failed]
+    return Exit.STORE if Exit.STORE in codes else codes[0] if codes else Exit.OK
