@@ -122,14 +122,14 @@ class Monitor:
         if start.index is not None and start.index == self._explain:
             self._explained = (scope, start.id)
             scope.opinions = []
-        return self._unseen.begin(start)
+        return self._unseen.begin(start, key)
 
     def _end(self, finish: Observation, watch: StallWatch) -> list[Case]:
         start = self._open.pop(finish.id, None)
         if start is None:
             return []
         key = (start.agent, start.process)
-        self._unseen.end(*key)
+        self._unseen.end(key)
         watch.end(finish)
         if finish.status == "interrupted":
             self._reset("interrupt")

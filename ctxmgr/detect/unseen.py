@@ -33,15 +33,14 @@ class UnseenResults:
         self._assignments: dict[int, int] = {}
         self._assigned = -1
 
-    def begin(self, start: Observation) -> list[Case]:
+    def begin(self, start: Observation, key: Key) -> list[Case]:
         """Take the start of an entry; return the cases raised by it."""
-        key = (start.agent, start.process)
         if key not in self._scopes:
             scope = self._scopes[key] = self._watched[start.agent] = self._make()
+        elif not self._watched:
+            return []
         else:
             scope = self._scopes[key]
-        if not self._watched:
-            return []
         if delegates(start.action):
             self._assign(start)
         elif Call(start, None, 0).meaning() in ("mutation", "other"):
@@ -61,15 +60,15 @@ class UnseenResults:
             self._assignments.clear()
         self._assigned = self._assignments.setdefault(Call.of(start, None).query, start.seq)
 
-    def end(self, agent: str | None, process: str | None) -> None:
+    def end(self, key: Key) -> None:
         """Leave an agent to those who see its results: they are recorded, so what was seen without is no evidence."""
-        scope = self._scopes.get((agent, process))
+        scope = self._scopes.get(key)
         if scope is None:
             return
         scope.reset("progress")
-        self._scopes[agent, process] = None
-        if self._watched.get(agent) is scope:
-            del self._watched[agent]
+        self._scopes[key] = None
+        if self._watched.get(key[0]) is scope:
+            del self._watched[key[0]]
 
     def speak(self, agent: str | None) -> None:
         """Note that an agent said or thought something: the call before it is over."""
