@@ -12,12 +12,12 @@ from ctxmgr.types.finding import FindingKind
 
 
 class _Run(NamedTuple):
-    """``first`` is set when the first of the run was part of a parallel batch, ``settled`` when all others are."""
+    """``first`` is set when the first of the run was part of a parallel batch, ``foreseen`` when the answers of all others are."""
 
     length: int
     gap: float | None
     first: Step | None = None
-    settled: bool = True
+    foreseen: bool = True
 
 
 class RepetitionDetector(StepDetector):
@@ -38,10 +38,10 @@ class RepetitionDetector(StepDetector):
         if patience.is_patient(last, step, settings) or patience.backs_off(run.gap, gap, step):
             self.state = _Run(1, gap)
             return None
-        self.state = run = _Run(run.length + 1, gap, run.first, run.settled and step.settled)
+        self.state = run = _Run(run.length + 1, gap, run.first, run.foreseen and step.foreseen)
         if run.length < settings.repeat_rounds:
             return None
-        needed = patience.rounds_needed(step, settings, run.settled)
+        needed = patience.rounds_needed(step, settings, run.foreseen)
         if run.length < needed:
             return None
         steps = (*past[len(past) - needed + 1 :], step)
@@ -53,7 +53,7 @@ class RepetitionDetector(StepDetector):
         """Say how often this step came in a row, and what it was told apart by."""
         settings = self._settings.of(step.action)
         run: _Run = self.state or _Run(1, None)
-        needed = patience.rounds_needed(step, settings, run.settled)
+        needed = patience.rounds_needed(step, settings, run.foreseen)
         last = past[-1] if past else None
         if run.length >= needed:
             why = "seen"

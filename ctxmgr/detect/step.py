@@ -122,12 +122,12 @@ class Step:
         started, ended: seconds since 1970, None without usable times.
         failed: whether every call of it failed.
         world: how many changes other agents of the session had made by then.
-        settled: of a call without a result, whether its agent had the answer to the call before it, and nothing since makes
+        foreseen: of a call without a result, whether its agent had the answer to the call before it, and nothing since makes
             the same question a new one.
     """
 
     __slots__ = (
-        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "settled", "started",
+        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "foreseen", "started",
         "traits", "world",
     )  # fmt: skip
 
@@ -135,7 +135,7 @@ class Step:
         self.calls = calls
         self.number = number
         self.world = 0
-        self.settled = False
+        self.foreseen = False
         if len(calls) == 1:
             call = calls[0]
             self.query = call.query

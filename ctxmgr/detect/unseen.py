@@ -19,7 +19,7 @@ Key = tuple[str | None, str | None]
 class UnseenResults:
     """One scope for each agent and process until its first result comes.
 
-    A call is marked as settled when the one before it is over (its agent has spoken since, so it had its answer, recorded
+    What a call brings is foreseen when the one before it is over (its agent has spoken since, so it had its answer, recorded
     or not) and nothing since makes the question a new one: no other agent was seen to change anything, and no work was
     handed over that nobody had been given before. Handing over is no change itself: what comes of it is in the log.
     """
@@ -48,7 +48,7 @@ class UnseenResults:
         if scope is None:
             return []
         changes, place = self._seen.get(key, (0, 0))
-        scope.settled = scope.spoke_since and changes == self._changes and self._assigned <= place
+        scope.foreseen = scope.spoke_since and changes == self._changes and self._assigned <= place
         scope.spoke_since = False
         self._seen[key] = (self._changes, start.seq)
         scope.begin(start)
