@@ -12,7 +12,7 @@ from ctxmgr.types.finding import FindingKind
 
 
 class _Run(NamedTuple):
-    """``first`` is set when the first of the run was part of a parallel batch, ``foreseen`` when the answers of all others are."""
+    """``first`` is set when the first was part of a parallel batch, ``foreseen`` when the answers of all others are."""
 
     length: int
     gap: float | None

@@ -127,7 +127,7 @@ class Step:
     """
 
     __slots__ = (
-        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "foreseen", "started",
+        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "foreseen", "number", "query", "started",
         "traits", "world",
     )  # fmt: skip
 
