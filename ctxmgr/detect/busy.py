@@ -54,4 +54,4 @@ class BusyDetector(StepDetector):
         """Say how many of the last steps were old."""
         count = len(self.state or ())
         why = "seen" if count >= self._needed() else f"of the last {self._settings.busy_window} steps the others were new"
-        return Opinion(self.kind, excerpt(step), count, self._needed(), why)
+        return Opinion(self.kind, excerpt(step), count, self._needed(), why, "novelty")

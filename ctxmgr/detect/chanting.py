@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
@@ -23,6 +24,8 @@ _PHRASES = 40
 _SHARE = 4
 _SHORT = 12
 _KEPT = 64
+_NEXT = 2
+"""How far apart two neighbours of a log are (see `observations_of`): a record may be a start and a finish at once."""
 
 
 class _Stream(NamedTuple):
@@ -41,6 +44,9 @@ class ChantingDetector:
 
     Code, tables, lists, headings, quotes and JSON repeat themselves by nature and are passed over. A whole message is a
     stream of its own; pieces go on where the last one ended. Any action ends the stream.
+
+    Much text in one message may be a long answer, and between others' words a conversation: a suspicion. Message after
+    message with nothing at all between is an agent that has stopped working.
     """
 
     kind: FindingKind = "chanting"
@@ -81,9 +87,11 @@ class ChantingDetector:
         volume = _volume(stream)
         if volume > self._settings.volume_chars and lasted > self._settings.volume_seconds:
             facts = (("characters", volume), ("seconds", round(lasted, 3)))
+            alone = len(stream.steps) >= self._settings.monologue_rounds and _speaks_on_end(stream)
             return Sighting(
-                self.kind, (name, "volume"), 1, stream.steps[-rounds:], 1, 0.6, severity="warn", leave=1, facts=facts
-            )
+                self.kind, (name, "volume"), 1, stream.steps[-rounds:], 1, 0.6, severity="loop" if alone else "warn", leave=1,
+                facts=facts,
+            )  # fmt: skip
         return None
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
@@ -107,6 +115,14 @@ def _read(stream: _Stream, text: str) -> _Stream:
             prose += length_of(piece)
             phrases.append(" ".join(piece.lower().split()))
     return stream._replace(tail=tail[-_TAIL:], phrases=tuple(phrases[-_PHRASES:]), fenced=fenced, prose=prose)
+
+
+def _speaks_on_end(stream: _Stream) -> bool:
+    """Whether the stream is whole messages that stand side by side in the log: nobody else spoke or did anything."""
+    events = [step.first.start for step in stream.steps]
+    return all(event.type in MESSAGES and event.agent is not None for event in events) and all(
+        later.seq - event.seq <= _NEXT for event, later in pairwise(events)
+    )
 
 
 def _volume(stream: _Stream) -> int:

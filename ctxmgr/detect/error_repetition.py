@@ -25,8 +25,9 @@ class ErrorRepetitionDetector(StepDetector):
     """Keeps a streak for each error.
 
     Two rules. One call that fails with one error three times, with nothing between that could have changed it (reading
-    does not, editing does). And one *specific* error four times in a row under varying calls; "exit code 1" is not
-    specific, and what the infrastructure does (rate limits, time-outs) is not the agent's doing.
+    does not, editing does). And one *specific* error under varying calls: four times in a row are a suspicion, for whoever
+    varies a call tries something; the fifth proves that it does not help. "Exit code 1" is not specific, and what the
+    infrastructure does (rate limits, time-outs) is not the agent's doing.
     """
 
     kind: FindingKind = "errorRepetition"
@@ -94,9 +95,13 @@ class ErrorRepetitionDetector(StepDetector):
             return Sighting("errorRepetition", core, 1, same[-needed:], needed, 0.9, core)
         tried = len({failure.query for failure in streak.unbroken})
         needed = settings.transient_rounds if transient else settings.error_varied_rounds
-        if len(streak.unbroken) >= needed and tried >= 3 and normal.is_specific(core):
-            return Sighting("errorRepetition", core, 1, streak.unbroken[-needed:], needed, 0.8, core)
-        return None
+        if len(streak.unbroken) < needed or tried < 3 or not normal.is_specific(core):
+            return None
+        proved = transient or len(streak.unbroken) >= settings.error_varied_loop_rounds
+        return Sighting(
+            "errorRepetition", core, 1, streak.unbroken[-needed:], needed, 0.8 if proved else 0.6, core,
+            severity="loop" if proved else "warn",
+        )  # fmt: skip
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often this error came, from this call or from any."""

@@ -77,6 +77,7 @@ class Opinion:
         count: how often the pattern was seen so far, this step included (0: it is no part of one).
         threshold: how often makes a finding.
         why: why it raised nothing, or that it saw the pattern.
+        rule: what it goes by, where several detectors look for one kind of finding.
     """
 
     detector: FindingKind
@@ -84,6 +85,7 @@ class Opinion:
     count: int
     threshold: int
     why: str
+    rule: str | None = None
 
 
 class Detector(Protocol):

@@ -13,7 +13,8 @@ from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.scope import AgentScope
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.speech import MESSAGES, text_of
+from ctxmgr.detect.speech import MESSAGES, THOUGHTS, text_of
+from ctxmgr.detect.unseen import Key, UnseenResults
 from ctxmgr.detect.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation
@@ -23,6 +24,7 @@ RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "in
 
 BOUNDARIES = frozenset({"message", "turn_end", "round_end", "nudge", "compaction", "continuation"})
 REPLAYS = frozenset({"retry"})
+_SPOKEN = MESSAGES | THOUGHTS
 
 NO_TIMES = "no timestamps: stalls are not judged"
 NO_CLOCK = "no time was given to judge a live run against: stalls are not judged"
@@ -30,8 +32,6 @@ NO_CLOCK = "no time was given to judge a live run against: stalls are not judged
 _MAX_ACTIONS = 1000
 _BLIND_ROUNDS = 1
 _BLIND_DOUBT = 0.6
-
-_Key = tuple[str | None, str | None]
 
 
 class Monitor:
@@ -60,13 +60,13 @@ class Monitor:
         self._latest: AgentScope | None = None
         self._explain = explain
         self._explained: tuple[AgentScope, str] | None = None
-        self._blind_settings = _one_round_more(self.settings)
+        blind = _one_round_more(self.settings)
+        self._unseen = UnseenResults(lambda: self._scope(blind, _BLIND_DOUBT))
         self._session = ""
         self._watch: StallWatch | None = None
         self._open: dict[str, Observation] = {}
-        self._scopes: dict[_Key, AgentScope] = {}
+        self._scopes: dict[Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
-        self._blind: dict[_Key, AgentScope | None] = {}
         self._all_changes = 0
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
@@ -122,24 +122,14 @@ class Monitor:
         if start.index is not None and start.index == self._explain:
             self._explained = (scope, start.id)
             scope.opinions = []
-        if key not in self._blind:
-            self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
-        blind = self._blind[key]
-        if blind is None:
-            return []
-        blind.begin(start)
-        return blind.end(start, None)
+        return self._unseen.begin(start, key)
 
     def _end(self, finish: Observation, watch: StallWatch) -> list[Case]:
         start = self._open.pop(finish.id, None)
         if start is None:
             return []
         key = (start.agent, start.process)
-        blind = self._blind.get(key)
-        if blind is not None:
-            # This agent's results are recorded, so what was seen without them is no evidence.
-            blind.reset("progress")
-            self._blind[key] = None
+        self._unseen.end(key)
         watch.end(finish)
         if finish.status == "interrupted":
             self._reset("interrupt")
@@ -194,8 +184,10 @@ class Monitor:
                     scope.replay()
         if kind == "continuation":
             event = self._answered(event)
-        elif event.agent is not None and len(self._scopes) > 1 and (kind in MESSAGES or kind == "nudge"):
+        elif event.agent is not None and (kind in MESSAGES or kind == "nudge"):
             self._converse(event)
+        if kind in _SPOKEN:
+            self._unseen.speak(event.agent)
         raised = self._wide.hear(event)
         if kind in self._heard and not self._wide.covers(event.id):
             scope = self._hearer(event)
@@ -242,7 +234,7 @@ class Monitor:
         self._current.setdefault(event.agent, scope)
         return scope
 
-    def _new_scope(self, key: _Key) -> AgentScope:
+    def _new_scope(self, key: Key) -> AgentScope:
         scope = self._scopes[key] = self._scope(self.settings)
         self._by_agent.setdefault(key[0], []).append(scope)
         return scope
@@ -270,9 +262,8 @@ class Monitor:
         return list(self._scopes.values()) if not own and event.type in REPLAYS else own
 
     def _reset(self, why: str) -> None:
-        for scope in (*self._scopes.values(), *self._blind.values(), self._wide):
-            if scope is not None:
-                scope.reset(why)
+        for scope in (*self._scopes.values(), self._unseen, self._wide):
+            scope.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
         return AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)
@@ -312,11 +303,10 @@ def detect(
 
 
 def _one_round_more(settings: DetectSettings) -> DetectSettings:
-    """Without results, inputs alone are compared, and one round more is wanted."""
+    """Without results, inputs alone are compared, and one round more is wanted (of one step: see `rounds_needed`)."""
     cycle_rounds = settings.cycle_rounds + _BLIND_ROUNDS
     return replace(
         settings,
-        repeat_rounds=settings.repeat_rounds + _BLIND_ROUNDS,
         cycle_rounds=cycle_rounds,
         window=max(settings.window, cycle_rounds * settings.max_period),
     )

@@ -71,8 +71,9 @@ class NoProgressDetector:
         """Say how many reports told of no progress."""
         count = len(self.state.stalls) if self.state else 0
         return Opinion(
-            self.kind, "", count, self._settings.stalled_ledgers, "it rests on progress reports, not on single steps"
-        )
+            self.kind, "", count, self._settings.stalled_ledgers, "it rests on progress reports, not on single steps",
+            "progress reports",
+        )  # fmt: skip
 
     def reset(self) -> None:
         """Forget everything: a person spoke."""

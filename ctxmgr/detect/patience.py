@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step
+from ctxmgr.detect.vocabulary import is_lookout
 
 
 def gap(earlier: Step, later: Step) -> float | None:
@@ -50,9 +51,16 @@ def backs_off(previous_gap: float | None, now_gap: float | None, step: Step) -> 
     return now_gap > previous_gap * 1.2 and step.transient
 
 
-def rounds_needed(step: Step, settings: DetectSettings) -> int:
-    """Return how many identical steps make a loop of this one; more where the log can't show whether it waited."""
+def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) -> int:
+    """Return how many identical steps make a loop of this one; more where the log can't show whether it waited.
+
+    Where it holds no results, one more is wanted; but not of steps whose answer is ``foreseen`` and that read what
+    does not change of itself: reading it again brought nothing new, recorded or not.
+    """
     usual = settings.repeat_rounds
+    if step.first.finish is None:
+        reads = step.meaning(settings.pollers) == "query" and not is_lookout(step.first.start)
+        usual += 0 if foreseen and reads else 1
     if step.failed:
         return max(usual, settings.transient_rounds) if step.started is None and step.transient else usual
     if step.meaning(settings.pollers) == "gesture":

@@ -12,11 +12,12 @@ from ctxmgr.types.finding import FindingKind
 
 
 class _Run(NamedTuple):
-    """``first`` is set when the first of the run was part of a parallel batch."""
+    """``first`` is set when the first was part of a parallel batch, ``foreseen`` when the answers of all others are."""
 
     length: int
     gap: float | None
     first: Step | None = None
+    foreseen: bool = True
 
 
 class RepetitionDetector(StepDetector):
@@ -37,10 +38,10 @@ class RepetitionDetector(StepDetector):
         if patience.is_patient(last, step, settings) or patience.backs_off(run.gap, gap, step):
             self.state = _Run(1, gap)
             return None
-        self.state = run = _Run(run.length + 1, gap, run.first)
+        self.state = run = _Run(run.length + 1, gap, run.first, run.foreseen and step.foreseen)
         if run.length < settings.repeat_rounds:
             return None
-        needed = patience.rounds_needed(step, settings)
+        needed = patience.rounds_needed(step, settings, run.foreseen)
         if run.length < needed:
             return None
         steps = (*past[len(past) - needed + 1 :], step)
@@ -51,8 +52,8 @@ class RepetitionDetector(StepDetector):
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often this step came in a row, and what it was told apart by."""
         settings = self._settings.of(step.action)
-        needed = patience.rounds_needed(step, settings)
         run: _Run = self.state or _Run(1, None)
+        needed = patience.rounds_needed(step, settings, run.foreseen)
         last = past[-1] if past else None
         if run.length >= needed:
             why = "seen"

@@ -53,6 +53,7 @@ class AgentScope:
         self.came_back: list[Case] = []
         self.changes = self.others_changes = 0
         self.spoke, self.heard = False, 0
+        self.spoke_since = self.foreseen = False
         self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []
         self._number = 0
@@ -109,6 +110,7 @@ class AgentScope:
             self._before_last = self._mark()
         step = Step(calls, self._number)
         step.world = self.others_changes + self.heard
+        step.foreseen = self.foreseen
         raised = self._take(step)
         for old in withdrawn:
             again = next((case for case in raised if case.key == old.key), None)

@@ -11,9 +11,9 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.types.finding import FindingKind
 
 _ROUNDS = (
-    "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "poll_rounds", "gesture_rounds",
-    "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "futile_rounds", "futile_loop_rounds",
-    "near_rounds", "drift_rounds", "sweep_rounds", "stagnation_rounds", "barren_rounds", "trivial_rounds",
+    "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "error_varied_loop_rounds", "poll_rounds",
+    "gesture_rounds", "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "futile_rounds",
+    "futile_loop_rounds", "near_rounds", "drift_rounds", "sweep_rounds", "stagnation_rounds", "barren_rounds", "trivial_rounds",
     "unknown_rounds", "denied_rounds", "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds",
     "compaction_rounds", "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
@@ -32,7 +32,8 @@ class DetectSettings:
         max_period: longest round that is sought, in steps.
         window: steps kept for each agent and process; must hold every round that a threshold needs.
         error_same_rounds: times one call fails with one error, other steps that change nothing may lie between.
-        error_varied_rounds: times one specific error comes back whatever is tried.
+        error_varied_rounds: times one specific error comes back whatever is tried: a warning;
+            ``error_varied_loop_rounds``: a loop.
         error_gap: steps after which an error that comes back is a new story.
         poll_rounds: identical answers of a poll when the log has no times that show whether it waited.
         gesture_rounds: identical key presses, scrolls and the like, whose answer does not show what they did.
@@ -53,7 +54,8 @@ class DetectSettings:
         monologue_rounds: identical or empty messages, or identical thoughts, without an action between.
         paraphrase_rounds: messages without an action between that say the same in other words.
         chant_rounds: repeats of one phrase within one message or stream.
-        volume_chars, volume_seconds: text without an action: more than both.
+        volume_chars, volume_seconds: text without an action: more than both is a warning; in at least
+            ``monologue_rounds`` messages on end, a loop.
         compaction_rounds: compactions of the context without new work between.
         context_error_rounds: errors that say the context is full, without a success between.
         escalate_attempts: failed attempts of a subtask, and failed subtasks of a task.
@@ -85,6 +87,7 @@ class DetectSettings:
     window: int = 64
     error_same_rounds: int = 3
     error_varied_rounds: int = 4
+    error_varied_loop_rounds: int = 5
     error_gap: int = 6
     poll_rounds: int = 10
     gesture_rounds: int = 10

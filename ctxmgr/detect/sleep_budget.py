@@ -43,10 +43,10 @@ class SleepBudgetDetector(StepDetector):
         rounds = self._settings.sleep_rounds
         slept: _Slept | None = self.state
         if slept is None:
-            return Opinion(self.kind, excerpt(step), 0, rounds, "it is no pause")
+            return Opinion(self.kind, excerpt(step), 0, rounds, "it is no pause", "pauses")
         enough = len(slept.steps) >= rounds and slept.seconds >= self._settings.sleep_seconds
         why = "seen" if enough else f"{slept.seconds:.0f} of {self._settings.sleep_seconds:.0f} s slept"
-        return Opinion(self.kind, excerpt(step), len(slept.steps), rounds, why)
+        return Opinion(self.kind, excerpt(step), len(slept.steps), rounds, why, "pauses")
 
 
 def _seconds(step: Step) -> float:

@@ -122,17 +122,20 @@ class Step:
         started, ended: seconds since 1970, None without usable times.
         failed: whether every call of it failed.
         world: how many changes other agents of the session had made by then.
+        foreseen: of a call without a result, whether its agent had the answer to the call before it, and nothing since makes
+            the same question a new one.
     """
 
     __slots__ = (
-        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "number", "query", "started", "traits",
-        "world",
+        "_meaning", "_result", "_transient", "_waiting", "calls", "ended", "failed", "foreseen", "number", "query", "started",
+        "traits", "world",
     )  # fmt: skip
 
     def __init__(self, calls: Sequence[Call], number: int = 0) -> None:
         self.calls = calls
         self.number = number
         self.world = 0
+        self.foreseen = False
         if len(calls) == 1:
             call = calls[0]
             self.query = call.query

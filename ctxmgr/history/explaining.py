@@ -38,7 +38,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     thoughts = [
         Thought(
             detector=opinion.detector, compared=opinion.compared, count=opinion.count, threshold=opinion.threshold,
-            why=opinion.why,
+            why=opinion.why, rule=opinion.rule,
         )
         for opinion in monitor.explain(entry.index)
     ]  # fmt: skip

@@ -24,6 +24,7 @@ class Thought(Shape):
         count: how often it had seen its pattern by then, the entry included; 0 when the entry is no part of one.
         threshold: how often makes a finding.
         why: why it raised nothing, or that it saw its pattern.
+        rule: what it goes by, where several detectors look for one kind of finding.
     """
 
     detector: FindingKind
@@ -31,6 +32,7 @@ class Thought(Shape):
     count: int
     threshold: int
     why: Text
+    rule: Text | None = None
 
 
 class Explanation(Shape):

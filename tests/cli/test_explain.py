@@ -39,6 +39,15 @@ def test_each_detector_says_what_it_compared_and_how_often_it_saw_it() -> None:
     assert [(finding["kind"], finding["raisedAt"]) for finding in data["findings"]] == [("repetition", b.entry_id("s", 3))]
 
 
+def test_detectors_of_one_kind_are_told_apart() -> None:
+    """Three detectors look for a hang; each says what it goes by, in JSON and for people."""
+    thoughts = run("detect", "--session", "s", "--explain", "3", "--json").envelope["data"]["thoughts"]
+    names = [(thought["detector"], thought.get("rule")) for thought in thoughts]
+    assert len(set(names)) == len(names) == len(DETECTORS)
+    assert {rule for kind, rule in names if kind == "hung"} == {"progress reports", "pauses", "novelty"}
+    assert "hung: pauses" in run("detect", "--session", "s", "--explain", "3").out
+
+
 @pytest.mark.parametrize(("address", "count"), [("s@1", 1), ("s@2", 2), (b.entry_id("s", 2), 2)])
 def test_counts_are_those_of_the_time(address: str, count: int) -> None:
     """What came later changes nothing about what was thought of an earlier entry."""

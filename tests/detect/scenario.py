@@ -23,7 +23,7 @@ class Scenario:
         self._starts: dict[str, Observation] = {}
 
     def _add(self, **fields: Any) -> Observation:
-        observation = Observation(seq=len(self.observations), session="s", at=self.clock if self._timed else None, **fields)
+        observation = Observation(seq=2 * len(self.observations), session="s", at=self.clock if self._timed else None, **fields)
         self.observations.append(observation)
         return observation
 

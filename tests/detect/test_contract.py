@@ -39,7 +39,7 @@ class TestCycle(DetectorContract):
         return story.call("Grep", {"pattern": "x"}, "a.py:1", **fields)
 
 
-class TestErrorRepetition(DetectorContract):
+class TestErrorRepetition(WarningContract):
     detector = ErrorRepetitionDetector
     rounds = 4
 

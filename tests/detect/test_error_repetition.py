@@ -17,6 +17,20 @@ def test_one_cause_behind_many_commands() -> None:
     assert "same error 10 times from 10 different calls" in finding.reason
 
 
+def test_varied_tries_are_suspected_before_they_are_blamed() -> None:
+    """Four different calls with one error are a warning, the fifth is a loop; one call alone is a loop at its third."""
+    tries, same = Scenario(), Scenario()
+    for number in range(4):
+        tries.fail("book", {"seat": number}, "Error: flight HAT030 is not available")
+    assert [finding.severity for finding in tries.found()] == ["warn"]
+    tries.fail("book", {"seat": 4}, "Error: flight HAT030 is not available")
+    assert [finding.severity for finding in tries.found()] == ["loop"]
+
+    for _ in range(3):
+        same.fail("book", {"seat": 0}, "Error: flight HAT030 is not available")
+    assert [finding.severity for finding in same.found()] == ["loop"]
+
+
 def test_the_error_may_come_from_different_actions() -> None:
     """The cause counts, not the action that ran into it."""
     story = Scenario()

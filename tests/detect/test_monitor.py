@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -173,6 +174,65 @@ def test_without_any_results_inputs_alone_are_compared_with_doubt() -> None:
     assert "no results" in finding.reason
     story.close("e0", "text")
     assert story.found()[0].resolved == "progress"
+
+
+def _reads_again(story: Scenario, action: str = "Read", what: dict[str, str] | None = None, *, spoken: bool = True) -> None:
+    """Ask once more without a recorded answer, after a thought that differs from the last."""
+    if spoken:
+        story.say("thought", {"text": f"reading once more, at {len(story.observations)}"}, agent="main")
+    story.open(action, what or {"path": "a"})
+
+
+def test_without_results_a_read_of_what_nobody_changed_has_a_known_answer() -> None:
+    """An agent that went on between reads the same for the third time: a loop, though the log holds no result."""
+    story = Scenario()
+    for _ in range(2):
+        _reads_again(story)
+    assert story.found() == []
+    _reads_again(story)
+    (finding,) = story.found()
+    assert (finding.kind, finding.severity, finding.count) == ("repetition", "loop", 3)
+    assert finding.confidence < 0.7
+
+
+def test_without_results_three_calls_in_flight_at_once_are_no_loop() -> None:
+    """Nobody spoke between, so none of them may have been answered yet."""
+    story = Scenario()
+    for _ in range(3):
+        _reads_again(story, spoken=False)
+    assert story.found() == []
+
+
+@pytest.mark.parametrize(("action", "what"), [("Bash", {"command": "python try.py"}), ("read_inbox", {"room": "a"})])
+def test_without_results_what_may_have_changed_needs_one_round_more(action: str, what: dict[str, str]) -> None:
+    """A program that is run again, or an inbox that is looked at again, may have brought something new."""
+    story = Scenario()
+    for _ in range(3):
+        _reads_again(story, action, what)
+    assert story.found() == []
+
+
+def test_without_results_another_agents_change_makes_the_question_new() -> None:
+    """Each read follows an edit by someone else, so its answer is not known."""
+    story = Scenario()
+    for number in range(3):
+        _reads_again(story)
+        story.open("Edit", {"path": "a", "old": number, "new": number + 1}, agent="editor")
+    assert [finding for finding in story.found() if finding.scope.agent == "main"] == []
+
+
+def test_without_results_work_given_anew_makes_the_question_new() -> None:
+    """Whoever gets another task may have to read again; the same task a second time is no other one."""
+    fresh, again = Scenario(), Scenario()
+    for number in range(4):
+        fresh.open("delegate", {"to": "main", "task": f"task {number}"}, agent="planner")
+        again.open("delegate", {"to": "main", "task": f"task {number % 2}"}, agent="planner")
+        if number:
+            _reads_again(fresh)
+            _reads_again(again)
+    assert [finding for finding in fresh.found() if finding.scope.agent == "main"] == []
+    _reads_again(again)
+    assert [finding.kind for finding in again.found() if finding.scope.agent == "main"] == ["repetition"]
 
 
 def test_calls_left_open_among_recorded_results_are_unknown() -> None:

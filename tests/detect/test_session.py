@@ -140,6 +140,19 @@ def test_what_another_agent_changed_makes_a_question_new() -> None:
     assert [finding.kind for finding in alone.found() if finding.scope.agent == "main"] == ["repetition"]
 
 
+def test_a_reply_counts_to_whoever_was_spoken_to_before_it_ever_acted() -> None:
+    """A customer's first act and words answer what it was told before: a read from before them is no part of a later loop."""
+    story = Scenario(agent="clerk")
+    story.call("get_line", {"id": 2}, "active")
+    story.say("message", {"text": "Please look at your phone."}, agent="clerk")
+    story.call("check_phone", {}, "no signal", agent="customer")
+    story.say("message", {"text": "It says: no signal."}, agent="customer")
+    reads = [story.call("get_line", {"id": 2}, "active") for _ in range(3)]
+
+    (finding,) = story.found()
+    assert (finding.first, finding.raised_at) == (reads[0], reads[2])
+
+
 def test_a_check_that_fails_whatever_is_tried_is_warned_of() -> None:
     """Three times "cannot" with another lever pulled between is a warning; with new content written between, it is work."""
     levers, fixing = Scenario(), Scenario()

@@ -35,4 +35,5 @@ def _far(thought: Thought) -> float:
 def _row(thought: Thought) -> list[Cell]:
     style = "loop" if 0 < thought.threshold <= thought.count else "" if thought.count else "dim"
     said = f"{thought.why}: {thought.compared}" if thought.compared and thought.count else thought.why
-    return [Span(thought.detector, style), f"{thought.count:,}", f"{thought.threshold:,}", said]
+    name = f"{thought.detector}: {thought.rule}" if thought.rule else thought.detector
+    return [Span(name, style), f"{thought.count:,}", f"{thought.threshold:,}", said]
