@@ -73,8 +73,11 @@ def consulting(
     environment: Mapping[str, str],
     table: Mapping[str, Any],
     progress: Callable[[str], None] | None,
+    model: Any = None,
 ) -> Consult | None:
     """Return what asks the model that was named; None when there is none.
+
+    ``model`` is a pydantic-ai model that is asked in place of the one named, as a test or a program's own would be.
 
     Raises:
         InvalidInput: it can't be asked: a setting is wrong, a part is not installed, a key is missing.
@@ -82,11 +85,12 @@ def consulting(
     choice = chosen(wanted, environment, table)
     if choice is None:
         return None
-    ready(choice)
+    if model is None:
+        ready(choice)
     transcript = None if wanted.transcript is None else Path(wanted.transcript)
     if transcript is not None:
         _write_private(transcript, b"[]\n")  # a path that can't be written is refused before anything is sent
-    return _Asking(store, choice, transcript, progress)
+    return _Asking(store, choice, transcript, progress, model)
 
 
 def planned(
@@ -121,17 +125,18 @@ class _Asking:
     choice: ModelChoice
     transcript: Path | None
     progress: Callable[[str], None] | None
+    model: Any
 
     def __call__(self, draft: Draft) -> Consulted | None:
         if self.choice.mode == "lead" and not _open(draft):
             return None
-        seen: set[str] = set(rule_cited(draft))
         heard = consult(
             _question(draft, self.store),
             self.choice,
             # The consultation itself refuses what the model was not shown; what the rules cite was in its brief.
-            check=lambda proposal: objections(proposal, draft, _Everything(seen)),
+            check=lambda proposal: objections(proposal, draft),
             progress=self.progress,
+            model=self.model,
         )
         if self.transcript is not None:
             _write_private(self.transcript, heard.transcript + b"\n")
@@ -177,13 +182,6 @@ class _Asking:
             if suspicion(memory.text) is None:
                 records += _made(lambda kept=kept: retain_record(self.store, key, kept))
         return records
-
-
-class _Everything(frozenset[str]):
-    """A set that holds every id: what was shown is checked elsewhere."""
-
-    def __contains__(self, item: object) -> bool:
-        return True
 
 
 def _made(make: Callable[[], Record]) -> list[Record]:

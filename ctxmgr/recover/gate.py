@@ -7,7 +7,7 @@ know, which is why what the rules cite stays in unless leaving it out is argued 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.draft import MAX_BYTES, Draft
@@ -56,13 +56,10 @@ def _strange(continuation: Continuation, desk: Desk) -> list[str]:
     return [name for name in dict.fromkeys(ids) if name not in known]
 
 
-def objections(proposal: Proposal, draft: Draft, seen: Collection[str]) -> list[str]:
+def objections(proposal: Proposal, draft: Draft) -> list[str]:
     """Return what is wrong with a model's proposal, each in a sentence that the model can act on.
 
-    Args:
-        proposal: what it answered.
-        draft: the rules' answer, with what was allowed.
-        seen: ids of the entries that the model was shown.
+    That it cites only what it was shown is seen to by the consultation itself, which knows what that was.
     """
     found: list[str] = []
     allowed = allowed_targets(draft)
@@ -79,8 +76,6 @@ def objections(proposal: Proposal, draft: Draft, seen: Collection[str]) -> list[
             found.append(f"entry {name[:40]!r} does not exist")
         elif name in draft.desk.withheld:
             found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
-        elif name not in seen:
-            found.append(f"entry {name[:40]!r} was not read; read it before citing it")
         else:
             entries[name] = entry
     for number, fact in enumerate(proposal.facts):
