@@ -16,7 +16,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.errors import NotFound
-from ctxmgr.types import backtest, desk, explanation, finding, importing, query, view
+from ctxmgr.types import backtest, desk, explanation, finding, importing, memory, query, view
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.envelope import Envelope
 from ctxmgr.types.record import MODELS
@@ -66,6 +66,10 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "detect": (finding.SessionVerdict, desk.DetectRequest),
     "detect backtest": (backtest.Backtest, None),
     "detect explain": (explanation.Explanation, explanation.ExplainRequest),
+    "memory": (memory.Episode, memory.RecallRequest),
+    "memory retain": (memory.Episode, memory.RetainRequest),
+    "memory recall": (memory.Episode, memory.RecallRequest),
+    "memory reflect": (memory.Reflection, memory.ReflectRequest),
     "recover": (desk.RecoverResponse, desk.RecoverRequest),
     "request": (desk.RecoverResponse, desk.AgentRequest),
     "import": (importing.ImportReport, None),
@@ -118,9 +122,11 @@ def _json_schema(row: Row) -> Any:
     if row is desk.RecoverResponse:
         # On the wire the candidates are the branches of returnTo, exactly one of them not null.
         continuation = found["$defs"]["Continuation"]
-        del continuation["properties"]["candidates"]
+        for inside in ("candidates", "request"):
+            del continuation["properties"][inside]
         continuation["properties"]["returnTo"] = _BRANCHES
-        continuation["required"] = [*(name for name in continuation["required"] if name != "candidates"), "returnTo"]
+        within = ("candidates", "request")
+        continuation["required"] = [*(name for name in continuation["required"] if name not in within), "returnTo"]
     return found
 
 
@@ -134,10 +140,8 @@ _BRANCHES: dict[str, Any] = {
             {
                 "type": "object",
                 "properties": {
-                    "request": {
-                        "type": "object", "properties": {name: {"type": "string"} for name in _ROUTED},
-                        "required": [*_ROUTED], "additionalProperties": False,
-                    },
+                    # What the agent takes: valid against its schema in the routing table; without one these three.
+                    "request": {"type": "object", "examples": [dict.fromkeys(_ROUTED, "")]},
                     "context": {"type": "string"},
                 },
                 "required": ["request", "context"],

@@ -14,7 +14,11 @@ from ctxmgr import cli
 from ctxmgr.workspace import Workspace
 from tests.cli.console import make_history, run
 
-PARTS = {"note": ("add", "list", "search"), "snapshot": ("create", "list", "show")}
+PARTS = {
+    "note": ("add", "list", "search"),
+    "snapshot": ("create", "list", "show"),
+    "memory": ("retain", "recall", "reflect"),
+}
 COMMANDS = [(name, *part) for name in cli.COMMANDS for part in ([(p,) for p in PARTS[name]] if name in PARTS else [()])]
 
 ROWS = [

@@ -53,7 +53,9 @@ def test_errors_follow_the_envelope() -> None:
     outer = schema_of("envelope")
 
     assert faults(run("show", "@99", "--json").envelope, outer) == []
-    assert faults({"schema": "ctxmgr/1"}, outer) == ["$.command is missing", "$.status is missing"]
+    assert faults({"schema": "ctxmgr/1"}, outer) == [
+        "$: 'command' is a required property", "$: 'status' is a required property",
+    ]  # fmt: skip
 
 
 def test_records_follow_their_schema() -> None:
