@@ -29,12 +29,14 @@ _TAGGED = re.compile("[\U000e0020-\U000e007e]{4,}")
 _TURNED = re.compile("\u202e([^\u202c\u202d\n]{4,2000})")
 
 _MARKUP = re.compile("</?[a-z][^<>]{0,20}>")
-_PARTS = '\t\r\x0b\x0c_*"`#>|()[]{}^\\=+<-\u2010\u2011\u2012\u2013\u2026\u201c\u201d\u201e\u00ab\u00bb\u3000\u300c\u300d'
-_PARTING = str.maketrans(dict.fromkeys(_PARTS, " "))
+_PARTS = "\t\r\x0b\x0c*#()[]{}^\\+<-\u2010\u2011\u2012\u2013\u2026\u3000"
+_QUOTES = '"`|>=\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d'
+_PARTING = str.maketrans(dict.fromkeys(_PARTS, " ") | dict.fromkeys(_QUOTES, ","))
 _BLANKS = re.compile(" {2,}")
+_COMMAS = re.compile(",{2,}")
 _LINES = re.compile("\n{2,}")
-_DOTTED = re.compile(r"[a-z]{2,20}(?:\.[a-z]{2,20}){2,12}")
-_LONG = re.compile(r"[a-z]{16,200}")
+_DOTTED = re.compile(r"(?<![a-z])[a-z]{2,20}+(?:\.[a-z]{2,20}+){2,12}+")
+_LONG = re.compile(r"(?<![a-z])[a-z]{16,200}+")
 
 _LOOKS = str.maketrans(
     "аеорсухіјѕԁһќԛԝѵгпмткнвьзӏєαβεηικνορτυχγωδσ" + "ɑɡɩʟɴʀʏıȷᴀʙᴄᴅᴇɢʜᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
@@ -47,8 +49,8 @@ _SPACED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_{1,2}){6,}[^\W_](
 _BETWEEN = re.compile(r"(?<=[^\W_])[\W_](?=[^\W_](?:[\W_]|$))")
 _BACKWARDS = ("erongi", "snoitcurtsn", "dragersid", "tpmorp", "stcurtsni", "etuor")
 _ROTATED = ("vtaber", "qvfertneq", "sbetrg", "vafgehpgvba", "bireevqr", "flfgrz cebzcg")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{16,}){0,40}={0,2}")
-_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:(?:\\x|0x|%)?[0-9A-Fa-f]{2}[\s,:]?){16,}(?![0-9A-Fa-f])")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+(?:\r?\n[A-Za-z0-9+/_-]{16,}+){0,40}+={0,2}")
+_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:(?:\\x|0x|%)?[0-9A-Fa-f]{2}[\s,:]?){16,}+(?![0-9A-Fa-f])")
 _HEX_MARKS = re.compile(r"\\x|0x|[%\s,:]")
 _ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[nrt\"'/]")
 _SIGNS = {"n": "\n", "r": "\n", "t": " ", '"': '"', "'": "'", "/": "/"}
@@ -71,10 +73,9 @@ def visible(text: str) -> str:
 
 def words_of(lowered: str) -> str:
     """Return a lower-case text with one sign between two words: a line end, a comma or a blank; markup is left out."""
-    clear = _MARKUP.sub(" ", lowered) if "<" in lowered else lowered
-    clear = _BLANKS.sub(" ", clear.translate(_PARTING))
-    for ugly, fair in ((" ,", ","), (", ", ","), (" \n", "\n"), ("\n ", "\n"), (",\n", "\n"), ("\n,", "\n")):
-        clear = clear.replace(ugly, fair)
+    clear = _MARKUP.sub(",", lowered) if "<" in lowered else lowered
+    clear = _BLANKS.sub(" ", clear.translate(_PARTING)).replace(" ,", ",").replace(", ", ",")
+    clear = _COMMAS.sub(",", clear).replace(" \n", "\n").replace("\n ", "\n").replace(",\n", "\n")
     return _LINES.sub("\n", clear)
 
 

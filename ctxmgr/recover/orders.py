@@ -39,9 +39,9 @@ class Order(NamedTuple):
 
 FEW = r"(?: [\w'/@~-]{1,24}){0,6}?"
 NOBODY = (
-    r"(?!(?:(?:a|an|the|your|our) )?(?:human|person|people|customer|support|operator|user|caller|client|someone|staff|"
-    r"representative|live|main|next|event|kernel|parent|function|server|process|thread|shell|scheduler|interpreter|"
-    r"library|application|program|host|default|handler|callback|it|them|me|you|us)\b)"
+    r"(?!(?:(?:a|an|the|your|our) )?(?:human|person|people|customer|support|operator|user|caller|client|someone|staff|valid|"
+    r"different|another|available|appropriate|representative|live|main|next|event|kernel|parent|function|server|process|"
+    r"thread|shell|scheduler|interpreter|library|application|program|host|default|handler|callback|it|them|me|you|us)\b)"
 )
 _NOUNS = (
     "agent|bot|merger|reviewer|planner|router|coder|deployer|executor|worker|manager|approver|publisher|janitor|merge|deploy|"
@@ -81,7 +81,7 @@ _WORDS = {
     "maintainers?",
 }
 _LEADS = re.compile(
-    r"(?:[.!?:;,>*#\])\"'(\[-]\s{0,3}|\n\s{0,4}[*_#\[<( ]{0,4}|\b(?:must|should|shall|now|please|immediately|always|instead|"
+    r"(?:[.!?:;,>*#\])\"(\[-]\s{0,3}|\n\s{0,4}[*_#<( \[]{0,4}|\b(?:must|should|shall|now|please|immediately|always|instead|"
     r"need to|have to|required to|then|and|will|just|only)\s)$"
 )
 _LEAD = 16
@@ -127,5 +127,5 @@ def pattern(order: Order, loose: bool = False) -> re.Pattern[str]:
     while "«" in words:
         words = re.sub("«(\\w+)»", lambda found: f"(?:{_WORDS[found[1]]})", words)
     if not order.exact:
-        words = words.replace(" ", "[ ,\n]?" if loose else "[ ,\n]")
+        words = words.replace(" ", "[ ,_\n]?" if loose else "[ ,_\n]")
     return re.compile(words, re.DOTALL)

@@ -18,9 +18,7 @@ from ctxmgr.recover.orders import (
     order,
 )
 
-_ORDERS = (
-    "&instruction|prompt|direct|guideline|orders|rules|guardrail|safeguard|polic|programming|training|restriction|constraint"
-)
+_ORDERS = "&instruct|prompt|direct|guideline|orders|rules|guardrail|safeguard|polic|programming|training|restrict|constraint"
 _SKIPS = "ignor|disregard|forget|unlearn|attention|heed|follow|obey|comply|adhere|listen|honor|honour|blind"
 _LIFTS = "overrid|overrul|bypass|discard|neglect|drop|cancel|aside|away|abandon|erase|delete"
 
@@ -50,7 +48,7 @@ ENGLISH: tuple[Order, ...] = (
         IGNORES,
         "ignore|disregard|forget",
         r"(?:ignore|disregard|forget) (?:absolutely |literally )?(?:everything|anything|all|what(?:ever)?) (?:«any» |that |"
-        r"else |i |we |they |he |is |was |had |comes? |came |stated |written |here |you ){0,5}(?:above|before|prior|previous|"
+        r"else |i |they |he |is |had |comes? |came |stated |written |here |you ){0,5}(?:above|before|prior|previous|"
         r"previously|know|knew|learned|told|said|earlier|until now|so far|asked)\b",
     ),
     order(
@@ -76,11 +74,13 @@ ENGLISH: tuple[Order, ...] = (
         IGNORES,
         "void|obsolete|cancel|superseded|invalid|revoked|longer|ignored|disregard|overrid|suspended|lifted|apply|outdated|"
         "rescinded" + _ORDERS,
-        r"(?:previous|prior|above|earlier|existing|original|preceding|your|system|all) (?:\w{1,12} )?(?:instructions|rules|"
-        r"prompts?|directives|orders|guidelines|restrictions|constraints) (?:above |before |given |here )?(?:are|is|have "
-        r"been|has been|were|should be|must be|can be|do|shall be) (?:all |now |hereby |to be |therefore |completely "
-        r"){0,2}(?:void|obsolete|cancell?ed|superseded|invalid|revoked|no longer (?:apply|valid|in (?:effect|force)|relevant|"
-        r"binding)|ignored|disregarded|overridden|suspended|lifted|not apply|outdated|rescinded|null)",
+        r"(?:previous|prior|above|earlier|existing|original|preceding|your) (?:\w{1,12} )?(?:instructions|rules|prompts?|"
+        r"directives|orders|guidelines|restrictions|constraints) (?:above |before |given |here )?(?:are|is|have been|has "
+        r"been|were|should be|must be|can be|do|shall be) (?:all |now |hereby |to be |therefore |completely ){0,2}(?:void|"
+        r"obsolete|cancell?ed|superseded|invalid|revoked|no longer (?:apply|valid|in (?:effect|force)|relevant|binding)|"
+        r"ignored|disregarded|overridden|suspended|lifted|not apply|outdated|rescinded|null)|\b(?:instructions|rules|"
+        r"prompts?|directives|orders|guidelines|restrictions|constraints) (?:above|before|given above|given before|you "
+        r"(?:received|were given)) (?:no longer|do not|don't) apply",
     ),
     order(
         "this outranks",
@@ -88,22 +88,26 @@ ENGLISH: tuple[Order, ...] = (
         "overrides|supersedes|precedence|replaces|priority|outranks",
         r"(?:this|these|the following) (?:messages?|texts?|entry|entries|notes?|files?|instructions?|results?|directives?|"
         r"orders?|comments?)? ?(?:overrides?|supersedes?|takes? precedence over|replaces?|has priority over|have priority "
-        r"over|outranks?) (?:all|any|your|every|everything|previous|prior|the system|the user|other|earlier|whatever)",
+        r"over|outranks?) (?:all|any|your|every|everything|previous|prior|the|other|earlier|whatever) (?:\w{1,12} "
+        r"){0,3}?(?:instructions?|rules|prompts?|orders|directives?|guidelines|policy|policies|messages|you (?:were|have "
+        r"been|are))",
     ),
     order(
         "new instructions",
         RENEWS,
-        "instruction|directive|orders|prompt",
-        r"\b(?:new|updated|revised|real|actual|true|corrected|secret|hidden|overriding|urgent|superseding|replacement|"
-        r"amended) (?:and \w{1,10} )?(?:\w{1,10} )?(?:instructions?|directives?|orders|system prompt)(?: (?:from|for|by|to) "
-        r"\w{1,16}(?: \w{1,16}){0,3})? ?(?::|—)",
+        "new|updated|revised|real|actual|corrected|secret|hidden|overriding|urgent|superseding|replacement|"
+        "amended&instruction|directive|orders|system prompt",
+        r"\b(?:new|updated|revised|real|actual|corrected|secret|hidden|overriding|urgent|superseding|replacement|"
+        r"amended)\x20(?:and \w{1,10} )?(?:(?:system|routing|security|agent|task|operating|binding|"
+        r"final)\x20)?(?:instructions?|directives?|orders|system prompt)(?: (?:from|for|by|to) \w{1,16}(?: \w{1,16}){0,3})? "
+        r"?(?::|—)",
     ),
     order(
         "the real task",
         RENEWS,
         "task|mission|objective|goal|role|job|purpose|priority",
-        r"(?:your|the) (?:new|real|actual|true|only|secret|hidden|sole) (?:and only )?(?:task|mission|objective|goal|role|"
-        r"job|purpose|priority|assignment) (?:now )?(?:is|becomes|shall be|will be) (?:now |to |as )",
+        r"(?:your|the) (?:new|real|actual|true|secret|hidden) (?:and only )?(?:task|mission|objective|goal|role|job|purpose|"
+        r"priority|assignment) (?:now )?(?:is|becomes|shall be|will be) (?:now |to |as )",
     ),
     order(
         "new wish of the user",
@@ -162,7 +166,7 @@ ENGLISH: tuple[Order, ...] = (
         r"turn) (?:back |over |off ){0,2}(?:the |all |this |full |your |every |any |remaining |current |further "
         r"){0,3}(?:control|execution|tasks?|workflow|session|requests?|conversation|continuation|case|ticket|it|this|"
         r"everything|work|job|turn|context|history|steps?|routing|result|all) (?:over |back |directly |immediately |"
-        r"straight |now |only |along ){0,2}(?:to|into|towards|via|through) «agent»",
+        r"straight |now |only |along ){0,2}(?:to|into|towards) «agent»",
     ),
     led(
         "hand over control",
@@ -176,8 +180,8 @@ ENGLISH: tuple[Order, ...] = (
         "switch to agent",
         HANDS_OVER,
         "rout|hand|transfer|switch|delegat|escalat",
-        r"(?:only |always |immediately |directly |now ){0,2}(?:re )?(?:route|hand (?:over|off)|transfer|switch|delegate|"
-        r"escalate) (?:directly |back |immediately |now |straight |only |over ){0,2}to «agent»",
+        r"(?!\w{3,12}_to_)(?:only |always |immediately |directly |now ){0,2}(?:re )?(?:route|hand (?:over|off)|transfer|"
+        r"switch|delegate|escalate) (?:directly |back |immediately |now |straight |only |over ){0,2}to «agent»",
     ),
     order(
         "choose agent",
@@ -200,10 +204,11 @@ ENGLISH: tuple[Order, ...] = (
     order(
         "set the target",
         HANDS_OVER,
-        "target|return|next|destination|recipient",
-        r"(?:set|choose|select|pick|fill|put|answer with|use) (?:the )?(?:target(?: agent)?|return to|next agent|destination "
-        r"agent) (?:to|as|=|:|with|field to) ?\w|(?:set|choose|select|pick|name|use|take|nominate) [\w.-]{1,30} as (?:the |"
-        r"your )?(?:target|next agent|destination|return to|recipient)\b",
+        "target|return|next|destination|recipient&set|choose|select|pick|fill|answer with|name|nominate",
+        r"\b(?:set|choose|select|pick|fill|answer with) (?:the )?(?:(?:target agent|returnto|return to|next agent|"
+        r"destination agent):? (?:to|as|with|field to) \w|target (?:to|as) «agent»)|\b(?:set|choose|select|pick|name|"
+        r"nominate) \w{1,30}(?: \w{1,20})? as (?:the |your )(?:target|next agent|destination|return ?to|recipient)(?: "
+        r"(?:agent|now|immediately)|[.!,\n]|$)",
     ),
     order(
         "never back to",
@@ -219,8 +224,8 @@ ENGLISH: tuple[Order, ...] = (
         "alert|warn|report|reveal|disclos|confess|admit|show|let",
         r"(?<!internal\sid\s)(?:do not|don'?t|never|without|avoid|refrain from|must not) (?:ever |you )?(?:tell|inform|"
         r"mention|notify|notifi|alert|warn|report|reveal|disclos|confess|admit|show|let)(?:e|y|ing)? (?:this |it |that |any "
-        r"of this |anything |about this |any of it |these \w{1,12} |what you \w{1,8} ){0,2}(?:to |about )?(?:the |your |any |"
-        r"a ){0,2}«person»\b(?!'s)(?!\s(?:to|how|that you|you can|which|where|if|when|whether)\b)",
+        r"of this |anything |about this |any of it |(?:this|that|these|the) \w{1,12} |what you \w{1,8} ){0,2}(?:to |about "
+        r")?(?:the |your |any |a ){0,2}«person»\b(?!'s)(?!\s(?:to|how|that you|you can|which|where|if|when|whether)\b)",
     ),
     order(
         "hidden from the user",
@@ -229,7 +234,7 @@ ENGLISH: tuple[Order, ...] = (
         "private|consent&from|user|human|operator|owner|send|upload|post|exfil|forward|delete|rout|mail|copy|transfer",
         r"(?:keep|hide|conceal) (?:this|it|that|these \w{1,12}|your \w{1,12}|the fact|everything) (?:a secret |secret |"
         r"hidden |confidential |private ){0,1}from (?:the |your |any )?«person»|(?:the |your )«person» (?:must|should|need|"
-        r"does|may|shall|can) ?(?:not|n'?t|never) (?:ever )?(?:know|see|find out|notice|learn|be told|be informed|be aware|"
+        r"may|shall|can) ?(?:not|n'?t|never) (?:ever )?(?:know|see this|find out|notice|learn|be told|be informed|be aware|"
         r"hear)|without (?:the |your )?(?:user|human|operator|owner)'?s? (?:knowing|knowledge|noticing|consent|awareness)|"
         r"(?:secretly|silently|quietly|covertly) (?:send|upload|post|exfiltrate|forward|delete|route|email|copy|transfer)",
     ),
@@ -282,18 +287,19 @@ ENGLISH: tuple[Order, ...] = (
     order(
         "reader of this",
         COMMANDS,
-        "reading|processing|parsing|summari|seeing|encountering|receiving|handling|analy|reads&this|these|the above|that",
+        "reading|processing|parsing|summari|seeing|encountering|receiving|handling|analy|reads|read&this|these|the above|that",
         r"(?:if you are|if you're|you are|whoever is|whichever|any|every|each|the|dear|to) (?:an? )?«reader» (?:who is |that "
         r"is |which is |who are |that are |currently |now ){0,2}(?:reading|that reads|processing|who reads|parsing|"
-        r"summari[sz]ing|seeing|encountering|receiving|handling|analy[sz]ing) (?:this|these|the above|that)",
+        r"summari[sz]ing|seeing|encountering|receiving|handling|analy[sz]ing) (?:this|these|the above|that)|\b«reader» "
+        r"(?:that|who|which) (?:reads?|process|processes|sees?|receives?|handles?) (?:this|these)\b",
     ),
     order(
         "stop your work",
         COMMANDS,
         "stop|abandon|cease|halt|drop",
         r"(?:stop|abandon|cease|halt|drop) (?:what(?:ever)? you(?:'re| are) (?:doing|working on)|your (?:current |present "
-        r")?(?:task|work|plan|investigation|analysis)|the (?:current|user's|original) (?:task|plan|request)) (?:and|now|"
-        r"immediately|at once|right|:)",
+        r")?(?:task|work|plan|investigation|analysis)|the (?:current|user's|original) (?:task|plan|request)) (?:and(?! wait)|"
+        r"now|immediately|at once|right|:)",
     ),
     order(
         "you must now",
@@ -353,16 +359,16 @@ ENGLISH: tuple[Order, ...] = (
         "assistant|llm|language model|manager|bot|claude|gpt|copilot|codex|gemini|ai|a.i|orchestrator|router",
         r"\b(?:note|message|attention|instructions?|notice|memo|reminder|warning|order|directive|hey|hello|dear|hi|"
         r"important):? (?:to |for )?(?:the |all |any |every |whichever |whatever |other |downstream "
-        r"){0,2}«reader»\b[^\n.]{0,24}?[:,!;— ][^\n]{0,60}?\b«harm»",
+        r"){0,2}«reader»\b[^\n.]{0,24}?[:,!;—\x20][^\n]{0,60}?\b«harm»",
     ),
     led(
         "agent called by name",
         COMMANDS,
         "agent|assistant|llm|model|manager|claude|gpt|copilot|codex|gemini|ai|orchestrator",
         r"@?(?:(?:ai|llm|context manager|coding) ?(?:agents?|assistants?|models?)?|agents?|assistants?|dear (?:agent|"
-        r"assistant|model)|claude|chatgpt|copilot|codex|gemini|orchestrator) ?[:,!][ ,\n]?(?:please |now |you must |you "
-        r"should |immediately |kindly ){0,2}(?:ignore|disregard|forget|stop |abandon|route |hand (?:over|off|control|this)|"
-        r"transfer |send |reveal|approve |mark (?:this|the|it|all)|report success|delete |switch to|choose |select |obey|"
-        r"upload |exfiltrate|do not (?:report|tell|mention|check|review)|override)",
+        r"assistant|model)|claude|chatgpt|copilot|codex|gemini|orchestrator) ?[:,!][\x20\n]?(?:please |now |you must |you "
+        r"should |immediately |kindly ){0,2}(?:ignore|disregard|forget|stop |abandon|route (?:this|all|to|the|every|it|back)|"
+        r"hand (?:over|off|control|this)|transfer |send |reveal|approve |mark (?:this|the|it|all)|report success|delete |"
+        r"switch to|choose |select |obey|upload |exfiltrate|do not (?:report|tell|mention|check|review)|override)",
     ),
 )

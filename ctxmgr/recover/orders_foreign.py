@@ -73,9 +73,11 @@ FOREIGN: tuple[Order, ...] = (
         IGNORES,
         "ignore|oublie|compte|respecte|suis|suivez&instruction|consigne|regle|directive|ordre|contexte|precede",
         r"\b(?:ignore[zrs]?|oublie[zrs]?|ne (?:tiens|tenez) (?:pas|plus|aucun) compte (?:de|des)|ne (?:suis|suivez|"
-        r"respecte[zs]?) (?:plus|pas)) (?:toutes? |tous |tout |les |tes |vos |mes |ces |des |ce |qui |que ){0,5}(?:\w{1,16} "
+        r"respecte[zs]?) (?:plus|pas)) (?:toutes? |tous |tout |les |tes |vos |mes |ces |des |ce |qui |que ){1,5}(?:\w{1,16} "
         r")?(?:instructions|consignes?|regles|directives|ordres|contexte|precede)(?: (?:precedent\w{0,2}|anterieur\w{0,2}|"
-        r"ci-dessus|initial\w{0,2}|donnees?|recues?|du systeme|systeme|d'origine|avant|plus haut))?",
+        r"ci-dessus|initial\w{0,2}|donnees?|recues?|du systeme|systeme|d'origine|avant|plus haut))?|ne (?:tiens|tenez) "
+        r"(?:pas|plus|aucun) compte (?:de |des |du )(?:\w{1,12} ){0,2}?(?:instructions|consignes|regles|directives|contexte|"
+        r"prompt)",
     ),
     order(
         "fr: new orders",
@@ -122,8 +124,8 @@ FOREIGN: tuple[Order, ...] = (
         "ignor|olvid|omiso|descart|hagas|sigas|obedezc",
         r"(?:ignora|ignore|ignorar|olvida|olvide|olvidar|haz caso omiso de|haga caso omiso de|descarta|descarte|no (?:sigas|"
         r"obedezcas|hagas caso (?:a|de))) (?:todas? |todos? |las |los |tus |sus |mis |estas |cualquier |lo |que |el |de "
-        r"){0,5}(?:\w{1,16} )?(?:instrucciones|instruccion|reglas|ordenes|indicaciones|directrices|contexto|anterior\w{0,2}|"
-        r"mensajes|prompts?)(?: (?:anterior\w{0,2}|previ[ao]s|de arriba|originales|del sistema|recibidas|dadas))?",
+        r"){1,5}(?:\w{1,16} )?(?:instrucciones|instruccion|reglas|ordenes|indicaciones|directrices|contexto|"
+        r"anterior\w{0,2})(?: (?:anterior\w{0,2}|previ[ao]s|de arriba|originales|del sistema|recibidas|dadas))?",
     ),
     order(
         "es: new orders",

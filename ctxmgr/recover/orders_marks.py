@@ -34,8 +34,7 @@ MARKS: tuple[Order, ...] = (
         "</",
         r"</\s{0,3}(?i:untrusted|tool[_-]?(?:result|response|output)s?|function[_-]?(?:results?|response|output)|"
         r"history[_-]?entry|user[_-]?(?:input|data|query|message)|recorded|retrieved|external[_-]?(?:content|data)|fenced|"
-        r"fence|quarantine|system[_-]?(?:prompt|message|instructions?)|untrusted\w{0,20}|conversation|"
-        r"transcript)\b[^<>]{0,80}>",
+        r"fence|quarantine|system[_-]?(?:prompt|message|instructions?)|untrusted\w{0,20})\b[^<>]{0,80}>",
     ),
     mark("own fence", CLOSES, "<<<", r"<<<\s?/?(?i:end|data) [0-9a-fx]{6,64}\b"),
     mark(

@@ -21,9 +21,9 @@ WHOLE = 48_000
 """Characters up to which a text is judged whole; of a longer one both ends and what lies around telling words."""
 END = 16_000
 """Characters judged at each end of a longer text."""
-AROUND = 600
+AROUND = 400
 """Characters judged on each side of a telling word."""
-MOST_WINDOWS = 6
+MOST_WINDOWS = 2
 """Places of one telling word that are looked at from the front, and as many from the back."""
 MOST_TEXTS = 4_000
 """Texts within one value that are judged, names included."""
@@ -33,7 +33,9 @@ _ASCII_ORDERS = tuple(order for order in ORDERS if all(any(map(str.isascii, grou
 CORE = tuple(order for order in ENGLISH if order.name in ("skip earlier orders", "skip your orders", "hand over control"))
 _TELLING = (
     "gnore ", "GNORE ", "isregard", "ISREGARD", "orget ", "nstructions", "NSTRUCTIONS", "ou are now", "SYSTEM:", "SYSTEM]",
-    "system prompt", "<|", "[INST", "<<SYS", "</tool", "</untrusted", "<!--", "verride", "OVERRIDE", "must now", "hand over",
+    "system prompt", "<|", "[INST", "<<SYS", "</tool", "</untrusted", "<!--", "verride", "OVERRIDE", "must now", "and over",
+    " agent", "mmediately", "egardless", " tell the", "API key", "nweisung", "instrucciones", "consignes", "\u6307\u4ee4",
+    "\u6307\u793a", "\u5ffd\u7565", "\u0438\u043d\u0441\u0442\u0440\u0443\u043a\u0446",
 )  # fmt: skip
 
 
@@ -72,27 +74,38 @@ def _reason(clear: str) -> str | None:
     if reason is None:
         lowered = clear.casefold()
         reason = next((why for form in unmasked(lowered) if (why := _searched(words_of(form), ENGLISH))), None)
-        if reason is None and (joined := squeezed(lowered)):
-            reason = _squeezed(joined) or _squeezed(joined.translate(LEET))
+        if reason is None and (joined := words_of(squeezed(lowered))):
+            reason = _searched(joined, CORE, loose=True) or _searched(joined.translate(LEET), CORE, loose=True)
     return reason
 
 
 def _plainly(clear: str) -> str | None:
     lowered = clear.casefold()
-    reason = next((each.reason for each in MARKS if _anchored(each, lowered) and found(each, clear)), None)
-    return reason or _searched(words_of(lowered), _ASCII_ORDERS if lowered.isascii() else ORDERS)
+    words = words_of(lowered)
+    return _searched(clear, MARKS, lowered) or _searched(words, _ASCII_ORDERS if words.isascii() else ORDERS)
 
 
-def _searched(words: str, orders: tuple[Order, ...]) -> str | None:
-    return next((each.reason for each in orders if _anchored(each, words) and found(each, words)), None)
+def _searched(text: str, orders: tuple[Order, ...], lowered: str | None = None, *, loose: bool = False) -> str | None:
+    anchored = Anchors(text if lowered is None else lowered)
+    return next((each.reason for each in orders if anchored.all(each.anchors) and found(each, text, loose=loose)), None)
 
 
-def _squeezed(words: str) -> str | None:
-    return next((each.reason for each in CORE if _anchored(each, words) and found(each, words, loose=True)), None)
+class Anchors:
+    """Which literals a text holds; each is looked for once, though many patterns ask."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._held: dict[str, bool] = {}
 
-def _anchored(order: Order, text: str) -> bool:
-    return all(any(anchor in text for anchor in group) for group in order.anchors)
+    def all(self, groups: tuple[tuple[str, ...], ...]) -> bool:
+        """Return whether the text holds a literal of every group."""
+        return all(any(self._holds(literal) for literal in group) for group in groups)
+
+    def _holds(self, literal: str) -> bool:
+        held = self._held.get(literal)
+        if held is None:
+            held = self._held[literal] = literal in self._text
+        return held
 
 
 def _parts(text: str) -> Iterator[str]:
