@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ctxmgr.recover.desk import Desk
 from ctxmgr.types.proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, ModelUse
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.view import EntryView, EventView
 
 
 class Fencing(Protocol):
@@ -44,7 +44,7 @@ class Consultation:
         cited: ids of the entries that the rules' continuation rests on.
         brief: what the rules found, as text.
         fence: wraps everything that was recorded.
-        suspicion: says why an entry reads like instructions to an agent, or None; such a one is shown marked.
+        suspicion: says why an entry or event reads like instructions to an agent, or None; such a one is shown marked.
         memory: None where there is none; its tools are not offered then.
         candidates: the entries among which the narrow question chooses, best first.
     """
@@ -56,7 +56,7 @@ class Consultation:
     cited: Sequence[str]
     brief: str
     fence: Fencing
-    suspicion: Callable[[EntryView], str | None]
+    suspicion: Callable[[EntryView | EventView], str | None]
     memory: Remembering | None = None
     candidates: Sequence[EntryView] = ()
 

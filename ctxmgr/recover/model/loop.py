@@ -11,6 +11,7 @@ from httpx2 import AsyncClient
 from pydantic import Field, ValidationError, create_model
 from pydantic_ai import Agent, ModelRetry, NativeOutput, RunContext, Tool, ToolDefinition, ToolOutput, capture_run_messages
 from pydantic_ai.capabilities import AgentCapability, Hooks, PrepareTools, UseThreadExecutor
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.settings import ModelSettings
@@ -52,8 +53,11 @@ async def converse(talk: Talk, model: Model, client: AsyncClient | None) -> None
 
 
 def _failure(talk: Talk, error: Exception) -> str:
-    if talk.refusals > RETRIES or (talk.refused and isinstance(error, stack.UnexpectedModelBehavior)):
-        return f"{talk.refusals} answers were refused, the last one because: {talk.refused}"
+    if isinstance(error, UnexpectedModelBehavior) and "retries" in str(error):
+        if talk.refused:
+            times = "answer was" if talk.refusals == 1 else "answers were"
+            return f"{talk.refusals} {times} refused, the last one because: {talk.refused}"
+        return "it never answered in the form that was asked for"
     return stack.meaning(error, talk.choice)
 
 
@@ -103,7 +107,7 @@ async def _narrow(talk: Talk, model: Model) -> None:
         deps_type=type(None),
         instructions=words.LEAD_RULES,
         name="context-manager",
-        retries={"tools": 0, "output": 1},
+        retries={"tools": 1, "output": 1},
         model_settings=_settings(talk, _LEAD_TOKENS),
         capabilities=[_watch(talk)],
     )
@@ -120,9 +124,9 @@ def _answer_type(names: Sequence[str]) -> type[Proposal]:
 
 
 def _limits(talk: Talk) -> UsageLimits:
-    # Tokens are counted by the budget, since these limits do not hold against a server that reports none; and a hard limit
-    # on calls ends the run without an answer, so that the tools refuse first.
-    return UsageLimits(request_limit=talk.choice.max_requests, tool_calls_limit=2 * talk.choice.max_tool_calls + 10)
+    # Requests and tokens are counted by the budget, since these limits do not hold against a server that reports no tokens;
+    # and a hard limit on calls ends the run without an answer, so that the tools refuse first.
+    return UsageLimits(request_limit=None, tool_calls_limit=2 * talk.choice.max_tool_calls + 10)
 
 
 def _settings(talk: Talk, tokens: int) -> Any:
@@ -153,6 +157,7 @@ def _watch(talk: Talk) -> AgentCapability[None]:
 
     @hooks.on.after_model_request
     async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
+        response = stack.sound(response)
         length = sum(_length(part) for part in response.parts)
         talk.input_tokens += response.usage.input_tokens
         talk.output_tokens += response.usage.output_tokens
@@ -166,6 +171,11 @@ def _watch(talk: Talk) -> AgentCapability[None]:
             raise ModelRetry(f"Refused: you gave {answers} answers at once. Exactly one agent continues: answer once.")
         budget.require_tokens()
         return response
+
+    @hooks.on.tool_validate_error
+    async def misused(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
+        talk.refuse(_misform(error))
+        raise error
 
     @hooks.on.output_validate_error
     async def misformed(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:

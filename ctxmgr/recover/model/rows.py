@@ -11,18 +11,22 @@ from ctxmgr.recover.quoting import CITABLE, answers, clipped, fitted
 from ctxmgr.types.view import EntryView, EventView, NoteView
 from ctxmgr.wire import encode
 
+Suspicion = Callable[[EntryView | EventView], str | None]
+
 _NOTES = 3
+_MARKED = 200
+"""Characters of what is shown marked."""
 
 
-def entry_row(entry: EntryView, limit: int, suspicion: Callable[[EntryView], str | None]) -> dict[str, Any]:
+def entry_row(entry: EntryView, limit: int, suspicion: Suspicion) -> dict[str, Any]:
     """Return an entry with each of its values cut to about ``limit`` characters.
 
     One that reads like instructions to an agent says so first, and its values are cut short.
     """
     reason = suspicion(entry)
     if reason is not None:
-        limit = min(limit, 200)
-    row: dict[str, Any] = {} if reason is None else {"quarantined": clipped(reason, 200)}
+        limit = min(limit, _MARKED)
+    row = _marked(reason)
     row |= {
         "id": clipped(entry.id, CITABLE),
         "index": entry.index,
@@ -51,14 +55,19 @@ def note_row(note: NoteView, limit: int) -> dict[str, Any]:
     }
 
 
-def event_row(event: EventView, limit: int) -> dict[str, Any]:
-    """Return an event; ``after`` is the index of the entry before it."""
-    return {
+def event_row(event: EventView, limit: int, suspicion: Suspicion) -> dict[str, Any]:
+    """Return an event, marked like an entry; ``after`` is the index of the entry before it."""
+    reason = suspicion(event)
+    return _marked(reason) | {
         "type": clipped(event.type, 60),
         "agent": None if event.agent is None else clipped(event.agent, 80),
         "after": event.after,
-        "data": fitted(event.data, limit),
+        "data": fitted(event.data, limit if reason is None else min(limit, _MARKED)),
     }
+
+
+def _marked(reason: str | None) -> dict[str, Any]:
+    return {} if reason is None else {"quarantined": clipped(reason, 200)}
 
 
 def size(value: Any) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pydantic_ai
@@ -27,6 +27,7 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
     UserError,
 )
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, infer_model
 
 from ctxmgr.errors import InvalidInput
@@ -128,14 +129,34 @@ def meaning(error: BaseException, choice: ModelChoice) -> str:
     if isinstance(error, BudgetError):
         return one_line(str(error))
     if isinstance(error, UsageLimitExceeded):
-        return one_line(f"a limit was reached without an answer: {error}")
+        return "it made more tool calls than a consultation may take"
     if isinstance(error, ModelHTTPError):
         return one_line(f"the server answered with HTTP {error.status_code}: {error.body}")
     if isinstance(error, UnexpectedModelBehavior):
-        return one_line(f"no valid answer: {error}")
+        return one_line(f"no valid answer: {error}").rstrip(": ")
     if isinstance(error, ModelAPIError):
         return one_line(f"the server failed: {error}")
     return one_line(f"the consultation broke off: {type(error).__name__}: {error}")
+
+
+def sound(response: ModelResponse) -> ModelResponse:
+    """Return a response that can be sent back and stored: servers may write halves of characters."""
+    try:
+        dump([response])
+    except ValueError:
+        whole = pydantic_ai.ModelMessagesTypeAdapter.dump_python([response])
+        response = cast("ModelResponse", pydantic_ai.ModelMessagesTypeAdapter.validate_python(_mended(whole))[0])
+    return response
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_mended(name): _mended(item) for name, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def dump(messages: list[Any]) -> bytes:

@@ -263,7 +263,7 @@ class Toolkit:
 
     def _row(self, row: EntryView | EventView, cut: int) -> Any:
         if isinstance(row, EventView):
-            return masked(event_row(row, max(cut, 400)))
+            return masked(event_row(row, max(cut, 400), self._question.suspicion))
         return masked(entry_row(row, cut, self._question.suspicion))
 
     def _told(self, tool: str, body: Any) -> str:

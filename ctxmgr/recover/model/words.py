@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ctxmgr.recover.model.choice import ModelChoice
@@ -99,6 +100,28 @@ def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]
         f"Which of the entries 1 to {len(ids)} holds what is needed? Say first what is needed, then the number, 0 for none.",
     ]
     return _sound("\n\n".join(parts)), ids
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a model would be told at first, to be shown without asking it.
+
+    ``characters`` counts both texts, ``tools`` names what it could call; the descriptions of these are not counted.
+    """
+
+    instructions: str
+    prompt: str
+    characters: int
+    tools: tuple[str, ...]
+
+
+def preview(question: Consultation, choice: ModelChoice) -> Preview:
+    """Return what would be sent first; nothing is contacted."""
+    if choice.mode == "lead":
+        rules, prompt, tools = LEAD_RULES, narrow(question, choice)[0], ()
+    else:
+        rules, prompt, tools = RULES, opening(question, choice), (*offered(question), ANSWER)
+    return Preview(instructions=rules, prompt=prompt, characters=len(rules) + len(prompt), tools=tools)
 
 
 def _asked(question: Consultation) -> str:

@@ -27,7 +27,7 @@ from ctxmgr.recover.model.consultation import Consultation, Consulted
 from ctxmgr.recover.stuck import request_for
 from ctxmgr.store import Store
 from ctxmgr.types.proposal import Proposal
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.view import EntryView, EventView
 from ctxmgr.wire import Record
 from tests.builders import entry_id
 from tests.recover import runs
@@ -64,9 +64,10 @@ def written(store: Store) -> int:
     return int(store.engine.query("SELECT count(*) FROM record")[0][0])
 
 
-def suspicious(entry: EntryView) -> str | None:
-    """Say that an entry is quarantined when its answer says "ignore"."""
-    return "reads like an instruction" if "ignore" in json.dumps(entry.output).lower() else None
+def suspicious(row: EntryView | EventView) -> str | None:
+    """Say that an entry or event is quarantined when it says "ignore"."""
+    said = row.data if isinstance(row, EventView) else row.output
+    return "reads like an instruction" if "ignore" in json.dumps(said).lower() else None
 
 
 def consultation(store: Store, session: str = "stuck", **fields: Any) -> Consultation:
@@ -98,7 +99,7 @@ def answer(target: str = "coder", *, facts: Sequence[tuple[str, str]] = (), **fi
     }
 
 
-Say = ModelResponse | dict[str, Any] | tuple[str, dict[str, Any]] | str | list[tuple[str, dict[str, Any]]]
+Say = ModelResponse | dict[str, Any] | tuple[str, dict[str, Any]] | str | list[Any]
 """What a scripted model says: an answer's arguments, a call, several calls, plain text, or a whole response."""
 
 
@@ -109,9 +110,9 @@ def response(said: Say) -> ModelResponse:
     if isinstance(said, str):
         return ModelResponse(parts=[TextPart(said)])
     if isinstance(said, dict):
-        return ModelResponse(parts=[ToolCallPart("continue_workflow", said)])
+        return ModelResponse(parts=[ToolCallPart("continue_workflow", json.dumps(said))])
     calls = said if isinstance(said, list) else [said]
-    return ModelResponse(parts=[ToolCallPart(name, given) for name, given in calls])
+    return ModelResponse(parts=[ToolCallPart(name, json.dumps(given)) for name, given in calls])
 
 
 @dataclass

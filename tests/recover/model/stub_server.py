@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Generator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from typing import Any
 
 Line = dict[str, Any] | tuple[str, dict[str, Any]] | str
 FAULTS = (
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
     stub: StubServer
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing."""
 
     def do_POST(self) -> None:
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _cut_off(self) -> None:
-        done = cast("dict[str, Any]", self._completion("length"))
+        done = self._completion("length")
         call = done["choices"][0]["message"].get("tool_calls")
         if call:
             call[0]["function"]["arguments"] = call[0]["function"]["arguments"][:20]

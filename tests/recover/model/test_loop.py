@@ -264,7 +264,6 @@ def test_a_thousand_calls_at_once_end_it(stuck: Store) -> None:
 
 def test_a_willing_model_answers_when_the_tools_are_gone(stuck: Store) -> None:
     """With the calls used up only the answer is offered, and it counts."""
-
     lines: list[Any] = [LOOK, LOOK, answer(facts=[PORT])]
     found, script = ask(stuck, lines, choice=ModelChoice("test:x", max_tool_calls=2))
 

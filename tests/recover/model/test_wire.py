@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ SCRIPT: list[Line] = [("search", {"query": "8471"}), answer(facts=[PORT])]
 
 
 def _ask(store: Store, url: str, *, said: list[str] | None = None, **fields: Any) -> Consulted:
-    choice = ModelChoice("stub", base_url=url, **{"seconds": 20.0, **fields})
+    choice = replace(ModelChoice("stub", base_url=url, seconds=20.0), **fields)
     return consult(consultation(store), choice, check=lambda _proposal: [], progress=None if said is None else said.append)
 
 
@@ -94,7 +95,7 @@ def test_a_fault_is_a_failure(stuck: Store, fault: str, mode: str) -> None:
 
 
 def test_a_server_that_asks_to_wait_is_not_waited_for(stuck: Store) -> None:
-    """ "Retry-After: 30" is no reason to sleep through the budget: one request, and the reason."""
+    """A wish for half a minute is no reason to sleep through the budget: one request, and the reason."""
     with serving(SCRIPT, "limited") as stub:
         found = _ask(stuck, stub.url)
 
@@ -152,6 +153,17 @@ def test_something_is_said_before_anything_is_sent(stuck: Store) -> None:
 
     assert said[0][1] == 0
     assert said[0][0].startswith("consulting stub")
+
+
+@pytest.mark.parametrize("first", ["half \ud83d", ("search", {"query": "half \ud83d"}), ("half \ud83d", {})])
+def test_half_a_character_does_no_harm(stuck: Store, first: Line) -> None:
+    """What can't be encoded, in text, arguments or a name, is mended before it is sent back; the next answer counts."""
+    with serving([first, answer()]) as stub:
+        found = _ask(stuck, stub.url)
+
+    assert found.use.failure is None
+    assert len(stub.requests) == 2
+    assert len(found.transcript) > 100
 
 
 def _leads(stub: StubServer, stuck: Store) -> Consulted:
