@@ -71,7 +71,7 @@ class Monitor:
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
         self._raised: list[Case] = []
-        self._seen_processes: dict[str | None, tuple[int, int]] = {}
+        self._seen_processes: dict[str | None, list[int]] = {}
 
     def observe(self, observation: Observation) -> list[Finding]:
         """Take one more observation; return the findings that it raised."""
@@ -79,15 +79,16 @@ class Monitor:
         if watch is None:
             self._session = self._wide.session = observation.session
             watch = self._watch = StallWatch(observation.session, self.settings)
-        raised: list[Case] = []
-        if observation.kind == "start":
+        kind = observation.kind
+        if kind == "start":
             raised = self._begin(observation, watch)
-        elif observation.kind == "finish":
+        elif kind == "finish":
             raised = self._end(observation, watch)
-        elif observation.kind == "event":
+        elif kind == "event":
             raised = self._hear(observation, watch)
         else:
             watch.close()
+            return []
         if not raised:
             return []
         self._raised += [case for case in raised if len(case.raisings) == 1]
@@ -117,16 +118,17 @@ class Monitor:
         watch.begin(start)
         key = (start.agent, start.process)
         scope = self._scopes.get(key) or self._new_scope(key)
-        scope.begin(start)
+        if start.step is not None or start.turn is not None:
+            scope.begin(start)
         self._latest = self._current[start.agent] = scope
         if start.index is not None and start.index == self._explain:
             self._explained = (scope, start.id)
             scope.opinions = []
-        if key not in self._blind:
-            self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
-        blind = self._blind[key]
+        blind = self._blind.get(key)
         if blind is None:
-            return []
+            if key in self._blind:
+                return []
+            blind = self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
         blind.begin(start)
         return blind.end(start, None)
 
@@ -135,7 +137,7 @@ class Monitor:
         if start is None:
             return []
         key = (start.agent, start.process)
-        blind = self._blind.get(key)
+        blind = self._blind[key]
         if blind is not None:
             # This agent's results are recorded, so what was seen without them is no evidence.
             blind.reset("progress")
@@ -153,17 +155,18 @@ class Monitor:
             self._all_changes += 1
         if raised or scope.came_back:
             raised = [*raised, *self._tell(raised, scope)]
-        if self._talks(start.action) or self._wide.is_awake:
+        talks = self._talking.get(start.action)
+        if talks is None:
+            talks = self._talks(start.action)
+        if talks or self._wide.is_awake:
             raised = [*raised, *self._wide.end(start, finish)]
         return raised
 
     def _talks(self, action: str) -> bool:
-        known = self._talking.get(action)
-        if known is None:
-            if len(self._talking) >= _MAX_ACTIONS:
-                self._talking.clear()
-            known = self._talking[action] = hands_over(action)
-        return known
+        if len(self._talking) >= _MAX_ACTIONS:
+            self._talking.clear()
+        talks = self._talking[action] = hands_over(action)
+        return talks
 
     def _tell(self, raised: Sequence[Case], scope: AgentScope) -> list[Case]:
         """Tell the detector of recoveries which loops are there, and return what it makes of it."""
@@ -282,9 +285,9 @@ class Monitor:
         if seen is None:
             if self._seen_processes:
                 watch.leave_open()
-            self._seen_processes[start.process] = (start.seq, start.seq)
+            self._seen_processes[start.process] = [start.seq, start.seq]
         else:
-            self._seen_processes[start.process] = (seen[0], start.seq)
+            seen[1] = start.seq
 
     def _superseded(self, case: Case) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""

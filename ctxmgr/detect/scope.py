@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxmgr.detect.casebook import Case
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
@@ -20,6 +20,13 @@ class _Batch:
     calls: list[Call]
     open: int
     taken: Step | None = None
+
+
+class _Plan(NamedTuple):
+    """Detectors that are shown a step, each with whether it is if it remembers nothing; and those of them that are."""
+
+    all: list[tuple[Detector, bool]]
+    if_asleep: list[tuple[Detector, bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,8 @@ class AgentScope:
         self._settings = settings
         self._detectors = detectors
         self._watchful = [detector for detector in detectors if detector.watchful]
-        self._plans: dict[int, list[tuple[Detector, bool]]] = {}
+        self._plans: dict[int, _Plan] = {}
+        self._asleep = True
         self._listeners: dict[str, list[Detector]] = {}
         for detector in detectors:
             for kind in detector.hears:
@@ -84,8 +92,7 @@ class AgentScope:
     def end(self, start: Observation, finish: Observation | None) -> list[Case]:
         """Take the result of an entry (None: the log records none); return the cases raised by that."""
         call = Call.of(start, finish)
-        batch = None if start.step is None else self._batches.get(start.step)
-        if batch is None:
+        if start.step is None or (batch := self._batches.get(start.step)) is None:
             return self._enter((call,), amend=False)
         batch.calls.append(call)
         batch.open -= 1
@@ -100,16 +107,15 @@ class AgentScope:
     def _enter(self, calls: tuple[Call, ...], *, amend: bool) -> list[Case]:
         if self._settings.exempt_actions and any(call.start.action in self._settings.exempt_actions for call in calls):
             return []
+        if calls[0].start.step is None:
+            return self._take(self._step(calls))
         withdrawn: list[Case] = []
         if amend:
             withdrawn = [case for case in self.active if case.raised[0] == self._steps[-1].calls[-1].start.id]
             self._restore(self._before_last)
             self.active = [case for case in self.active if case not in withdrawn]
-        if calls[0].start.step is not None:
-            self._before_last = self._mark()
-        step = Step(calls, self._number)
-        step.world = self.others_changes + self.heard
-        raised = self._take(step)
+        self._before_last = self._mark()
+        raised = self._take(self._step(calls))
         for old in withdrawn:
             again = next((case for case in raised if case.key == old.key), None)
             if again is None:
@@ -121,6 +127,11 @@ class AgentScope:
             self.active[self.active.index(again)] = old
         return raised
 
+    def _step(self, calls: tuple[Call, ...]) -> Step:
+        step = Step(calls, self._number)
+        step.world = self.others_changes + self.heard
+        return step
+
     def _take(self, step: Step) -> list[Case]:
         if self._replay:
             if step.same(self._replay[0]):
@@ -128,30 +139,46 @@ class AgentScope:
                 return []
             self._replay = []
         past = self._steps
-        seen = self._seen
         flags = self._flags(step)
-        sightings: list[Sighting] | None = None
-        for detector, woken in self._plans.get(flags) or self._plan(flags):
-            if woken or detector.state:
-                sighting = detector.take(step, past)
-                if sighting is not None and not self._is_off(sighting.kind, step.action):
-                    sightings = [sighting] if sightings is None else [*sightings, sighting]
+        plan = self._plans.get(flags) or self._plan(flags)
+        shown = plan.if_asleep if self._asleep else plan.all
+        sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
             self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
         raised = self._judge(step, sightings or []) if self.active or sightings else []
         past.append(step)
-        seen[step.query] = step
-        self._latest[step.action] = step
+        self._seen[step.query] = self._latest[step.action] = step
         self._number += 1
         if len(past) > 2 * self._settings.window:
             self._trim()
         return raised
 
-    def _plan(self, flags: int) -> list[tuple[Detector, bool]]:
+    def _show(self, step: Step, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
+        """Show a step to the detectors of a plan that want to see it; return what they saw."""
+        sightings: list[Sighting] = []
+        for detector, woken in shown:
+            if woken or detector.state:
+                sighting = detector.take(step, self._steps)
+                if sighting is not None and not self._is_off(sighting.kind, step.action):
+                    sightings.append(sighting)
+        self._asleep = not self._is_anyone_awake()
+        return sightings
+
+    def _plan(self, flags: int) -> _Plan:
         """Return which detectors are shown a step with these flags, and whether they are if they remember nothing."""
-        plan = [(each, bool(flags & each.wake)) for each in self._detectors if flags & each.wake or each.watchful]
-        self._plans[flags] = plan
+        shown: list[tuple[Detector, bool]] = []
+        for each in self._detectors:
+            heeds = each.wake | Wake.AGAIN if each.wake & Wake.REPEATED else each.wake
+            if each.watchful or flags & heeds:
+                shown.append((each, bool(flags & each.wake)))
+        plan = self._plans[flags] = _Plan(shown, [(each, woken) for each, woken in shown if woken])
         return plan
+
+    def _is_anyone_awake(self) -> bool:
+        for detector in self._detectors:  # noqa: SIM110 - a generator costs more than the whole loop
+            if detector.state:
+                return True
+        return False
 
     def _is_off(self, kind: str, action: str) -> bool:
         return bool(self._settings.actions) and kind in self._settings.of(action).disabled
@@ -160,14 +187,23 @@ class AgentScope:
         """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
         flags = step.traits | Wake.ALWAYS
         before = self._seen.get(step.query)
-        if before is not None and before.number >= step.number - self._settings.window:
-            flags |= Wake.AGAIN
+        if before is not None:
+            flags |= self._flags_again(step, before)
         if self._steps and len(self._steps[-1].calls) > 1:
             flags |= Wake.IN_BATCH
         if step.failed:
             return flags | Wake.FAILED
         before = self._latest.get(step.action)
         return flags | Wake.ECHO if before is not None and step.echoes(before) else flags
+
+    def _flags_again(self, step: Step, before: Step) -> int:
+        distance = step.number - before.number
+        if distance > self._settings.window:
+            return 0
+        flags = Wake.AGAIN | Wake.REPEATED if step.same(before) else Wake.AGAIN
+        if distance == 1:
+            flags |= Wake.NEXT
+        return flags | Wake.NEAR if distance <= self._settings.max_period else flags
 
     def _trim(self) -> None:
         past = self._steps
@@ -232,6 +268,7 @@ class AgentScope:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
             else:
                 self._drift_away(detector.kind)
+        self._asleep = not self._is_anyone_awake()
         return raised
 
     def _drift_away(self, kind: str) -> None:
@@ -254,7 +291,10 @@ class AgentScope:
     @property
     def is_awake(self) -> bool:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
-        return any([detector.state for detector in self._watchful])  # noqa: C419 - a generator costs more than both
+        for detector in self._watchful:  # noqa: SIM110 - a generator costs more than the whole loop
+            if detector.state:
+                return True
+        return False
 
     def think(self, step: Step) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""
@@ -286,6 +326,7 @@ class AgentScope:
         self._replay = []
         for detector in self._detectors:
             detector.reset()
+        self._asleep = True
         self._boundary = self._number
         self._before_last = self._mark()
 
@@ -303,6 +344,7 @@ class AgentScope:
         self._number = mark.number
         for detector, state in zip(self._detectors, mark.states, strict=True):
             detector.state = state
+        self._asleep = not self._is_anyone_awake()
         for case, case_mark in mark.cases:
             case.restore(case_mark)
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]

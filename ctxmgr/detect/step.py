@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.detect import normal, vocabulary
@@ -11,6 +11,7 @@ from ctxmgr.detect.vocabulary import ActionClass
 from ctxmgr.types.observation import Observation
 
 _SLACK = 4
+_RECEIPT_NOISE = normal.NOISE_KEYS | normal.RECEIPT_KEYS
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
 _SPAN_KEYS = frozenset({
     "offset", "limit", "start", "end", "start_line", "end_line", "startLine", "endLine", "line_start", "line_end", "view_range",
@@ -20,6 +21,7 @@ _CHANGE_KEYS = frozenset({
     "old_string", "old_str", "old", "old_text", "oldString", "oldText", "search", "find", "content", "file_text", "contents",
     "new_content", "text", "edits",
 })  # fmt: skip
+_TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class Call:
     finish: Observation | None
     query: int
     traits: int = 0
+    _class: ActionClass | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, start: Observation, finish: Observation | None) -> Call:
@@ -41,7 +44,7 @@ class Call:
             return cls(start, finish, hash((start.action, start.id, start.seq)), traits)
         if "leep" in text or "leep" in start.action:
             traits |= _SLEEP
-        if isinstance(start.input, dict):
+        if isinstance(start.input, dict) and not _TELLING_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
             if not _SPAN_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
                 traits |= _SPAN
             if not _CHANGE_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
@@ -61,11 +64,10 @@ class Call:
         if finish is None:
             return 0
         receipt = self.failed or self.meaning() == "mutation"
-        drop = normal.NOISE_KEYS | normal.RECEIPT_KEYS if receipt else normal.NOISE_KEYS
         output = finish.output
         if output is None and finish.error is not None:
             output = finish.error
-        text = normal.plain_text(output, drop=drop)
+        text = normal.plain_text(output, drop=_RECEIPT_NOISE if receipt else normal.NOISE_KEYS)
         return None if text is None else hash((finish.status, normal.blur(text, ids=receipt)))
 
     @property
@@ -103,6 +105,14 @@ class Call:
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the call does to the world."""
         start = self.start
+        if pollers and start.action in pollers:
+            return "poll"
+        if self._class is None:
+            self._class = self._classify()
+        return self._class
+
+    def _classify(self) -> ActionClass:
+        start = self.start
         verb, command = "", ""
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
@@ -110,7 +120,7 @@ class Call:
             command = _command(fields)
         elif isinstance(start.input, str) and vocabulary.is_shell(start.action):
             command = start.input
-        return vocabulary.classify(start.action, verb, command, pollers)
+        return vocabulary.classify(start.action, verb, command)
 
 
 class Step:
@@ -139,6 +149,7 @@ class Step:
             self.traits = call.traits
             self.started = call.start.at
             self.ended = self.started if call.finish is None else call.finish.at
+            self.failed = call.failed
         else:
             self.query = hash(tuple(sorted(call.query for call in calls)))
             self.traits = 0
@@ -146,7 +157,7 @@ class Step:
             ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]
             self.started = min(starts, default=None)
             self.ended = max(ends, default=None)
-        self.failed = all(call.failed for call in calls)
+            self.failed = all(call.failed for call in calls)
         self._result: tuple[int | None, ...] | None = None
         self._meaning: ActionClass | None = None
         self._waiting: bool | None = None
