@@ -278,7 +278,8 @@ class Monitor:
                 scope.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
-        return AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)
+        detectors = [each(settings) for each in self._classes]
+        return AgentScope(self._session, settings, detectors, doubt, step_by_step=self._explain is not None)
 
     def _meet(self, start: Observation, watch: StallWatch) -> None:
         seen = self._seen_processes.get(start.process)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ctxmgr.detect.casebook import Case
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.standstill import Standstill, continues, may_stand, rounds_kept
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.observation import Observation
 
@@ -44,8 +45,20 @@ class AgentScope:
     step back and enters it again, complete.
     """
 
-    def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
+    def __init__(
+        self,
+        session: str,
+        settings: DetectSettings,
+        detectors: Sequence[Detector],
+        doubt: float = 1.0,
+        *,
+        step_by_step: bool = False,
+    ) -> None:
         self.session = session
+        self._step_by_step = step_by_step
+        self._still: Standstill | None = None
+        self._settling: Case | None = None
+        self._settled = 0
         self._settings = settings
         self._detectors = detectors
         self._watchful = [detector for detector in detectors if detector.watchful]
@@ -91,6 +104,11 @@ class AgentScope:
 
     def end(self, start: Observation, finish: Observation | None) -> list[Case]:
         """Take the result of an entry (None: the log records none); return the cases raised by that."""
+        if self._still is not None:
+            if self._still.take(start, finish, self.others_changes + self.heard):
+                self._number += 1
+                return []
+            self._catch_up()
         call = Call.of(start, finish)
         if start.step is None or (batch := self._batches.get(start.step)) is None:
             return self._enter((call,), amend=False)
@@ -151,7 +169,37 @@ class AgentScope:
         self._number += 1
         if len(past) > 2 * self._settings.window:
             self._trim()
+        if self.active and not self._step_by_step:
+            self._settle(step)
         return raised
+
+    def _settle(self, step: Step) -> None:
+        """Count the steps by which nothing but the one active loop has gone on; from enough of them on, it stands still."""
+        case = self.active[0]
+        if len(self.active) > 1 or not case.is_last(step.calls[-1].start.id) or not may_stand(case, self._settings):
+            self._settling = None
+        elif case is not self._settling or not continues(step, self._steps, case.period, self._settings):
+            self._settling, self._settled = case, 0
+        else:
+            self._settled += 1
+            if self._settled >= rounds_kept(case, self._settings) + case.period:
+                self._still = Standstill(case, self._steps, self._settings)
+
+    def _catch_up(self) -> None:
+        """Show the detectors what they have missed: something else happens now."""
+        still, self._still, self._settling = self._still, None, None
+        if still is None or not still.count:
+            return
+        unseen, before = still.unseen()
+        self._steps = before
+        self._index()
+        for step in unseen:
+            plan = self._plans.get(flags := self._flags(step)) or self._plan(flags)
+            self._show(step, plan.if_asleep if self._asleep else plan.all)
+            self._steps.append(step)
+            self._seen[step.query] = self._latest[step.action] = step
+        self._steps = still.past(self._steps)
+        self._index()
 
     def _show(self, step: Step, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
         """Show a step to the detectors of a plan that want to see it; return what they saw."""
@@ -261,6 +309,7 @@ class AgentScope:
 
     def hear(self, event: Observation) -> list[Case]:
         """Show an event to the detectors that listen to its kind; return the cases raised by it."""
+        self._catch_up()
         raised: list[Case] = []
         for detector in self._listeners.get(event.type or "", ()):
             sighting = detector.hear(event)
@@ -286,7 +335,8 @@ class AgentScope:
 
     def last_changed_the_world(self) -> bool:
         """Whether the newest step may have changed what others see."""
-        return bool(self._steps) and self._steps[-1].meaning(self._settings.pollers) in ("mutation", "other")
+        last = self._still.last if self._still is not None else self._steps[-1] if self._steps else None
+        return last is not None and last.meaning(self._settings.pollers) in ("mutation", "other")
 
     @property
     def is_awake(self) -> bool:
@@ -298,6 +348,7 @@ class AgentScope:
 
     def think(self, step: Step) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""
+        self._catch_up()
         return [detector.opinion(step, self._steps) for detector in self._detectors]
 
     def covers(self, record: str) -> bool:
@@ -313,6 +364,7 @@ class AgentScope:
 
         What was counted stays counted, so a real loop whose stream breaks now and then is found all the same.
         """
+        self._catch_up()
         self._replay = [step for step in self._steps if step.number >= self._boundary]
 
     def reset(self, why: str) -> None:
@@ -320,6 +372,7 @@ class AgentScope:
         for case in self.active:
             case.resolved = why
         self.active = []
+        self._still = self._settling = None
         self._steps.clear()
         self._seen.clear()
         self._latest.clear()

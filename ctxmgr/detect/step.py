@@ -22,6 +22,7 @@ _CHANGE_KEYS = frozenset({
     "new_content", "text", "edits",
 })  # fmt: skip
 _TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS
+_DOING_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
 @dataclass(slots=True)
@@ -116,6 +117,8 @@ class Call:
         verb, command = "", ""
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
+            if _DOING_KEYS.isdisjoint(fields):
+                return vocabulary.classify(start.action, "", "")
             verb = _text(fields.get("action")) or _text(fields.get("operation"))
             command = _command(fields)
         elif isinstance(start.input, str) and vocabulary.is_shell(start.action):
