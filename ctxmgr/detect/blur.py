@@ -17,6 +17,8 @@ MAX_TEXT = 64 * 1024
 
 _UNIT = r"(?:ns|µs|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)"
 _DURATION = re.compile(rf"[0-9]+(\.[0-9]+)? ?({_UNIT})\b(?: ?[0-9]+(?:\.[0-9]+)? ?{_UNIT}\b)?")
+_MAY_LAST = re.compile(r"[0-9] ?[nµums]")
+"""What every duration holds: to look for that first costs a third of looking for durations."""
 _FINE_UNITS = ("ns", "µs", "us", "ms", "milli")
 _SPANS = ("in", "took", "elapsed", "duration", "time", "after")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -48,7 +50,8 @@ def blur(text: str, *, ids: bool = False) -> str:
         text = text[:MAX_TEXT]
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text = _DURATION.sub(_blur_duration, text)
+    if _MAY_LAST.search(text):
+        text = _DURATION.sub(_blur_duration, text)
     if "0x" in text:
         text = _ADDRESS.sub("~", text)
     if "/tmp/" in text or "/T/" in text:

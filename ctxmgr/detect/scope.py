@@ -110,7 +110,10 @@ class AgentScope:
                 return []
             self._catch_up()
         call = Call.of(start, finish)
-        if start.step is None or (batch := self._batches.get(start.step)) is None:
+        if start.step is None and not self._settings.exempt_actions:
+            return self._take((call,))
+        batch = None if start.step is None else self._batches.get(start.step)
+        if batch is None:
             return self._enter((call,), amend=False)
         batch.calls.append(call)
         batch.open -= 1
@@ -125,15 +128,14 @@ class AgentScope:
     def _enter(self, calls: tuple[Call, ...], *, amend: bool) -> list[Case]:
         if self._settings.exempt_actions and any(call.start.action in self._settings.exempt_actions for call in calls):
             return []
-        if calls[0].start.step is None:
-            return self._take(self._step(calls))
         withdrawn: list[Case] = []
         if amend:
             withdrawn = [case for case in self.active if case.raised[0] == self._steps[-1].calls[-1].start.id]
             self._restore(self._before_last)
             self.active = [case for case in self.active if case not in withdrawn]
-        self._before_last = self._mark()
-        raised = self._take(self._step(calls))
+        if calls[0].start.step is not None:
+            self._before_last = self._mark()
+        raised = self._take(calls)
         for old in withdrawn:
             again = next((case for case in raised if case.key == old.key), None)
             if again is None:
@@ -145,12 +147,8 @@ class AgentScope:
             self.active[self.active.index(again)] = old
         return raised
 
-    def _step(self, calls: tuple[Call, ...]) -> Step:
-        step = Step(calls, self._number)
-        step.world = self.others_changes + self.heard
-        return step
-
-    def _take(self, step: Step) -> list[Case]:
+    def _take(self, calls: tuple[Call, ...]) -> list[Case]:
+        step = Step(calls, self._number, self.others_changes + self.heard)
         if self._replay:
             if step.same(self._replay[0]):
                 del self._replay[0]

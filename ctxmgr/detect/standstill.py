@@ -83,9 +83,7 @@ class Standstill:
         made: list[Step] = []
         for place, (start, finish) in enumerate(self._later):
             model = self._round[(first + place) % len(self._round)]
-            step = Step((Call(start, finish, model.query),), number + place)
-            step.world = model.world
-            made.append(step)
+            made.append(Step((Call(start, finish, model.query),), number + place, model.world))
         return [*self._past, *made] if not first else made
 
 

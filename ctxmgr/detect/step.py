@@ -68,7 +68,9 @@ class Call:
         output = finish.output
         if output is None and finish.error is not None:
             output = finish.error
-        text = normal.plain_text(output, drop=_RECEIPT_NOISE if receipt else normal.NOISE_KEYS)
+        text = output
+        if not isinstance(text, str):
+            text = normal.plain_text(text, drop=_RECEIPT_NOISE if receipt else normal.NOISE_KEYS)
         return None if text is None else hash((finish.status, normal.blur(text, ids=receipt)))
 
     @property
@@ -91,9 +93,10 @@ class Call:
 
     def identity(self) -> object:
         """Return the identity of the result from before a compaction replaced it by a stub, if the log keeps one."""
-        if self.finish is None or self.finish.meta is None or not isinstance(self.finish.meta, dict):
+        finish = self.finish
+        if finish is None or not finish.meta or not isinstance(finish.meta, dict):
             return None
-        value = cast("dict[str, Any]", self.finish.meta).get("output_identity")
+        value = cast("dict[str, Any]", finish.meta).get("output_identity")
         return value if isinstance(value, str | int) else None
 
     def answered_alike(self, other: Call) -> bool:
@@ -101,7 +104,8 @@ class Call:
         mine, theirs = self.finish, other.finish
         if mine is None or theirs is None or mine.status != theirs.status:
             return False
-        return isinstance(mine.output, str) and isinstance(theirs.output, str) and mine.output == theirs.output
+        output = mine.output
+        return isinstance(output, str) and isinstance(theirs.output, str) and output == theirs.output
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the call does to the world."""
@@ -142,10 +146,10 @@ class Step:
         "world",
     )  # fmt: skip
 
-    def __init__(self, calls: Sequence[Call], number: int = 0) -> None:
+    def __init__(self, calls: Sequence[Call], number: int = 0, world: int = 0) -> None:
         self.calls = calls
         self.number = number
-        self.world = 0
+        self.world = world
         if len(calls) == 1:
             call = calls[0]
             self.query = call.query
@@ -192,13 +196,14 @@ class Step:
             return False
         if len(self.calls) == 1 and len(other.calls) == 1:
             mine, theirs = self.calls[0], other.calls[0]
-            mark, their_mark = mine.identity(), theirs.identity()
-            if mark is not None and their_mark is not None:
-                return mark == their_mark
+            if mine.finish is not None and mine.finish.meta:
+                mark, their_mark = mine.identity(), theirs.identity()
+                if mark is not None and their_mark is not None:
+                    return mark == their_mark
             if mine.answered_alike(theirs):
                 return True
-        results = self.results()
-        return None not in results and results == other.results()
+        results = self._result or self.results()
+        return results == (other._result or other.results()) and None not in results
 
     def echoes(self, other: Step) -> bool:
         """Whether the answers are the same to the letter, or are so much alike that comparing them is worth its cost."""
