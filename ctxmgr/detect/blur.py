@@ -56,7 +56,8 @@ def blur(text: str, *, ids: bool = False) -> str:
         text = _ADDRESS.sub("~", text)
     if "/tmp/" in text or "/T/" in text:
         text = _TEMPORARY.sub("~", text)
-    if _may_name(text.lower()):
+    lower = text.lower()
+    if ("id" in lower or "wall time" in lower) and _may_name(lower):
         text = _NAMED.sub(r"\1 ~", text)
     if ids:
         text = _blur_ids(text)
@@ -64,7 +65,7 @@ def blur(text: str, *, ids: bool = False) -> str:
 
 
 def _may_name(lower: str) -> bool:
-    # Spelled out: a loop over the four names costs more than all of the rest on a short text.
+    # Spelled out, for a loop over the four names costs more than all of the rest on a short text.
     return "pid" in lower or "chunk id" in lower or "wall time" in lower or "process id" in lower
 
 

@@ -55,7 +55,8 @@ class StallWatch:
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
-        flow = self._flow(start)
+        own = self._flows.get(start.agent)
+        flow = (own and own.get(start.process)) or self._flow(start)
         if flow.landed:
             for left in flow.calls:
                 self._drop(left)
@@ -76,7 +77,8 @@ class StallWatch:
 
     def end(self, finish: Observation) -> None:
         """Take the result of an entry."""
-        flow = self._flow(finish)
+        own = self._flows.get(finish.agent)
+        flow = (own and own.get(finish.process)) or self._flow(finish)
         flow.landed = True
         if self._delegated or finish.parent is not None:
             self._keep_parents_alive(finish)

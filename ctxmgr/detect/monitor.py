@@ -63,10 +63,9 @@ class Monitor:
         self._blind_settings = _one_round_more(self.settings)
         self._session = ""
         self._watch: StallWatch | None = None
-        self._open: dict[str, Observation] = {}
+        self._open: dict[str, tuple[Observation, AgentScope]] = {}
         self._scopes: dict[_Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
-        self._blind: dict[_Key, AgentScope | None] = {}
         self._all_changes = 0
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
@@ -113,40 +112,38 @@ class Monitor:
     def _begin(self, start: Observation, watch: StallWatch) -> list[Case]:
         if start.id in self._open:
             return []
-        self._open[start.id] = start
         self._meet(start, watch)
         watch.begin(start)
         key = (start.agent, start.process)
         scope = self._scopes.get(key) or self._new_scope(key)
+        self._open[start.id] = (start, scope)
         if start.step is not None or start.turn is not None:
             scope.begin(start)
         self._latest = self._current[start.agent] = scope
         if start.index is not None and start.index == self._explain:
             self._explained = (scope, start.id)
             scope.opinions = []
-        blind = self._blind.get(key)
-        if blind is None:
-            if key in self._blind:
-                return []
-            blind = self._blind[key] = self._scope(self._blind_settings, _BLIND_DOUBT)
-        blind.begin(start)
-        return blind.end(start, None)
+        if scope.is_answered:
+            return []
+        if scope.blind is None:
+            scope.blind = self._scope(self._blind_settings, _BLIND_DOUBT)
+        scope.blind.begin(start)
+        return scope.blind.end(start, None)
 
     def _end(self, finish: Observation, watch: StallWatch) -> list[Case]:
-        start = self._open.pop(finish.id, None)
-        if start is None:
+        known = self._open.pop(finish.id, None)
+        if known is None:
             return []
-        key = (start.agent, start.process)
-        blind = self._blind[key]
-        if blind is not None:
+        start, scope = known
+        if scope.blind is not None:
             # This agent's results are recorded, so what was seen without them is no evidence.
-            blind.reset("progress")
-            self._blind[key] = None
+            scope.blind.reset("progress")
+            scope.blind = None
+        scope.is_answered = True
         watch.end(finish)
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
-        scope = self._scopes[key]
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
         raised = scope.end(start, finish)
@@ -273,9 +270,10 @@ class Monitor:
         return list(self._scopes.values()) if not own and event.type in REPLAYS else own
 
     def _reset(self, why: str) -> None:
-        for scope in (*self._scopes.values(), *self._blind.values(), self._wide):
-            if scope is not None:
-                scope.reset(why)
+        for scope in (*self._scopes.values(), self._wide):
+            scope.reset(why)
+            if scope.blind is not None:
+                scope.blind.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
         detectors = [each(settings) for each in self._classes]

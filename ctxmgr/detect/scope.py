@@ -43,6 +43,9 @@ class AgentScope:
     A step enters when its result is known: in the order of the results, so a call that stays open holds nothing up and
     counts for nothing. A parallel batch enters when all its calls so far are answered; a later member of it takes the
     step back and enters it again, complete.
+
+    Attributes:
+        is_answered: whether any result came in; blind: follows the same agent by its questions alone until then.
     """
 
     def __init__(
@@ -72,6 +75,8 @@ class AgentScope:
         self._seen: dict[int, Step] = {}
         self._latest: dict[str, Step] = {}
         self.came_back: list[Case] = []
+        self.blind: AgentScope | None = None
+        self.is_answered = False
         self.changes = self.others_changes = 0
         self.spoke, self.heard = False, 0
         self.opinions: list[tuple[Step, Opinion]] | None = None
