@@ -55,8 +55,7 @@ class StallWatch:
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
-        own = self._flows.get(start.agent)
-        flow = (own and own.get(start.process)) or self._flow(start)
+        flow = self._flow(start)
         if flow.landed:
             for left in flow.calls:
                 self._drop(left)
@@ -77,8 +76,7 @@ class StallWatch:
 
     def end(self, finish: Observation) -> None:
         """Take the result of an entry."""
-        own = self._flows.get(finish.agent)
-        flow = (own and own.get(finish.process)) or self._flow(finish)
+        flow = self._flow(finish)
         flow.landed = True
         if self._delegated or finish.parent is not None:
             self._keep_parents_alive(finish)

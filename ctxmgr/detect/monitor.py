@@ -276,8 +276,9 @@ class Monitor:
                 scope.blind.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
-        detectors = [each(settings) for each in self._classes]
-        return AgentScope(self._session, settings, detectors, doubt, step_by_step=self._explain is not None)
+        scope = AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)
+        scope.is_explained = self._explain is not None
+        return scope
 
     def _meet(self, start: Observation, watch: StallWatch) -> None:
         seen = self._seen_processes.get(start.process)

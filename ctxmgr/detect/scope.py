@@ -45,20 +45,13 @@ class AgentScope:
     step back and enters it again, complete.
 
     Attributes:
+        is_explained: opinions may be asked for, so every step is shown to the detectors at once.
         is_answered: whether any result came in; blind: follows the same agent by its questions alone until then.
     """
 
-    def __init__(
-        self,
-        session: str,
-        settings: DetectSettings,
-        detectors: Sequence[Detector],
-        doubt: float = 1.0,
-        *,
-        step_by_step: bool = False,
-    ) -> None:
+    def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
         self.session = session
-        self._step_by_step = step_by_step
+        self.is_explained = False
         self._still: Standstill | None = None
         self._settling: Case | None = None
         self._settled = 0
@@ -172,7 +165,7 @@ class AgentScope:
         self._number += 1
         if len(past) > 2 * self._settings.window:
             self._trim()
-        if self.active and not self._step_by_step:
+        if self.active and not self.is_explained:
             self._settle(step)
         return raised
 

@@ -122,7 +122,7 @@ class Call:
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
             if _DOING_KEYS.isdisjoint(fields):
-                return vocabulary.classify(start.action, "", "")
+                return vocabulary.class_of_name(start.action)
             verb = _text(fields.get("action")) or _text(fields.get("operation"))
             command = _command(fields)
         elif isinstance(start.input, str) and vocabulary.is_shell(start.action):

@@ -160,6 +160,11 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
     return _known_class(action, verb, command)
 
 
+def class_of_name(action: str) -> ActionClass:
+    """Return what a call does whose input says nothing about that."""
+    return _known_class(action, "", "") if len(action) <= _MAX_REMEMBERED else _classify(action, "", "")
+
+
 def _classify(action: str, verb: str, command: str) -> ActionClass:
     if command:
         return _classify_command(command)
