@@ -18,7 +18,7 @@ class BusyDetector(StepDetector):
     """
 
     kind: FindingKind = "hung"
-    wake = Wake.AGAIN
+    wake = Wake.REPEATED
     watchful = False
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:

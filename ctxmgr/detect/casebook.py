@@ -11,6 +11,7 @@ from ctxmgr.detect.speech import plain, text_of
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.wording import loop_reason
 from ctxmgr.types.finding import Finding, FindingKind, Scope, Severity
+from ctxmgr.types.observation import Observation
 from ctxmgr.wire import fingerprint
 
 _ABOUT = {
@@ -148,6 +149,16 @@ class Case:
             return False
         self.escalate(sighting)
         return True
+
+    def go_on(self, start: Observation) -> None:
+        """Take one more step that is to the letter one of its own, as `extend` would; it is no warning any more."""
+        self._members.append(start.id)
+        self._indexes.append(start.index)
+        self.steps += 1
+        if len(self._members) > 3 * MAX_MEMBERS:
+            self._forget_the_middle()
+        self._off = frozenset()
+        self._touched = False
 
     def answer(self) -> None:
         """Note that a continuation was given for it."""

@@ -17,7 +17,7 @@ class CycleDetector(StepDetector):
     """
 
     kind: FindingKind = "cycle"
-    wake = Wake.AGAIN
+    wake = Wake.NEAR
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when a round has just been completed or continued after its last needed repeat."""

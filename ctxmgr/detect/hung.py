@@ -39,7 +39,6 @@ class StallWatch:
         self._settings = settings
         self._open: dict[str, OpenCall] = {}
         self._flows: dict[str | None, dict[str | None, Flow]] = {}
-        self._latest: dict[tuple[str | None, str | None], float] = {}
         self._state: State = "new"
         self._last_id = ""
         self._progress: Observation | None = None
@@ -73,26 +72,29 @@ class StallWatch:
             if len(self._delegated) > _MAX_DELEGATED:
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1
-        self._moved(start)
+        self._moved(start, flow)
 
     def end(self, finish: Observation) -> None:
         """Take the result of an entry."""
-        self._flow(finish).landed = True
+        flow = self._flow(finish)
+        flow.landed = True
         if self._delegated or finish.parent is not None:
             self._keep_parents_alive(finish)
         call = self._drop(finish.id)
         self._finished += 1
-        self._moved(finish)
+        self._moved(finish, flow)
         if finish.status == "ok":
             self._success = finish
-        if finish.status == "interrupted":
+            if not self._open and vocabulary.finishes(finish.action):
+                self._state = "done"
+        elif finish.status == "interrupted":
             self._state = "paused"
-        if vocabulary.finishes(finish.action) and finish.status == "ok" and not self._open:
-            self._state = "done"
-        if call is None or self._excused(call) or call.child_seen or call.flow.over:
+        if call is None:
             return
         began, ended = call.start.at, finish.at
         if began is None or ended is None or ended - began <= call.limit + self._settings.call_grace:
+            return
+        if self._excused(call) or call.child_seen or call.flow.over:
             return
         last = (finish.id, finish.index)
         self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress"))
@@ -118,7 +120,10 @@ class StallWatch:
             if kind in ("user_message", "user_message_chunk"):
                 self.leave_open()
             self._state = "working"
-            self._timed(event)
+            if event.at is None:
+                self._untimed = True
+            else:
+                self._flow(event).latest = event.at
 
     def close(self) -> None:
         """Note that a process ended its session."""
@@ -144,13 +149,14 @@ class StallWatch:
         if overdue:
             first = min(overdue, key=self._clock)
             return [Stall(overdue, "overdue", now - self._clock(first), first.limit, self._last())]
-        if self._state != "working" or not self._latest:
+        times = [flow.latest for own in self._flows.values() for flow in own.values() if flow.latest is not None]
+        if self._state != "working" or not times:
             return []
         if any(self._excused(call) and not call.flow.over for call in self._open.values()):
             return []
         if any(not call.child_seen for call in flying):
             return []
-        silent = max(0.0, now - max(self._latest.values()))
+        silent = max(0.0, now - max(times))
         if silent <= self._settings.stall_seconds:
             return []
         return [Stall(flying, "silent", silent, self._settings.stall_seconds, self._last())]
@@ -181,7 +187,8 @@ class StallWatch:
         self._delegated.clear()
 
     def _drop(self, entry: str) -> OpenCall | None:
-        self._delegated.pop(entry, None)
+        if self._delegated:
+            self._delegated.pop(entry, None)
         return self._open.pop(entry, None)
 
     def _clock(self, call: OpenCall) -> float:
@@ -216,20 +223,14 @@ class StallWatch:
             flow = own[observation.process] = Flow([])
         return flow
 
-    def _moved(self, observation: Observation) -> None:
+    def _moved(self, observation: Observation, flow: Flow) -> None:
         self._state = "working"
         self._last_id = observation.id
         self._progress = observation
         if observation.at is None:
             self._untimed = True
         else:
-            self._latest[(observation.agent, observation.process)] = observation.at
-
-    def _timed(self, observation: Observation) -> None:
-        if observation.at is None:
-            self._untimed = True
-        else:
-            self._latest[(observation.agent, observation.process)] = observation.at
+            flow.latest = observation.at
 
     def _last(self) -> tuple[str, int | None]:
         if self._progress is not None and self._last_id == self._progress.id:

@@ -18,8 +18,10 @@ class Wake:
     ``AGAIN``: its question was asked before, within the window. ``FAILED``: it ended in an error. ``ECHO``: the last step
     with the same action was answered alike. ``SPAN``: its input names a part of something (a range of lines).
     ``CHANGE``: its input holds a change or a whole new content. ``TASK``: it belongs to a task. ``SLEEP``: it may be a pause.
-    ``IN_BATCH``: the step before it was a parallel batch. (Plain
-    numbers: those of the standard library's flags cost more than the detectors.)
+    ``IN_BATCH``: the step before it was a parallel batch. Of the steps that are ``AGAIN``: ``NEXT`` to the one that asked the
+    same, ``NEAR`` it (no further back than the longest period), ``REPEATED`` when that one was answered the same; who wakes
+    at the last and remembers something is shown all that are ``AGAIN``. (Plain numbers: those of the standard library's flags
+    cost more than the detectors.)
     """
 
     AGAIN = 1
@@ -32,6 +34,9 @@ class Wake:
     NEVER = 0
     ALWAYS = 128
     IN_BATCH = 256
+    NEXT = 512
+    NEAR = 1024
+    REPEATED = 2048
 
 
 @dataclass(frozen=True, slots=True)

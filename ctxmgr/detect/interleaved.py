@@ -35,7 +35,7 @@ class InterleavedDetector(StepDetector):
     """
 
     kind: FindingKind = "interleaved"
-    wake = Wake.AGAIN
+    wake = Wake.REPEATED
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when the call came back often enough."""

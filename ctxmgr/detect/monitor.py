@@ -64,14 +64,14 @@ class Monitor:
         self._unseen = UnseenResults(lambda: self._scope(blind, _BLIND_DOUBT))
         self._session = ""
         self._watch: StallWatch | None = None
-        self._open: dict[str, Observation] = {}
+        self._open: dict[str, tuple[Observation, AgentScope]] = {}
         self._scopes: dict[Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
         self._all_changes = 0
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
         self._raised: list[Case] = []
-        self._seen_processes: dict[str | None, tuple[int, int]] = {}
+        self._seen_processes: dict[str | None, list[int]] = {}
 
     def observe(self, observation: Observation) -> list[Finding]:
         """Take one more observation; return the findings that it raised."""
@@ -79,15 +79,16 @@ class Monitor:
         if watch is None:
             self._session = self._wide.session = observation.session
             watch = self._watch = StallWatch(observation.session, self.settings)
-        raised: list[Case] = []
-        if observation.kind == "start":
+        kind = observation.kind
+        if kind == "start":
             raised = self._begin(observation, watch)
-        elif observation.kind == "finish":
+        elif kind == "finish":
             raised = self._end(observation, watch)
-        elif observation.kind == "event":
+        elif kind == "event":
             raised = self._hear(observation, watch)
         else:
             watch.close()
+            return []
         if not raised:
             return []
         self._raised += [case for case in raised if len(case.raisings) == 1]
@@ -112,12 +113,13 @@ class Monitor:
     def _begin(self, start: Observation, watch: StallWatch) -> list[Case]:
         if start.id in self._open:
             return []
-        self._open[start.id] = start
         self._meet(start, watch)
         watch.begin(start)
         key = (start.agent, start.process)
         scope = self._scopes.get(key) or self._new_scope(key)
-        scope.begin(start)
+        self._open[start.id] = (start, scope)
+        if start.step is not None or start.turn is not None:
+            scope.begin(start)
         self._latest = self._current[start.agent] = scope
         if start.index is not None and start.index == self._explain:
             self._explained = (scope, start.id)
@@ -125,16 +127,15 @@ class Monitor:
         return self._unseen.begin(start, key)
 
     def _end(self, finish: Observation, watch: StallWatch) -> list[Case]:
-        start = self._open.pop(finish.id, None)
-        if start is None:
+        known = self._open.pop(finish.id, None)
+        if known is None:
             return []
-        key = (start.agent, start.process)
-        self._unseen.end(key)
+        start, scope = known
+        self._unseen.end((start.agent, start.process))
         watch.end(finish)
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
-        scope = self._scopes[key]
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
         raised = scope.end(start, finish)
@@ -143,17 +144,18 @@ class Monitor:
             self._all_changes += 1
         if raised or scope.came_back:
             raised = [*raised, *self._tell(raised, scope)]
-        if self._talks(start.action) or self._wide.is_awake:
+        talks = self._talking.get(start.action)
+        if talks is None:
+            talks = self._talks(start.action)
+        if talks or self._wide.is_awake:
             raised = [*raised, *self._wide.end(start, finish)]
         return raised
 
     def _talks(self, action: str) -> bool:
-        known = self._talking.get(action)
-        if known is None:
-            if len(self._talking) >= _MAX_ACTIONS:
-                self._talking.clear()
-            known = self._talking[action] = hands_over(action)
-        return known
+        if len(self._talking) >= _MAX_ACTIONS:
+            self._talking.clear()
+        talks = self._talking[action] = hands_over(action)
+        return talks
 
     def _tell(self, raised: Sequence[Case], scope: AgentScope) -> list[Case]:
         """Tell the detector of recoveries which loops are there, and return what it makes of it."""
@@ -266,16 +268,18 @@ class Monitor:
             scope.reset(why)
 
     def _scope(self, settings: DetectSettings, doubt: float = 1.0) -> AgentScope:
-        return AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)
+        scope = AgentScope(self._session, settings, [each(settings) for each in self._classes], doubt)
+        scope.is_explained = self._explain is not None
+        return scope
 
     def _meet(self, start: Observation, watch: StallWatch) -> None:
         seen = self._seen_processes.get(start.process)
         if seen is None:
             if self._seen_processes:
                 watch.leave_open()
-            self._seen_processes[start.process] = (start.seq, start.seq)
+            self._seen_processes[start.process] = [start.seq, start.seq]
         else:
-            self._seen_processes[start.process] = (seen[0], start.seq)
+            seen[1] = start.seq
 
     def _superseded(self, case: Case) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""

@@ -24,7 +24,7 @@ class RepetitionDetector(StepDetector):
     """Counts how often the last step came back unchanged; patience and back-off start the count again."""
 
     kind: FindingKind = "repetition"
-    wake = Wake.AGAIN | Wake.IN_BATCH
+    wake = Wake.NEXT | Wake.IN_BATCH
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when this is the third identical step in a row or a later one."""

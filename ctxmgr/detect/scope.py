@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxmgr.detect.casebook import Case
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.standstill import Standstill, continues, may_stand, rounds_kept
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.observation import Observation
 
@@ -20,6 +21,13 @@ class _Batch:
     calls: list[Call]
     open: int
     taken: Step | None = None
+
+
+class _Plan(NamedTuple):
+    """Detectors that are shown a step, each with whether it is if it remembers nothing; and those of them that are."""
+
+    all: list[tuple[Detector, bool]]
+    if_asleep: list[tuple[Detector, bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +43,22 @@ class AgentScope:
     A step enters when its result is known: in the order of the results, so a call that stays open holds nothing up and
     counts for nothing. A parallel batch enters when all its calls so far are answered; a later member of it takes the
     step back and enters it again, complete.
+
+    Attributes:
+        is_explained: opinions may be asked for, so every step is shown to the detectors at once.
     """
 
     def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
         self.session = session
+        self.is_explained = False
+        self._still: Standstill | None = None
+        self._settling: Case | None = None
+        self._settled = 0
         self._settings = settings
         self._detectors = detectors
         self._watchful = [detector for detector in detectors if detector.watchful]
-        self._plans: dict[int, list[tuple[Detector, bool]]] = {}
+        self._plans: dict[int, _Plan] = {}
+        self._asleep = True
         self._listeners: dict[str, list[Detector]] = {}
         for detector in detectors:
             for kind in detector.hears:
@@ -84,7 +100,14 @@ class AgentScope:
 
     def end(self, start: Observation, finish: Observation | None) -> list[Case]:
         """Take the result of an entry (None: the log records none); return the cases raised by that."""
+        if self._still is not None:
+            if self._still.take(start, finish, self.others_changes + self.heard):
+                self._number += 1
+                return []
+            self._catch_up()
         call = Call.of(start, finish)
+        if start.step is None and not self._settings.exempt_actions:
+            return self._take((call,))
         batch = None if start.step is None else self._batches.get(start.step)
         if batch is None:
             return self._enter((call,), amend=False)
@@ -108,10 +131,7 @@ class AgentScope:
             self.active = [case for case in self.active if case not in withdrawn]
         if calls[0].start.step is not None:
             self._before_last = self._mark()
-        step = Step(calls, self._number)
-        step.world = self.others_changes + self.heard
-        step.foreseen = self.foreseen
-        raised = self._take(step)
+        raised = self._take(calls)
         for old in withdrawn:
             again = next((case for case in raised if case.key == old.key), None)
             if again is None:
@@ -123,37 +143,85 @@ class AgentScope:
             self.active[self.active.index(again)] = old
         return raised
 
-    def _take(self, step: Step) -> list[Case]:
+    def _take(self, calls: tuple[Call, ...]) -> list[Case]:
+        step = Step(calls, self._number, self.others_changes + self.heard)
+        step.foreseen = self.foreseen
         if self._replay:
             if step.same(self._replay[0]):
                 del self._replay[0]
                 return []
             self._replay = []
         past = self._steps
-        seen = self._seen
         flags = self._flags(step)
-        sightings: list[Sighting] | None = None
-        for detector, woken in self._plans.get(flags) or self._plan(flags):
-            if woken or detector.state:
-                sighting = detector.take(step, past)
-                if sighting is not None and not self._is_off(sighting.kind, step.action):
-                    sightings = [sighting] if sightings is None else [*sightings, sighting]
+        plan = self._plans.get(flags) or self._plan(flags)
+        shown = plan.if_asleep if self._asleep else plan.all
+        sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
             self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
         raised = self._judge(step, sightings or []) if self.active or sightings else []
         past.append(step)
-        seen[step.query] = step
-        self._latest[step.action] = step
+        self._seen[step.query] = self._latest[step.action] = step
         self._number += 1
         if len(past) > 2 * self._settings.window:
             self._trim()
+        if self.active and not self.is_explained:
+            self._settle(step)
         return raised
 
-    def _plan(self, flags: int) -> list[tuple[Detector, bool]]:
+    def _settle(self, step: Step) -> None:
+        """Count the steps by which nothing but the one active loop has gone on; from enough of them on, it stands still."""
+        case = self.active[0]
+        if len(self.active) > 1 or not case.is_last(step.calls[-1].start.id) or not may_stand(case, self._settings):
+            self._settling = None
+        elif case is not self._settling or not continues(step, self._steps, case.period, self._settings):
+            self._settling, self._settled = case, 0
+        else:
+            self._settled += 1
+            if self._settled >= rounds_kept(case, self._settings) + case.period:
+                self._still = Standstill(case, self._steps, self._settings)
+
+    def _catch_up(self) -> None:
+        """Show the detectors what they have missed: something else happens now."""
+        still, self._still, self._settling = self._still, None, None
+        if still is None or not still.count:
+            return
+        unseen, before = still.unseen()
+        self._steps = before
+        self._index()
+        for step in unseen:
+            plan = self._plans.get(flags := self._flags(step)) or self._plan(flags)
+            self._show(step, plan.if_asleep if self._asleep else plan.all)
+            self._steps.append(step)
+            self._seen[step.query] = self._latest[step.action] = step
+        self._steps = still.past(self._steps)
+        self._index()
+
+    def _show(self, step: Step, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
+        """Show a step to the detectors of a plan that want to see it; return what they saw."""
+        sightings: list[Sighting] = []
+        for detector, woken in shown:
+            if woken or detector.state:
+                sighting = detector.take(step, self._steps)
+                if sighting is not None and not self._is_off(sighting.kind, step.action):
+                    sightings.append(sighting)
+        self._asleep = not self._is_anyone_awake()
+        return sightings
+
+    def _plan(self, flags: int) -> _Plan:
         """Return which detectors are shown a step with these flags, and whether they are if they remember nothing."""
-        plan = [(each, bool(flags & each.wake)) for each in self._detectors if flags & each.wake or each.watchful]
-        self._plans[flags] = plan
+        shown: list[tuple[Detector, bool]] = []
+        for each in self._detectors:
+            heeds = each.wake | Wake.AGAIN if each.wake & Wake.REPEATED else each.wake
+            if each.watchful or flags & heeds:
+                shown.append((each, bool(flags & each.wake)))
+        plan = self._plans[flags] = _Plan(shown, [(each, woken) for each, woken in shown if woken])
         return plan
+
+    def _is_anyone_awake(self) -> bool:
+        for detector in self._detectors:  # noqa: SIM110 - a generator costs more than the whole loop
+            if detector.state:
+                return True
+        return False
 
     def _is_off(self, kind: str, action: str) -> bool:
         return bool(self._settings.actions) and kind in self._settings.of(action).disabled
@@ -162,14 +230,23 @@ class AgentScope:
         """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
         flags = step.traits | Wake.ALWAYS
         before = self._seen.get(step.query)
-        if before is not None and before.number >= step.number - self._settings.window:
-            flags |= Wake.AGAIN
+        if before is not None:
+            flags |= self._flags_again(step, before)
         if self._steps and len(self._steps[-1].calls) > 1:
             flags |= Wake.IN_BATCH
         if step.failed:
             return flags | Wake.FAILED
         before = self._latest.get(step.action)
         return flags | Wake.ECHO if before is not None and step.echoes(before) else flags
+
+    def _flags_again(self, step: Step, before: Step) -> int:
+        distance = step.number - before.number
+        if distance > self._settings.window:
+            return 0
+        flags = Wake.AGAIN | Wake.REPEATED if step.same(before) else Wake.AGAIN
+        if distance == 1:
+            flags |= Wake.NEXT
+        return flags | Wake.NEAR if distance <= self._settings.max_period else flags
 
     def _trim(self) -> None:
         past = self._steps
@@ -227,6 +304,7 @@ class AgentScope:
 
     def hear(self, event: Observation) -> list[Case]:
         """Show an event to the detectors that listen to its kind; return the cases raised by it."""
+        self._catch_up()
         raised: list[Case] = []
         for detector in self._listeners.get(event.type or "", ()):
             sighting = detector.hear(event)
@@ -234,6 +312,7 @@ class AgentScope:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
             else:
                 self._drift_away(detector.kind)
+        self._asleep = not self._is_anyone_awake()
         return raised
 
     def _drift_away(self, kind: str) -> None:
@@ -251,15 +330,20 @@ class AgentScope:
 
     def last_changed_the_world(self) -> bool:
         """Whether the newest step may have changed what others see."""
-        return bool(self._steps) and self._steps[-1].meaning(self._settings.pollers) in ("mutation", "other")
+        last = self._still.last if self._still is not None else self._steps[-1] if self._steps else None
+        return last is not None and last.meaning(self._settings.pollers) in ("mutation", "other")
 
     @property
     def is_awake(self) -> bool:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
-        return any([detector.state for detector in self._watchful])  # noqa: C419 - a generator costs more than both
+        for detector in self._watchful:  # noqa: SIM110 - a generator costs more than the whole loop
+            if detector.state:
+                return True
+        return False
 
     def think(self, step: Step) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""
+        self._catch_up()
         return [detector.opinion(step, self._steps) for detector in self._detectors]
 
     def covers(self, record: str) -> bool:
@@ -275,6 +359,7 @@ class AgentScope:
 
         What was counted stays counted, so a real loop whose stream breaks now and then is found all the same.
         """
+        self._catch_up()
         self._replay = [step for step in self._steps if step.number >= self._boundary]
 
     def reset(self, why: str) -> None:
@@ -282,12 +367,14 @@ class AgentScope:
         for case in self.active:
             case.resolved = why
         self.active = []
+        self._still = self._settling = None
         self._steps.clear()
         self._seen.clear()
         self._latest.clear()
         self._replay = []
         for detector in self._detectors:
             detector.reset()
+        self._asleep = True
         self._boundary = self._number
         self._before_last = self._mark()
 
@@ -305,6 +392,7 @@ class AgentScope:
         self._number = mark.number
         for detector, state in zip(self._detectors, mark.states, strict=True):
             detector.state = state
+        self._asleep = not self._is_anyone_awake()
         for case, case_mark in mark.cases:
             case.restore(case_mark)
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]

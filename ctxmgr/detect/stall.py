@@ -27,11 +27,13 @@ class Flow:
         landed: whether anything came in since its last call, so that the next call begins a new batch and what the
             old one left open is left behind.
         over: whether it has spoken since its last call: it has gone on without what is still open.
+        latest: its latest time in seconds since 1970, None while it has none.
     """
 
     calls: list[str]
     landed: bool = False
     over: bool = False
+    latest: float | None = None
 
 
 @dataclass(slots=True)
@@ -68,11 +70,9 @@ def declared_limit(start: Observation) -> float | None:
     """
     if start.timeout_ms is not None:
         return _positive(start.timeout_ms, 1000)
-    if not isinstance(start.input, dict):
+    if not isinstance(start.input, dict) or _LIMIT_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
         return None
     fields = cast("dict[str, Any]", start.input)
-    if _LIMIT_KEYS.isdisjoint(fields):
-        return None
     for keys, unit in ((_SECONDS_KEYS, 1), (_MILLISECONDS_KEYS, 1000)):
         for key in keys:
             if key in fields:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.detect import normal, vocabulary
@@ -11,6 +11,7 @@ from ctxmgr.detect.vocabulary import ActionClass
 from ctxmgr.types.observation import Observation
 
 _SLACK = 4
+_RECEIPT_NOISE = normal.NOISE_KEYS | normal.RECEIPT_KEYS
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
 _SPAN_KEYS = frozenset({
     "offset", "limit", "start", "end", "start_line", "end_line", "startLine", "endLine", "line_start", "line_end", "view_range",
@@ -20,6 +21,8 @@ _CHANGE_KEYS = frozenset({
     "old_string", "old_str", "old", "old_text", "oldString", "oldText", "search", "find", "content", "file_text", "contents",
     "new_content", "text", "edits",
 })  # fmt: skip
+_TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS
+_DOING_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class Call:
     finish: Observation | None
     query: int
     traits: int = 0
+    _class: ActionClass | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, start: Observation, finish: Observation | None) -> Call:
@@ -41,7 +45,7 @@ class Call:
             return cls(start, finish, hash((start.action, start.id, start.seq)), traits)
         if "leep" in text or "leep" in start.action:
             traits |= _SLEEP
-        if isinstance(start.input, dict):
+        if isinstance(start.input, dict) and not _TELLING_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
             if not _SPAN_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
                 traits |= _SPAN
             if not _CHANGE_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
@@ -61,11 +65,12 @@ class Call:
         if finish is None:
             return 0
         receipt = self.failed or self.meaning() == "mutation"
-        drop = normal.NOISE_KEYS | normal.RECEIPT_KEYS if receipt else normal.NOISE_KEYS
         output = finish.output
         if output is None and finish.error is not None:
             output = finish.error
-        text = normal.plain_text(output, drop=drop)
+        text = output
+        if not isinstance(text, str):
+            text = normal.plain_text(text, drop=_RECEIPT_NOISE if receipt else normal.NOISE_KEYS)
         return None if text is None else hash((finish.status, normal.blur(text, ids=receipt)))
 
     @property
@@ -88,9 +93,10 @@ class Call:
 
     def identity(self) -> object:
         """Return the identity of the result from before a compaction replaced it by a stub, if the log keeps one."""
-        if self.finish is None or self.finish.meta is None or not isinstance(self.finish.meta, dict):
+        finish = self.finish
+        if finish is None or not finish.meta or not isinstance(finish.meta, dict):
             return None
-        value = cast("dict[str, Any]", self.finish.meta).get("output_identity")
+        value = cast("dict[str, Any]", finish.meta).get("output_identity")
         return value if isinstance(value, str | int) else None
 
     def answered_alike(self, other: Call) -> bool:
@@ -98,19 +104,30 @@ class Call:
         mine, theirs = self.finish, other.finish
         if mine is None or theirs is None or mine.status != theirs.status:
             return False
-        return isinstance(mine.output, str) and isinstance(theirs.output, str) and mine.output == theirs.output
+        output = mine.output
+        return isinstance(output, str) and isinstance(theirs.output, str) and output == theirs.output
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
         """Return what the call does to the world."""
         start = self.start
+        if pollers and start.action in pollers:
+            return "poll"
+        if self._class is None:
+            self._class = self._classify()
+        return self._class
+
+    def _classify(self) -> ActionClass:
+        start = self.start
         verb, command = "", ""
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
+            if _DOING_KEYS.isdisjoint(fields):
+                return vocabulary.class_of_name(start.action)
             verb = _text(fields.get("action")) or _text(fields.get("operation"))
             command = _command(fields)
         elif isinstance(start.input, str) and vocabulary.is_shell(start.action):
             command = start.input
-        return vocabulary.classify(start.action, verb, command, pollers)
+        return vocabulary.classify(start.action, verb, command)
 
 
 class Step:
@@ -131,10 +148,10 @@ class Step:
         "traits", "world",
     )  # fmt: skip
 
-    def __init__(self, calls: Sequence[Call], number: int = 0) -> None:
+    def __init__(self, calls: Sequence[Call], number: int = 0, world: int = 0) -> None:
         self.calls = calls
         self.number = number
-        self.world = 0
+        self.world = world
         self.foreseen = False
         if len(calls) == 1:
             call = calls[0]
@@ -142,6 +159,7 @@ class Step:
             self.traits = call.traits
             self.started = call.start.at
             self.ended = self.started if call.finish is None else call.finish.at
+            self.failed = call.failed
         else:
             self.query = hash(tuple(sorted(call.query for call in calls)))
             self.traits = 0
@@ -149,7 +167,7 @@ class Step:
             ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]
             self.started = min(starts, default=None)
             self.ended = max(ends, default=None)
-        self.failed = all(call.failed for call in calls)
+            self.failed = all(call.failed for call in calls)
         self._result: tuple[int | None, ...] | None = None
         self._meaning: ActionClass | None = None
         self._waiting: bool | None = None
@@ -181,13 +199,14 @@ class Step:
             return False
         if len(self.calls) == 1 and len(other.calls) == 1:
             mine, theirs = self.calls[0], other.calls[0]
-            mark, their_mark = mine.identity(), theirs.identity()
-            if mark is not None and their_mark is not None:
-                return mark == their_mark
+            if mine.finish is not None and mine.finish.meta:
+                mark, their_mark = mine.identity(), theirs.identity()
+                if mark is not None and their_mark is not None:
+                    return mark == their_mark
             if mine.answered_alike(theirs):
                 return True
-        results = self.results()
-        return None not in results and results == other.results()
+        results = self._result or self.results()
+        return results == (other._result or other.results()) and None not in results
 
     def echoes(self, other: Step) -> bool:
         """Whether the answers are the same to the letter, or are so much alike that comparing them is worth its cost."""

@@ -32,7 +32,7 @@ class TrivialChangeDetector(StepDetector):
     """
 
     kind: FindingKind = "trivialChange"
-    wake = Wake.AGAIN
+    wake = Wake.NEXT
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when only trifles have changed for long enough."""

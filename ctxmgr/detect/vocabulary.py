@@ -69,6 +69,7 @@ _SPLIT = re.compile(r"&&|\|\||;|\||\n")
 _SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LETTERS = re.compile(r"[^a-z]")
+_MAX_REMEMBERED = 400
 
 _WAITING = re.compile(
     r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
@@ -99,6 +100,7 @@ def _plain(name: str) -> str:
     return _LETTERS.sub("", name[:200].lower())
 
 
+@lru_cache(maxsize=1024)
 def asks_human(action: str) -> bool:
     """Whether the action's answer comes from a person, however long that takes."""
     return _plain(action) in ASKS_HUMAN
@@ -125,11 +127,13 @@ def is_lookout(start: Observation) -> bool:
     return not LOOKOUTS.isdisjoint(_words(start.action))
 
 
+@lru_cache(maxsize=1024)
 def finishes(action: str) -> bool:
     """Whether the action declares the work done."""
     return _plain(action) in FINISHES
 
 
+@lru_cache(maxsize=1024)
 def delegates(action: str) -> bool:
     """Whether the action hands work to another agent."""
     return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
@@ -151,6 +155,17 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
     """
     if action in pollers:
         return "poll"
+    if len(action) + len(verb) + len(command) > _MAX_REMEMBERED:
+        return _classify(action, verb, command)
+    return _known_class(action, verb, command)
+
+
+def class_of_name(action: str) -> ActionClass:
+    """Return what a call does whose input says nothing about that."""
+    return _known_class(action, "", "") if len(action) <= _MAX_REMEMBERED else _classify(action, "", "")
+
+
+def _classify(action: str, verb: str, command: str) -> ActionClass:
     if command:
         return _classify_command(command)
     for name in (verb, action):
@@ -164,6 +179,9 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
                 return meaning
     return "other"
 
+
+_known_class = lru_cache(maxsize=1024)(_classify)
+"""Agents make few different calls: what one does is worked out once, unless its text is too long to be kept."""
 
 _MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
     (POLLS, "poll"), (GESTURES, "gesture"), (MUTATIONS, "mutation"), (QUERIES, "query"),

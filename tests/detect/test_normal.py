@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctxmgr.detect import normal
 from ctxmgr.detect.blur import MAX_TEXT, blur
@@ -104,3 +108,9 @@ def test_both_ends_of_a_long_answer_are_kept() -> None:
     assert len(found) == 120
     assert normal.both_ends("short\x1b[0m", 120) == "short [0m"
     assert len(normal.both_ends("x" * 1_000_000, 300)) == 300
+
+
+@given(st.dictionaries(st.text(max_size=6), st.text(max_size=12), max_size=6))
+def test_an_object_of_texts_is_written_as_json_would_write_it(fields: dict[str, str]) -> None:
+    """The short way for objects of texts gives the bytes of the long one, whatever is in the texts."""
+    assert normal.canonical(fields) == json.dumps(fields, sort_keys=True, separators=(",", ":"))
