@@ -6,9 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
@@ -22,11 +19,9 @@ from ctxmgr.types.health import Check
 
 
 def doctor(
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Tell of this model, as recover takes it.")
-    ] = None,
-    base_url: Annotated[str | None, typer.Option("--base-url", metavar="URL", help="The server that has the model.")] = None,
-    llm_mode: Annotated[str | None, typer.Option("--llm-mode", metavar="MODE", help="tools or lead.")] = None,
+    model: o.Model = None,
+    base_url: o.BaseUrl = None,
+    llm_mode: o.LlmMode = None,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,

@@ -1,0 +1,178 @@
+"""Is the store that is meant in order: which one and why, may it be used, what does it hold, is anything damaged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from ctxmgr.config import STORE_NAME, STORE_VARIABLE, Config, find_store
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.store import LogStore, open_store
+from ctxmgr.store.checkup import MOST, contents, quick_check
+from ctxmgr.types.health import Check
+
+LITTLE_SPACE = 100_000_000
+"""Bytes; with less left on the disk a recording may soon fail."""
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_SIDE_FILES = ("", "-wal", "-shm")
+_GIT_SECONDS = 5.0
+
+
+def check_store(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> Iterator[Check]:
+    """Yield what is found about the store that a command would use here; nothing is written to it.
+
+    Args:
+        location: the path that was named by an option, if any.
+        folder: where the search for it starts.
+        environment: of the process.
+        config: what the configuration file says.
+    """
+    path, why, explicit = _meant(location, folder, environment, config)
+    place = Path(path)
+    detail = {"path": path, "why": why, "exists": os.path.exists(path)}
+    if not os.path.lexists(path) and not explicit:
+        hint = "'ctxmgr import' or 'ctxmgr record' makes it"
+        yield Check(name="store.path", level="info", finding=f"{path} is not there yet", hint=hint, detail=detail)
+        yield check_space(place)
+        return
+    if os.path.lexists(path):
+        yield Check(name="store.path", level="ok", finding=f"{path} ({why})", detail=detail)
+    yield from _opened(path)
+    if place.is_file():
+        yield _permissions(place)
+        yield _access(place)
+        yield from _committed(place)
+    yield check_space(place)
+
+
+def _meant(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, str, bool]:
+    """Return (the store's path, what chose it, whether a person did); see `ctxmgr.config.find_store`."""
+    if location is not None:
+        return location, "named by --store", True
+    path, explicit = find_store(folder, environment, config)
+    if environment.get(STORE_VARIABLE):
+        return path, f"named by {STORE_VARIABLE}", True
+    if explicit:
+        return path, f"named by {config.path}", True
+    return path, f"the nearest {STORE_NAME} upwards", False
+
+
+def _opened(path: str) -> Iterator[Check]:
+    try:
+        with closing(open_store(path, readonly=True)) as store:
+            held = contents(store)
+            files = [Path(path + suffix) for suffix in _SIDE_FILES]
+            size = sum(file.stat().st_size for file in files if file.is_file())
+            kind = "log" if isinstance(store, LogStore) else "database"
+            yield Check(
+                name="store.contents", level="ok",
+                finding=f"sessions: {held.sessions:,}, entries: {held.entries:,}, bytes: {size:,}, schema: {held.schema}",
+                detail={"kind": kind, "sessions": held.sessions, "entries": held.entries, "bytes": size,
+                        "schema": held.schema, "knownSchema": held.latest},
+            )  # fmt: skip
+            yield _damage(quick_check(store))
+    except CtxmgrError as error:
+        name = "store.contents" if os.path.lexists(path) else "store.path"
+        yield Check(name=name, level="fail", finding=error.message, hint=error.hint, kind=error.kind, detail={"path": path})
+    except OSError as error:
+        finding = f"{path} can't be read: {error.strerror}"
+        yield Check(name="store.contents", level="fail", finding=finding, hint="check its permissions", kind="storage")
+
+
+def _damage(faults: list[str]) -> Check:
+    if not faults:
+        finding = "none seen by the quick check; 'ctxmgr verify' checks every record's sum"
+        return Check(name="store.damage", level="ok", finding=finding, detail={"faults": []})
+    return Check(
+        name="store.damage", level="fail", kind="damaged",
+        finding=("at least " if len(faults) >= MOST else "") + f"{len(faults)} damaged: {faults[0]}",
+        hint="'ctxmgr verify' lists all of it; what is intact can be read", detail={"faults": faults},
+    )  # fmt: skip
+
+
+def _permissions(place: Path) -> Check:
+    """Say whether others may read the store: its files, and the folder if it is one that ctxmgr makes."""
+    looked = [Path(f"{place}{suffix}") for suffix in _SIDE_FILES]
+    if place.parent.name == STORE_NAME.parent.name:
+        looked.append(place.parent)
+    modes = {str(each): stat.S_IMODE(each.stat().st_mode) for each in looked if each.exists()}
+    detail = {name: f"{mode:04o}" for name, mode in modes.items()}
+    if any(mode & _OTHERS for mode in modes.values()):
+        open_ones = [name for name, mode in modes.items() if mode & _OTHERS]
+        return Check(
+            name="store.permissions", level="warn", detail=detail,
+            finding=f"{open_ones[0]} has mode {detail[open_ones[0]]}: other users may get at the history",
+            hint="chmod go= " + " ".join(open_ones),
+        )  # fmt: skip
+    return Check(name="store.permissions", level="ok", finding="only its owner may read it", detail=detail)
+
+
+def _access(place: Path) -> Check:
+    readable = os.access(place, os.R_OK)
+    writable = os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)
+    detail = {"readable": readable, "writable": writable}
+    if not readable:
+        hint = "check the owner and the mode of the file"
+        finding = "you may not read it"
+        return Check(name="store.access", level="fail", finding=finding, hint=hint, detail=detail, kind="storage")
+    if not writable:
+        hint = "inspecting works; recording, notes and recovery need to write"
+        return Check(name="store.access", level="warn", finding="it can be read but not written", hint=hint, detail=detail)
+    return Check(name="store.access", level="ok", finding="it can be read and written", detail=detail)
+
+
+def _committed(place: Path) -> Iterator[Check]:
+    """Warn of a history that would be committed with the project it lies in."""
+    place = place.absolute()
+    tree = next((folder for folder in place.parents if (folder / ".git").exists()), None)
+    if tree is None:
+        return
+    detail = {"workTree": str(tree)}
+    ignored = _ignored(place)
+    if ignored:
+        yield Check(name="store.git", level="ok", finding=f"git ignores it in {tree}", detail={**detail, "ignored": True})
+    elif ignored is None:
+        finding = f"it lies in the git work tree {tree}; whether git ignores it could not be asked"
+        yield Check(name="store.git", level="info", finding=finding, detail={**detail, "ignored": None})
+    else:
+        inside = place.relative_to(tree)
+        line = f"{STORE_NAME.parent}/" if STORE_NAME.parent.name in inside.parts else f"/{inside}"
+        yield Check(
+            name="store.git", level="warn", detail={**detail, "ignored": False},
+            finding=f"git would commit it: it lies in {tree} and is not ignored", hint=f"add {line} to {tree / '.gitignore'}",
+        )  # fmt: skip
+
+
+def _ignored(place: Path) -> bool | None:
+    """Ask git whether it ignores a file; None when there is no git, or it does not answer."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # A repository's own settings could make git start a program to watch files.
+    command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", str(place)]
+    try:
+        ran = subprocess.run(
+            command, cwd=place.parent, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, timeout=_GIT_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return {0: True, 1: False}.get(ran.returncode)
+
+
+def check_space(place: Path) -> Check:
+    """Say how much room the disk has on which a store lies, or would lie."""
+    nearest = next(folder for folder in place.absolute().parents if folder.is_dir() or folder == folder.parent)
+    try:
+        free = shutil.disk_usage(nearest).free
+    except OSError as error:
+        return Check(name="store.space", level="info", finding=f"unknown: {error.strerror}")
+    detail = {"folder": str(nearest), "freeBytes": free}
+    if free < LITTLE_SPACE:
+        hint = "a recording that meets a full disk fails; nothing is half written"
+        return Check(name="store.space", level="warn", finding=f"only {free:,} bytes free", hint=hint, detail=detail)
+    return Check(name="store.space", level="ok", finding=f"{free / 1e9:,.1f} GB free", detail=detail)

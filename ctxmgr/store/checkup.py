@@ -1,0 +1,68 @@
+"""What a store is like, told without reading its records: the library, its contents in numbers, the damage SQLite sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ctxmgr.errors import Damaged
+from ctxmgr.store.base import Store
+from ctxmgr.store.schema import LATEST
+from ctxmgr.store.sqlite import is_sound, require_sound_library, sqlite
+
+MOST = 20
+"""Faults that are told at most; ``verify`` tells them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The SQLite in use: the module it comes from, its version, and why it must not be used, if so."""
+
+    module: str
+    version: str
+    fault: Damaged | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How much a store holds, and the schema it is in beside the one this program writes."""
+
+    sessions: int
+    entries: int
+    schema: int
+    latest: int
+
+
+def library() -> Library:
+    """Return which SQLite is in use, and whether it can be trusted."""
+    version: tuple[int, ...] = tuple(sqlite.sqlite_version_info)
+    fault: Damaged | None = None
+    if not is_sound(version):
+        try:
+            require_sound_library()
+        except Damaged as error:
+            fault = error
+    return Library(str(sqlite.__name__).partition(".")[0], str(sqlite.sqlite_version), fault)
+
+
+def contents(store: Store) -> Contents:
+    """Return the store's numbers.
+
+    Raises:
+        Damaged, Busy, StorageFailed: it can't be read.
+    """
+    ((sessions, entries),) = store.engine.query("SELECT count(*), coalesce(sum(entries), 0) FROM session")
+    ((schema,),) = store.engine.query("PRAGMA user_version")
+    return Contents(int(sessions), int(entries), int(schema), LATEST)
+
+
+def quick_check(store: Store) -> list[str]:
+    """Return what is damaged, the first `MOST` faults: of a log its unreadable ranges, of a database what SQLite finds.
+
+    Sums are not checked: that takes reading every record, which `Store.verify` does.
+    """
+    found = [f"{item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in store.damage()[:MOST]]
+    try:
+        found += [str(row[0]) for row in store.engine.query(f"PRAGMA quick_check({MOST:d})") if row[0] != "ok"]
+    except Damaged as error:
+        found.append(error.message)
+    return found[:MOST]
