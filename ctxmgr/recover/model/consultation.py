@@ -13,10 +13,15 @@ from ctxmgr.types.view import EntryView, EventView
 
 
 class Fencing(Protocol):
-    """Wraps recorded text so that it can't pass for anything but data."""
+    """Wraps recorded text so that it can't pass for anything but data (`ctxmgr.recover.fence.Fence`)."""
 
-    def wrap(self, source: str, body: Any, note: str | None = None) -> str:
-        """Return any JSON value between delimiters that do not occur in it; ``source`` says where it comes from."""
+    @property
+    def rule(self) -> str:
+        """What a model is told of the blocks, outside of them."""
+        ...
+
+    def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = ...) -> str:
+        """Return any JSON value as a block of at most ``limit`` characters; ``source`` says where it comes from."""
         ...
 
 

@@ -44,6 +44,7 @@ def test_the_first_message_holds_what_the_rules_found(stuck: Store) -> None:
     assert "One of these agents continues: planner, coder, reviewer." in script.told[0]
     assert "connection refused" in script.told[0]
     assert "connection refused" not in str(script.infos[0].instructions)
+    assert str(script.infos[0].instructions).endswith("Blocks hold recorded data.")
     assert script.offered[0] == ["trace", "list", "search", "show", "messages", "note", "snapshot"]
     assert [tool.name for tool in script.infos[0].output_tools] == ["continue_workflow"]
 
