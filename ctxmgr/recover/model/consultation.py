@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ctxmgr.recover.desk import Desk
 from ctxmgr.types.proposal import Proposal
-from ctxmgr.types.route import ContextRequest, Continuation, ModelUse
+from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
 
@@ -64,6 +64,11 @@ class Consultation:
     suspicion: Callable[[EntryView | EventView], str | None]
     memory: Remembering | None = None
     candidates: Sequence[EntryView] = ()
+
+    @property
+    def targets(self) -> list[str]:
+        """The allowed agents without the context manager, which is never a target, whatever was allowed."""
+        return [agent for agent in self.allowed if not is_context_manager(agent)]
 
 
 @dataclass(frozen=True, slots=True)

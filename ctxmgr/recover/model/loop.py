@@ -62,7 +62,9 @@ def _failure(talk: Talk, error: Exception) -> str:
 
 
 async def _with_tools(talk: Talk, model: Model) -> None:
-    named = aliases(talk.question.allowed)
+    named = aliases(talk.question.targets)
+    if not named:
+        raise BudgetError("there is no agent to choose from")
     answer = _answer_type(list(named))
     kit = talk.kit
     functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered(talk.question)}

@@ -61,7 +61,7 @@ class Toolkit:
         self._say = say
         self._lock = threading.Lock()
         self._store, self._session = question.desk.store, question.desk.session
-        self._agents = aliases(question.allowed)
+        self._agents = aliases(question.targets)
         self._notes: list[WantedNote] = []
         self._snapshots: list[WantedSnapshot] = []
         self._memories: list[WantedMemory] = []

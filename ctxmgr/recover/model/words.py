@@ -70,7 +70,7 @@ def rules(question: Consultation, choice: ModelChoice) -> str:
 
 def opening(question: Consultation, choice: ModelChoice) -> str:
     """Return the first message of the tool mode: who may continue, what is asked, and what the rules found."""
-    named = aliases(question.allowed)
+    named = aliases(question.targets)
     parts = [
         f"One of these agents continues: {', '.join(named)}.",
         f"You have {choice.max_tool_calls} tool calls and about {int(choice.seconds)} seconds in all.",

@@ -113,6 +113,20 @@ def test_the_targets_are_an_enumeration(stuck: Store) -> None:
     assert odd not in script.told[0]
 
 
+@pytest.mark.requirement("SC-007")
+def test_the_context_manager_is_never_offered(stuck: Store) -> None:
+    """Even where it was allowed by mistake the context manager is no target; where it alone was, nobody is asked."""
+    found, script = ask(stuck, [answer("planner")], allowed=["Context-Manager", "planner"])
+    nobody, unasked = ask(stuck, [answer("context-manager")], allowed=["context-manager"])
+
+    assert script.infos[0].output_tools[0].parameters_json_schema["properties"]["target"].get("enum", ["planner"]) == [
+        "planner"
+    ]
+    assert found.proposal is not None
+    assert nobody.use.failure == "there is no agent to choose from"
+    assert unasked.told == []
+
+
 @pytest.mark.requirement("FR-018")
 def test_two_answers_at_once_are_refused(stuck: Store) -> None:
     """Two branches in one response are both refused, though the first was valid; one is asked for."""

@@ -44,7 +44,6 @@ def test_each_tool_reads_the_session(stuck: Store) -> None:
     assert rows(kit.messages("@0"))
 
 
-@pytest.mark.requirement("SC-004")
 def test_a_page_says_where_the_next_begins(stuck: Store) -> None:
     """Pages are cut to a number of rows, and the offset of the next one leads on."""
     kit = _kit(stuck)
