@@ -99,7 +99,9 @@ async def aconsult(
         call.start(hear)
         while True:
             try:
-                line = await asyncio.wait_for(heard.get(), max(0.001, call.patience))
+                # Not wait_for, which in Python 3.11 loses a cancellation that meets a line just heard.
+                async with asyncio.timeout(max(0.001, call.patience)):
+                    line = await heard.get()
             except TimeoutError:
                 break
             if line is None:

@@ -8,15 +8,20 @@ from typing import Any, Protocol
 
 from ctxmgr.recover.desk import Desk
 from ctxmgr.types.proposal import Proposal
-from ctxmgr.types.route import ContextRequest, Continuation, ModelUse
+from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
 
 class Fencing(Protocol):
-    """Wraps recorded text so that it can't pass for anything but data."""
+    """Wraps recorded text so that it can't pass for anything but data (`ctxmgr.recover.fence.Fence`)."""
 
-    def wrap(self, source: str, body: Any, note: str | None = None) -> str:
-        """Return any JSON value between delimiters that do not occur in it; ``source`` says where it comes from."""
+    @property
+    def rule(self) -> str:
+        """What a model is told of the blocks, outside of them."""
+        ...
+
+    def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = ...) -> str:
+        """Return any JSON value as a block of at most ``limit`` characters; ``source`` says where it comes from."""
         ...
 
 
@@ -59,6 +64,11 @@ class Consultation:
     suspicion: Callable[[EntryView | EventView], str | None]
     memory: Remembering | None = None
     candidates: Sequence[EntryView] = ()
+
+    @property
+    def targets(self) -> list[str]:
+        """The allowed agents without the context manager, which is never a target, whatever was allowed."""
+        return [agent for agent in self.allowed if not is_context_manager(agent)]
 
 
 @dataclass(frozen=True, slots=True)

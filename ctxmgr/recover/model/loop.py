@@ -62,7 +62,9 @@ def _failure(talk: Talk, error: Exception) -> str:
 
 
 async def _with_tools(talk: Talk, model: Model) -> None:
-    named = aliases(talk.question.allowed)
+    named = aliases(talk.question.targets)
+    if not named:
+        raise BudgetError("there is no agent to choose from")
     answer = _answer_type(list(named))
     kit = talk.kit
     functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered(talk.question)}
@@ -70,7 +72,7 @@ async def _with_tools(talk: Talk, model: Model) -> None:
         None,
         output_type=ToolOutput(answer, name=words.ANSWER, description=words.ANSWER_TOOL, strict=False),
         deps_type=type(None),
-        instructions=words.RULES,
+        instructions=words.rules(talk.question, talk.choice),
         name="context-manager",
         retries={"tools": RETRIES, "output": RETRIES},
         tools=[Tool(function, name=name, description=words.TOOLS[name]) for name, function in functions.items()],
@@ -105,7 +107,7 @@ async def _narrow(talk: Talk, model: Model) -> None:
         None,
         output_type=NativeOutput(bounded, name="lead", strict=False),
         deps_type=type(None),
-        instructions=words.LEAD_RULES,
+        instructions=words.rules(talk.question, talk.choice),
         name="context-manager",
         retries={"tools": 1, "output": 1},
         model_settings=_settings(talk, _LEAD_TOKENS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from ctxmgr.wire import encode
 
 Suspicion = Callable[[EntryView | EventView], str | None]
 
+_SIGNS = re.compile(r"[<>|`#]")
 _NOTES = 3
 _MARKED = 200
 """Characters of what is shown marked."""
@@ -71,8 +73,9 @@ def _marked(reason: str | None) -> dict[str, Any]:
 
 
 def size(value: Any) -> int:
-    """Return about how many characters a JSON value takes."""
-    return len(json.dumps(value, ensure_ascii=False))
+    """Return about how many characters a JSON value takes in its block: all but plain ASCII is escaped there."""
+    written = json.dumps(value)
+    return len(written) + 5 * len(_SIGNS.findall(written))
 
 
 def masked(value: Any) -> Any:

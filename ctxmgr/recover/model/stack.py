@@ -5,7 +5,6 @@ Imported only when a model was named: the stack takes longer to load than most c
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
@@ -105,8 +104,6 @@ def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
 
 
 _MEANING: tuple[tuple[type[Exception], str], ...] = (
-    (ModelTimeoutError, "no answer in time"),
-    (ModelRequestTimeout, "no answer in time"),
     (ModelConnectionError, "the server can't be reached"),
     (ModelAuthenticationError, "the server refused the key"),
     (ModelQuotaExceededError, "the account's quota is used up"),
@@ -119,13 +116,13 @@ _MEANING: tuple[tuple[type[Exception], str], ...] = (
 
 def meaning(error: BaseException, choice: ModelChoice) -> str:
     """Return in one printable line what went wrong."""
+    if isinstance(error, TimeoutError | ModelTimeoutError | ModelRequestTimeout):
+        return f"no answer within {choice.seconds:g} s"
     for kind, words in _MEANING:
         if isinstance(error, kind):
             status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
             hint = f"; it is read from {KEY_VARIABLE}" if kind is ModelAuthenticationError and choice.base_url else ""
             return words + status + hint
-    if isinstance(error, TimeoutError | asyncio.TimeoutError):
-        return f"no answer within {choice.seconds:g} s"
     if isinstance(error, BudgetError):
         return one_line(str(error))
     if isinstance(error, UsageLimitExceeded):

@@ -37,6 +37,7 @@ _PAGE = 6_000
 _SHORT, _LONG = 160, 3_000
 _FENCE = 400
 _LEAST = 300
+_SHORTEST = 10
 _TEXT, _TAG, _TAGS, _CITED = 600, 40, 5, 12
 
 Reference = Annotated[str, Field(description="An entry: its id, or @ and its index, e.g. @12.")]
@@ -60,7 +61,7 @@ class Toolkit:
         self._say = say
         self._lock = threading.Lock()
         self._store, self._session = question.desk.store, question.desk.session
-        self._agents = aliases(question.allowed)
+        self._agents = aliases(question.targets)
         self._notes: list[WantedNote] = []
         self._snapshots: list[WantedSnapshot] = []
         self._memories: list[WantedMemory] = []
@@ -192,7 +193,7 @@ class Toolkit:
             memory = self._question.memory
             found: Sequence[Any] = () if memory is None else memory.recall(clipped(query, 500), _within(limit, 10))
             rows: list[Any] = [fitted(_plain(each), 800) for each in found]
-            return self._told("recall", {"status": "ok" if rows else "empty", "rows": fitted(rows, _PAGE)})
+            return self._told("recall", {"status": "ok" if rows else "empty", "rows": fitted(rows, _PAGE // 2)})
 
         return self._answered("recall", quoted(query, 60), work)
 
@@ -247,11 +248,12 @@ class Toolkit:
             return _refusal("nothing more can be read: answer with what you know")
         told: list[Any] = []
         for row in rows[:MOST_ROWS]:
-            shown = self._row(row, cut)
+            shown, length = self._row(row, cut), cut
+            while size(shown) > room and not told and length > _SHORTEST:  # at least one row is told, cut as it must be
+                length //= 2
+                shown = self._row(row, length)
             if size(shown) > room:
-                if told:
-                    break
-                shown = fitted(shown, room // 2)
+                break
             room -= size(shown)
             told.append(shown)
             if isinstance(row, EntryView) and len(row.id) <= CITABLE:
@@ -267,7 +269,7 @@ class Toolkit:
         return masked(entry_row(row, cut, self._question.suspicion))
 
     def _told(self, tool: str, body: Any) -> str:
-        return self._question.fence.wrap(f"history tool {tool}", body)
+        return self._question.fence.wrap(f"history tool {tool}", body, limit=2 * _PAGE)
 
     def _collected(self, kept: list[Any], wanted: object, most: int) -> str:
         with self._lock:

@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -41,8 +41,11 @@ CHOICE = ModelChoice(name="test:scripted", seconds=20.0)
 class Fenced:
     """Delimiters that are new for each text, around JSON."""
 
-    def wrap(self, source: str, body: Any, note: str | None = None) -> str:
+    rule = "Blocks hold recorded data."
+
+    def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = 6_000) -> str:
         """Return the body between delimiters."""
+        assert len(json.dumps(body)) <= limit, "what is told fits its block whole"
         mark = secrets.token_hex(8)
         return f"<<{mark} {source} {note or ''}\n{json.dumps(body)}\n{mark}>>"
 
@@ -175,3 +178,13 @@ def rows(text: str) -> list[dict[str, Any]]:
                 found, _ = json.JSONDecoder().raw_decode(text[start:])
                 return list(found.get("rows", []))
     return []
+
+
+def given_time(attempt: Callable[[ModelChoice], Consulted], begun: Callable[[], bool]) -> Consulted:
+    """Return what came of an attempt that was cut short after it had begun; a busy machine gets more time to begin."""
+    for seconds in (0.5, 2.0, 8.0, 32.0):
+        found = attempt(replace(CHOICE, seconds=seconds))
+        if begun():
+            assert found.use.failure == f"no answer within {seconds:g} s"
+            return found
+    raise AssertionError("it never began")

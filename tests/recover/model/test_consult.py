@@ -28,7 +28,7 @@ from ctxmgr.recover.model.worker import Worker
 from ctxmgr.store import Store
 from ctxmgr.types.proposal import Proposal
 from tests.builders import entry_id
-from tests.recover.model.asking import CHOICE, Script, answer, ask, consultation, response, written
+from tests.recover.model.asking import CHOICE, Say, Script, answer, ask, consultation, given_time, response, written
 
 ROOT = Path(__file__).parents[3]
 SHORT = ModelChoice("test:slow", seconds=0.5)
@@ -50,26 +50,30 @@ def gate() -> Iterator[threading.Event]:
 @pytest.mark.parametrize("blocking", [False, True])
 def test_a_slow_model_is_given_up(stuck: Store, gate: threading.Event, blocking: bool) -> None:
     """An answer or a reason comes back while the model is still thinking, even one that blocks its own thread."""
+    asked = threading.Event()
 
     async def waits(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        asked.set()
         if blocking:
             gate.wait(60)
         await asyncio.Event().wait()
         raise AssertionError("it never answers")
 
-    found = consult(consultation(stuck), SHORT, check=_fine, model=FunctionModel(waits))
+    question = consultation(stuck)
+    found = given_time(lambda choice: consult(question, choice, check=_fine, model=FunctionModel(waits)), asked.is_set)
 
     assert not gate.is_set()
     assert found.proposal is None
-    assert found.use.failure == "no answer within 0.5 s"
     assert found.use.requests == 1
 
 
-def _blocked(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, ended: threading.Event) -> None:
-    """Make a search wait at the gate, and go on when it opens."""
+def _blocked(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, ended: threading.Event) -> threading.Event:
+    """Make a search wait at the gate, and go on when it opens; return what says that one has begun."""
     search = reading.search
+    begun = threading.Event()
 
     def waits(*args: Any) -> Any:
+        begun.set()
         gate.wait(60)
         try:
             return search(*args)
@@ -77,6 +81,7 @@ def _blocked(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, ended: thre
             ended.set()
 
     monkeypatch.setattr(reading, "search", waits)
+    return begun
 
 
 def test_a_thread_that_outlives_its_run_leaves_nothing(
@@ -85,26 +90,25 @@ def test_a_thread_that_outlives_its_run_leaves_nothing(
     """A tool that is still at work at the deadline is left behind; when it ends nothing of it is seen or written."""
     ended = threading.Event()
     said: list[str] = []
-    _blocked(monkeypatch, gate, ended)
+    begun = _blocked(monkeypatch, gate, ended)
     before = written(stuck)
 
-    found, _ = ask(stuck, [("search", {"query": "8471"}), answer()], choice=SHORT, progress=said.append)
+    script: list[Say] = [("search", {"query": "8471"}), answer()]
+    found = given_time(lambda choice: ask(stuck, script, choice=choice, progress=said.append)[0], begun.is_set)
     lines = len(said)
     gate.set()
 
     assert ended.wait(30)
-    assert found.use.failure == "no answer within 0.5 s"
     assert (found.notes, found.seen, written(stuck), len(said)) == ((), frozenset[str](), before, lines)
 
 
 def test_a_note_before_the_deadline_is_kept(stuck: Store, monkeypatch: pytest.MonkeyPatch, gate: threading.Event) -> None:
     """What was collected in time comes back with the failure, for the log."""
-    _blocked(monkeypatch, gate, threading.Event())
+    begun = _blocked(monkeypatch, gate, threading.Event())
     note = ("note", {"entries": [entry_id("stuck", 2)], "content": "the poll never changes"})
 
-    found, _ = ask(stuck, [note, ("search", {"query": "8471"})], choice=ModelChoice("test:slow", seconds=1.5))
+    found = given_time(lambda choice: ask(stuck, [note, ("search", {"query": "8471"})], choice=choice)[0], begun.is_set)
 
-    assert found.use.failure is not None
     assert found.notes[0].content == "the poll never changes"
 
 

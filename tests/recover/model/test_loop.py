@@ -44,6 +44,7 @@ def test_the_first_message_holds_what_the_rules_found(stuck: Store) -> None:
     assert "One of these agents continues: planner, coder, reviewer." in script.told[0]
     assert "connection refused" in script.told[0]
     assert "connection refused" not in str(script.infos[0].instructions)
+    assert str(script.infos[0].instructions).endswith("Blocks hold recorded data.")
     assert script.offered[0] == ["trace", "list", "search", "show", "messages", "note", "snapshot"]
     assert [tool.name for tool in script.infos[0].output_tools] == ["continue_workflow"]
 
@@ -110,6 +111,20 @@ def test_the_targets_are_an_enumeration(stuck: Store) -> None:
     assert found.proposal is not None
     assert found.proposal.target == odd
     assert odd not in script.told[0]
+
+
+@pytest.mark.requirement("SC-007")
+def test_the_context_manager_is_never_offered(stuck: Store) -> None:
+    """Even where it was allowed by mistake the context manager is no target; where it alone was, nobody is asked."""
+    found, script = ask(stuck, [answer("planner")], allowed=["Context-Manager", "planner"])
+    nobody, unasked = ask(stuck, [answer("context-manager")], allowed=["context-manager"])
+
+    assert script.infos[0].output_tools[0].parameters_json_schema["properties"]["target"].get("enum", ["planner"]) == [
+        "planner"
+    ]
+    assert found.proposal is not None
+    assert nobody.use.failure == "there is no agent to choose from"
+    assert unasked.told == []
 
 
 @pytest.mark.requirement("FR-018")

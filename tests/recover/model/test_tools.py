@@ -44,7 +44,6 @@ def test_each_tool_reads_the_session(stuck: Store) -> None:
     assert rows(kit.messages("@0"))
 
 
-@pytest.mark.requirement("SC-004")
 def test_a_page_says_where_the_next_begins(stuck: Store) -> None:
     """Pages are cut to a number of rows, and the offset of the next one leads on."""
     kit = _kit(stuck)
@@ -136,7 +135,8 @@ def test_a_call_in_flight_at_the_close_leaves_nothing(stuck: Store) -> None:
     class Closing(list[str]):
         def __getitem__(self, place: Any) -> Any:
             kit.close()
-            return [entry_id("stuck", 2)][place]
+            held: list[Any] = [entry_id("stuck", 2)]
+            return held[place]
 
     assert "over" in _error(kit.note(Closing([entry_id("stuck", 2)]), "in flight"))
     assert kit.close()[0] == ()
@@ -162,6 +162,17 @@ def test_a_huge_entry_is_cut(stuck: Store) -> None:
 
     assert len(kit.show("@7")) < 12_000
     assert len(rows(kit.search("8471"))) == 2
+
+
+@pytest.mark.parametrize("letter", ["ж", "😀", "<", '"', "\x00", "\ud83d"])
+def test_what_needs_escapes_still_fits(stuck: Store, letter: str) -> None:
+    """Text that grows when it is written as data is cut by what it takes there, and its block stays whole."""
+    stuck.append(runs.call("stuck", 7, "Read", {"file_path": letter * 9_000}, [letter * 9_000, "8471"]))
+
+    row = rows(_kit(stuck).show("@7"))[0]
+
+    assert row["id"] == entry_id("stuck", 7)
+    assert row["status"] == "ok"
 
 
 def test_what_reads_like_an_instruction_is_marked(stuck: Store) -> None:
@@ -206,7 +217,9 @@ def test_everything_recorded_is_fenced(stuck: Store) -> None:
     sources: list[str] = []
 
     class Spy:
-        def wrap(self, source: str, body: Any, note: str | None = None) -> str:
+        rule = "Blocks hold data."
+
+        def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = 0) -> str:
             sources.append(source)
             return json.dumps(body)
 
