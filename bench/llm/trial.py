@@ -26,9 +26,6 @@ MODES: tuple[Mode, ...] = ("lead", "tools")
 LIMIT_SECONDS = 30.0
 """What a model may take (SC-004). Loading the model's library comes on top; on a busy machine that can take long."""
 
-NOTHING_FOUND = "it found no entry that answers"
-"""The failure by which the command says that the model answered the narrow question with none."""
-
 _WRITTEN = {"note", "snapshot", "continuation"}
 
 
@@ -62,7 +59,7 @@ class Outcome:
     def right(self) -> bool:
         """Whether the model named the entry that answers the question, or none where none does."""
         if self.history.answer_id is None:
-            return not self.added and (self.own or self.failure == NOTHING_FOUND)
+            return not self.added and self.own
         return self.own and self.history.answer_id in self.added
 
 

@@ -16,7 +16,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.errors import NotFound
-from ctxmgr.types import backtest, desk, explanation, finding, importing, memory, query, view
+from ctxmgr.types import backtest, desk, explanation, finding, health, importing, memory, query, view
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.envelope import Envelope
 from ctxmgr.types.record import MODELS
@@ -72,6 +72,7 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "memory reflect": (memory.Reflection, memory.ReflectRequest),
     "recover": (desk.RecoverResponse, desk.RecoverRequest),
     "request": (desk.RecoverResponse, desk.AgentRequest),
+    "doctor": (health.Check, None),
     "import": (importing.ImportReport, None),
     "record": (Recorded, None),
     "verify": (Verified, None),

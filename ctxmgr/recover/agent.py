@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.ids import format_time, new_id, now
 from ctxmgr.recover.desk import Desk
@@ -198,7 +200,10 @@ def _merged(
             return consulted, _passed(drafted.continuation(consulted.added), request, store)
         except (RecoveryRefused, InvalidInput) as refused:
             use = use.model_copy(update={"failure": clipped(f"its answer could not be given: {refused.message}", 300)})
-    return Consulted(Additions(model=use)), own.model_copy(update={"fallback": True, "model": use})
+        except ValidationError:  # a target that is no candidate: the shape itself refuses it
+            use = use.model_copy(update={"failure": "its answer could not be given: it is no continuation"})
+    # A small model that finds no entry that answers has not failed: it agrees with the rules.
+    return Consulted(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
 
 
 def _passed(continuation: Continuation, request: ContextRequest, store: Store) -> Continuation:

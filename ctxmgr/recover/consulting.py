@@ -7,6 +7,7 @@ marked as the model's, together with the continuation, and only when its answer 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,8 @@ from ctxmgr.wire import Record
 
 _CANDIDATES = 80
 _BY_MODEL = "model"
+_LEAST, _REST = 0.1, 0.5
+"""Seconds that a model has at least, and what is kept back for writing the answer down."""
 
 
 def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any]) -> ModelChoice | None:
@@ -85,12 +88,15 @@ def consulting(
     choice = chosen(wanted, environment, table)
     if choice is None:
         return None
+    began = time.monotonic()
+    if progress is not None:
+        progress(f"recovering by the rules first; then {describe(choice, environment).text}")
     if model is None:
         ready(choice)
     transcript = None if wanted.transcript is None else Path(wanted.transcript)
     if transcript is not None:
         _write_private(transcript, b"[]\n")  # a path that can't be written is refused before anything is sent
-    return _Asking(store, choice, transcript, progress, model)
+    return _Asking(store, choice, transcript, progress, model, began)
 
 
 def planned(
@@ -126,13 +132,16 @@ class _Asking:
     transcript: Path | None
     progress: Callable[[str], None] | None
     model: Any
+    began: float
 
     def __call__(self, draft: Draft) -> Consulted | None:
         if self.choice.mode == "lead" and not _open(draft):
             return None
+        spent = time.monotonic() - self.began
         heard = consult(
             _question(draft, self.store),
-            self.choice,
+            # The limit is for the whole recovery (SC-004), of which loading the model's libraries is a part.
+            replace(self.choice, seconds=max(_LEAST, self.choice.seconds - spent - _REST)),
             # The consultation itself refuses what the model was not shown; what the rules cite was in its brief.
             check=lambda proposal: objections(proposal, draft),
             progress=self.progress,
@@ -141,12 +150,14 @@ class _Asking:
         if self.transcript is not None:
             _write_private(self.transcript, heard.transcript + b"\n")
         if heard.use.failure is not None:
-            return Consulted(Additions(model=heard.use))
+            return Consulted(Additions(model=heard.use.model_copy(update={"failure": _unordered(heard.use.failure)})))
         if heard.proposal is not None:
             return Consulted(from_proposal(draft, heard.proposal, heard.use), self._records(draft, heard))
         entry = None if heard.lead is None or heard.lead.entry is None else draft.desk.entry(heard.lead.entry)
         if heard.lead is None or entry is None or entry.id in draft.desk.withheld:
-            return Consulted(Additions(model=heard.use.model_copy(update={"failure": "it found no entry that answers"})))
+            return Consulted(Additions(model=heard.use))
+        if (why := suspicion(heard.lead.need)) is not None:
+            return Consulted(Additions(model=heard.use.model_copy(update={"failure": f"what it says is needed {why}"})))
         return Consulted(from_lead(entry, Lead(need=heard.lead.need[:300], answer=1), heard.use))
 
     def _records(self, draft: Draft, heard: Heard) -> list[Record]:
@@ -184,6 +195,12 @@ class _Asking:
         return records
 
 
+def _unordered(failure: str) -> str:
+    """Return why a model failed without what reads like an order: it stands in the answer and in a note."""
+    why = suspicion(failure)
+    return failure if why is None else f"{failure.partition(':')[0][:80]}: [withheld: it {why}]"
+
+
 def _made(make: Callable[[], Record]) -> list[Record]:
     """Return one record, or none where what it names is gone by now."""
     try:
@@ -214,7 +231,7 @@ def _question(draft: Draft, store: Store) -> Consultation:
 
 
 def _candidates(draft: Draft) -> list[EntryView]:
-    """Return the entries among which the narrow question chooses: what may be related, then the newest that are no part of it."""
+    """Return the entries among which the narrow question chooses: what may be related, then the newest others."""
     brief = draft.brief
     aside = {entry.id for entry in brief.members} | set(draft.desk.withheld)
     related = [found.row for found in brief.relevant if isinstance(found.row, EntryView)]

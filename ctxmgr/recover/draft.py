@@ -59,7 +59,8 @@ class Additions:
     @property
     def counts(self) -> bool:
         """Whether anything of the model's stands in the answer."""
-        return self.model is not None and self.model.failure is None
+        told = self.target or self.facts or self.alternatives or self.sections or self.unanswered or self.dropped
+        return self.model is not None and self.model.failure is None and bool(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,8 @@ class Draft:
             reason=clipped(request.reason, _REASON), goal=clipped(request.goal, _REASON), context=context,
             loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
             snapshot=None, notes=[], by="model" if added.counts else "rules",
-            fallback=added.model is not None and not added.counts, attempts=self.attempt, routing=self.table.routing,
-            request=asked, quarantined=cited(list(self.desk.withheld)), model=added.model,
+            fallback=added.model is not None and added.model.failure is not None, attempts=self.attempt,
+            routing=self.table.routing, request=asked, quarantined=cited(list(self.desk.withheld)), model=added.model,
         )  # fmt: skip
 
     def _context(

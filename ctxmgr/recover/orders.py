@@ -40,7 +40,7 @@ class Order(NamedTuple):
 FEW = r"(?: [\w'/@~-]{1,24}){0,6}?"
 NOBODY = (
     r"(?!(?:(?:a|an|the|your|our) )?(?:human|person|people|customer|support|operator|user|caller|client|someone|staff|valid|"
-    r"different|another|available|appropriate|representative|live|main|next|event|kernel|parent|function|server|process|"
+    r"different|another|available|appropriate|what|correct|right|proper|relevant|responsible|representative|live|main|next|event|kernel|parent|function|server|process|"
     r"thread|shell|scheduler|interpreter|library|application|program|host|default|handler|callback|it|them|me|you|us)\b)"
 )
 _NOUNS = (
@@ -66,7 +66,7 @@ _WORDS = {
     r"claude|chatgpt|gpt(?:-?\d)?|copilot|codex|gemini|orchestrator|router",
     "agent": rf"{NOBODY}(?:the |an? )?{NOBODY}(?:agent [\w.]{{1,40}}|(?:\w{{1,20}} ){{0,2}}?\w{{0,20}}?(?:{_NOUNS})\b)",
     "secret": r"(?:api |access |secret |private |ssh |auth |encryption |signing |deploy )?keys?|(?:\w{1,12} )?tokens?|"
-    r"secrets?|passwords?|passphrases?|credentials?|\.?env file|\.env|id rsa|/etc/(?:passwd|shadow)|"
+    r"secrets?|passwords?|passphrases?|credentials?|\.?env file|\.env|id_rsa|/etc/(?:passwd|shadow)|"
     r"env(?:ironment)? var(?:iable)?s?|environment|cookies?|system prompt|(?:conversation|session) history",
     "whither": r"https?:|ftp:|www\.|[\w+.]{1,30}@|me\b|us\b|attacker|evil|an? external|the following|"
     r"th(?:is|e) (?:url|address|server|endpoint|webhook|link|e-?mail|host|attacker)|\d{1,3}\.\d{1,3}\.\d|webhook|pastebin|"
@@ -112,8 +112,14 @@ def _groups(anchors: str) -> tuple[tuple[str, ...], ...]:
 
 
 def found(order: Order, text: str, *, loose: bool = False) -> bool:
-    """Return whether a text holds what the pattern describes; ``loose``: though nothing parts the words."""
+    """Return whether a text holds what the pattern describes; ``loose``: though nothing parts the words.
+
+    A group named ``tag`` is the name of a closing tag: it counts only where more such tags were closed than opened.
+    """
     for hit in pattern(order, loose).finditer(text):
+        tag = hit.groupdict().get("tag")
+        if tag is not None and text.count(f"<{tag}", 0, hit.start()) > text.count(f"</{tag}", 0, hit.start()):
+            continue
         before = text[max(0, hit.start() - _LEAD) : hit.start()]
         if not order.led or loose or not before or _LEADS.search(before):
             return True

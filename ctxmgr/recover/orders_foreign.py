@@ -18,7 +18,8 @@ FOREIGN: tuple[Order, ...] = (
         r"|der |von |was ){0,5}(?:vor(?:her)?ig\w{1,2}|bisherig\w{1,2}|obig\w{1,2}|fruher\w{1,2}|ursprunglich\w{1,2}|"
         r"vorangegangen\w{1,2}|vorstehend\w{1,2}|vorangehend\w{1,2}|alten|gegebenen|system\w{0,8}|anweisungen|instruktionen|"
         r"regeln|vorgaben) ?(?:\w{1,16} )?(?:anweisungen|instruktionen|regeln|befehle|vorgaben|kontext|anordnungen|auftrage|"
-        r"prompts?|oben|davor|zuvor|bisher)?",
+        r"prompts?|oben|davor|zuvor|bisher)?|(?:beachte|befolge)\w{0,2} (?:sie )?(?:\w{1,14} ){1,4}?(?:anweisungen|"
+        r"instruktionen|regeln|befehle|vorgaben|anordnungen) (?:ab (?:jetzt|sofort) )?(?:nicht|keinesfalls)",
     ),
     order(
         "de: skip all",
@@ -107,8 +108,9 @@ FOREIGN: tuple[Order, ...] = (
         "fr: not to the user",
         HIDES,
         "utilisateur|personne|humain|client",
-        r"(?:ne |n)(?:le |la |l |en )?(?:dis|dites|parle[zs]?|informe[zs]?|mentionne[zs]?|revele[zs]?|previens|prevenez|"
-        r"avertis\w{0,3}) (?:\w{1,8} ){0,3}?(?:rien|pas|jamais) (?:\w{1,8} ){0,4}?(?:utilisateur|humain|operateur|client)",
+        r"(?:ne |n)(?:le |la |l |en |lui |leur )?(?:dis|dites|parle[zs]?|informe[zs]?|mentionne[zs]?|revele[zs]?|previens|"
+        r"prevenez|avertis\w{0,3}) (?:\w{1,8} ){0,3}?(?:rien|pas|jamais) (?:\w{1,8} ){0,4}?(?:l')?(?:utilisateur|humain|"
+        r"operateur|client)",
     ),
     order(
         "fr: send secrets",
@@ -126,6 +128,13 @@ FOREIGN: tuple[Order, ...] = (
         r"obedezcas|hagas caso (?:a|de))) (?:todas? |todos? |las |los |tus |sus |mis |estas |cualquier |lo |que |el |de "
         r"){1,5}(?:\w{1,16} )?(?:instrucciones|instruccion|reglas|ordenes|indicaciones|directrices|contexto|"
         r"anterior\w{0,2})(?: (?:anterior\w{0,2}|previ[ao]s|de arriba|originales|del sistema|recibidas|dadas))?",
+    ),
+    order(
+        "es: skip the user",
+        IGNORES,
+        "ignora|olvida|ignore|olvide",
+        r"(?:ignora|ignore|olvida|olvide) (?:todo )?lo que (?:te |le |se )?(?:dijo|dijeron|digo|ha dicho|pidio|han dicho|"
+        r"dije)",
     ),
     order(
         "es: new orders",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from ctxmgr.recover.orders import CLOSES, COMMANDS, IMITATES, LEAKS, Order, led_mark, mark
 
 _VOICE = (
-    r"(?i:you must|you will|you shall|you have been|ignore|disregard|forget|override|route |hand over|transfer|obey|comply|"
+    r"(?i:you must (?:now|route|choose|select|hand|transfer|send|ignore|obey|approve|stop|immediately|not|never|only|always)|"
+    r"you will|you shall|you have been|ignore|disregard|forget|override|route |hand over|transfer|obey|comply|"
     r"from now on|all agents|the agent|the assistant|the reader|must choose|must select|must now|choose |select |approve|send |"
     r"stop |abort|switch |new instruction|control |immediately|reveal|policy update|new policy|authori[sz]|"
     r"your (?:next|new|only|task|instructions))"
@@ -32,9 +33,9 @@ MARKS: tuple[Order, ...] = (
         "closing tag",
         CLOSES,
         "</",
-        r"</\s{0,3}(?i:untrusted|tool[_-]?(?:result|response|output)s?|function[_-]?(?:results?|response|output)|"
+        r"</\s{0,3}(?P<tag>(?i:untrusted|tool[_-]?(?:result|response|output)s?|function[_-]?(?:results?|response|output)|"
         r"history[_-]?entry|user[_-]?(?:input|data|query|message)|recorded|retrieved|external[_-]?(?:content|data)|fenced|"
-        r"fence|quarantine|system[_-]?(?:prompt|message|instructions?)|untrusted\w{0,20})\b[^<>]{0,80}>",
+        r"fence|quarantine|system[_-]?(?:prompt|message|instructions?)|untrusted\w{0,20}))\b[^<>]{0,80}>",
     ),
     mark("own fence", CLOSES, "<<<", r"<<<\s?/?(?i:end|data) [0-9a-fx]{6,64}\b"),
     mark(
@@ -92,6 +93,12 @@ MARKS: tuple[Order, ...] = (
         r"disregard|must choose|must select|must route|override|route (?:this|the|every|all|to)|hand (?:over|control)|"
         r"transfer (?:control|this|the)|obey|from now on|new instructions|approve (?:this|the|all)|choose |select \w+ as))",
     ),
+    led_mark(
+        "element of the assistant",
+        IMITATES,
+        "<assistant>|<human>|<developer>",
+        r"<(?:assistant|human|developer)>\s?[A-Z]",
+    ),
     mark(
         "comment with orders",
         COMMANDS,
@@ -104,8 +111,9 @@ MARKS: tuple[Order, ...] = (
         LEAKS,
         "curl|wget|nc |ncat|scp",
         r"\b(?:curl|wget|nc|ncat|scp)\b[^\n]{0,160}?(?:\.ssh/id_|id_rsa|id_ed25519|@\S{0,20}\.env\b|\.aws/credentials|"
-        r"@/etc/(?:passwd|shadow)|\$\((?:env|printenv)\b|`(?:env|printenv)`)|\b(?:cat\s[^\n|]{0,60}(?:\.env|id_rsa|"
-        r"credentials|\.ssh)[^\n|]{0,20}|env|printenv)\s{0,2}\|[^\n]{0,40}?\b(?:curl|nc|ncat|wget)\b",
+        r"@/etc/(?:passwd|shadow)|\$\(cat\s[^)\n]{0,40}(?:credentials|id_rsa|\.env\b)|\$\((?:env|printenv)\b|`(?:env|"
+        r"printenv)`)|\b(?:cat\s[^\n|]{0,60}(?:\.env|id_rsa|credentials|\.ssh)[^\n|]{0,20}|env|printenv)\s{0,2}\|"
+        r"[^\n]{0,40}?\b(?:curl|nc|ncat|wget)\b",
     ),
     mark(
         "picture that leaks",

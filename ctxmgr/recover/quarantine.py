@@ -13,28 +13,34 @@ from typing import Any, cast
 from ctxmgr.recover.disguises import LEET, decoded, squeezed, unescaped, unmasked, visible, words_of
 from ctxmgr.recover.orders import Order, found
 from ctxmgr.recover.orders_english import ENGLISH
+from ctxmgr.recover.orders_errands import ERRANDS
 from ctxmgr.recover.orders_foreign import FOREIGN
 from ctxmgr.recover.orders_marks import MARKS
 from ctxmgr.types.view import EntryView, EventView
 
-WHOLE = 48_000
+WHOLE = 24_000
 """Characters up to which a text is judged whole; of a longer one both ends and what lies around telling words."""
-END = 16_000
+END = 8_000
 """Characters judged at each end of a longer text."""
-AROUND = 400
+AROUND = 240
 """Characters judged on each side of a telling word."""
-MOST_WINDOWS = 2
-"""Places of one telling word that are looked at from the front, and as many from the back."""
+REACH = 250_000
+"""Characters at each end of a long text in which telling words are looked for."""
+MOST_AROUND = 24_000
+"""Characters judged around telling words of one text."""
 MOST_TEXTS = 4_000
 """Texts within one value that are judged, names included."""
 
-ORDERS: tuple[Order, ...] = (*ENGLISH, *FOREIGN)
+_ENGLISH = (*ENGLISH, *ERRANDS)
+ORDERS: tuple[Order, ...] = (*_ENGLISH, *FOREIGN)
 _ASCII_ORDERS = tuple(order for order in ORDERS if all(any(map(str.isascii, group)) for group in order.anchors))
-CORE = tuple(order for order in ENGLISH if order.name in ("skip earlier orders", "skip your orders", "hand over control"))
+CORE = tuple(order for order in _ENGLISH if order.name in ("skip earlier orders", "skip your orders", "hand over control"))
 _TELLING = (
     "gnore ", "GNORE ", "isregard", "ISREGARD", "orget ", "nstructions", "NSTRUCTIONS", "ou are now", "SYSTEM:", "SYSTEM]",
     "system prompt", "<|", "[INST", "<<SYS", "</tool", "</untrusted", "<!--", "verride", "OVERRIDE", "must now", "and over",
-    " agent", "mmediately", "egardless", " tell the", "API key", "nweisung", "instrucciones", "consignes", "\u6307\u4ee4",
+    "arget", "oute ", "elegate", "ransfer", "isten to", "obey", "id_rsa", ".env", "assword", "redential", "API key", "ecret",
+    "uthori", "onfirmation", "rom now", "no longer", "ust not know", "mmediately", "egardless", " tell the", "otify",
+    " agent", "ssistant", "mention", "without ", "instead", "nweisung", "instrucciones", "consignes", "\u6307\u4ee4",
     "\u6307\u793a", "\u5ffd\u7565", "\u0438\u043d\u0441\u0442\u0440\u0443\u043a\u0446",
 )  # fmt: skip
 
@@ -73,7 +79,7 @@ def _reason(clear: str) -> str | None:
         reason = _plainly(visible(said))
     if reason is None:
         lowered = clear.casefold()
-        reason = next((why for form in unmasked(lowered) if (why := _searched(words_of(form), ENGLISH))), None)
+        reason = next((why for form in unmasked(lowered) if (why := _searched(words_of(form), _ENGLISH))), None)
         if reason is None and (joined := words_of(squeezed(lowered))):
             reason = _searched(joined, CORE, loose=True) or _searched(joined.translate(LEET), CORE, loose=True)
     return reason
@@ -115,30 +121,14 @@ def _parts(text: str) -> Iterator[str]:
         return
     yield text[:END]
     yield text[-END:]
-    spots: list[int] = []
-    for word in _TELLING:
-        spots += _spots(text, word)
-    spans: list[tuple[int, int]] = []
-    for spot in sorted(spots):
-        start, end = max(0, spot - AROUND), spot + AROUND
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
-    for start, end in spans:
-        yield text[start:end]
-
-
-def _spots(text: str, word: str) -> list[int]:
-    found: list[int] = []
-    at, low, high = -1, END, len(text) - END
-    while len(found) < MOST_WINDOWS and (at := text.find(word, low, high)) >= 0:
-        found.append(at)
-        low = at + AROUND
-    while len(found) < 2 * MOST_WINDOWS and at >= 0 and (at := text.rfind(word, low, high)) >= 0:
-        found.append(at)
-        high = at - AROUND
-    return found
+    low, high = min(REACH, len(text) // 2), max(len(text) - REACH, len(text) // 2)
+    spots = [text.find(word, END, low) for word in _TELLING] + [text.rfind(word, high, len(text) - END) for word in _TELLING]
+    spots += [text.rfind(word, END, low) for word in _TELLING] + [text.find(word, high, len(text) - END) for word in _TELLING]
+    seen: list[int] = []
+    for spot in spots:
+        if spot >= 0 and len(seen) * 2 * AROUND < MOST_AROUND and all(abs(spot - other) > AROUND // 2 for other in seen):
+            seen.append(spot)
+            yield text[max(0, spot - AROUND) : spot + AROUND]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history import judging
 from ctxmgr.recover.agent import Consult, Limits, Manner, plan, recover
 from ctxmgr.recover.draft import Draft
-from ctxmgr.recover.routes import RoutingTable, from_file, from_table
+from ctxmgr.recover.routes import RoutingTable, from_file, from_history, from_table
 from ctxmgr.recover.stuck import beside, request_for, worst
 from ctxmgr.store import Store
 from ctxmgr.types.desk import AgentRequest, ModelRequest, PlanView, RecoverRequest, RecoverResponse
@@ -72,8 +72,8 @@ class Service:
         if request.type == "INTROSPECT_AGENT_CONTEXT" and request.to not in (None, request.requester):
             raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
         verdict = judging.judge_now(self._store, key, self._config.detect, None)
-        table = self._table(request.routes)
-        reviews = request.review or (table is not None and table.route(request.requester).role != "ordinary")
+        table = self._table(request.routes) or from_history(self._store.sessions.agents(key))
+        reviews = request.review or table.route(request.requester).role != "ordinary"
         asked = ContextRequest(
             session=verdict.session, type=request.type, requester=request.requester, reason=request.reason,
             source="reviewMerge" if reviews else "agentRequest", goal=request.goal,

@@ -16,7 +16,7 @@ ANSWERS: list[tuple[str, tuple[str, ...]]] = [
     ("search", ("a",)), ("messages", ()), ("note add", ("0", "-m", "x", "-t", "y", "--link", "z")), ("note list", ()),
     ("note search", ("flaky",)), ("snapshot create", ("0", "1", "--summary", "x")), ("snapshot list", ()),
     ("snapshot show", ("SNAPSHOT",)), ("detect", ("--all-sessions",)), ("recover", ("-s", "looping")),
-    ("recover", ("-s", "hung", "--plan")), ("import", ("LOG",)), ("record", ()), ("verify", ()),
+    ("recover", ("-s", "hung", "--plan")), ("import", ("LOG",)), ("record", ()), ("verify", ()), ("doctor", ()),
     ("request", ("--type", "proceed", "--from", "coder", "--to", "other", "--reason", "x", "--goal", "y")),
 ]  # fmt: skip
 

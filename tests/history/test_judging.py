@@ -58,6 +58,7 @@ def test_only_entries_of_exactly_that_id_are_shown(store: Store, monkeypatch: py
         return verdict, []
 
     monkeypatch.setattr(judging, "judge", judge)
+    monkeypatch.setattr(judging, "judge_now", lambda *_: verdict)
 
     assert detect(store).entries == {}
     assert sessions(store) == {"s": ("loop", 1)}
