@@ -147,7 +147,7 @@ class Monitor:
         talks = self._talking.get(start.action)
         if talks is None:
             talks = self._talks(start.action)
-        if talks or self._wide.is_awake:
+        if talks or self._wide.is_awake or self._wide.active:
             raised = [*raised, *self._wide.end(start, finish)]
         return raised
 

@@ -22,7 +22,7 @@ from ctxmgr.types.view import EntryView, SessionView
 GONE_AFTER = 900.0
 """An imported session counts as running while one of its files was written to within this many seconds."""
 
-_KINDS = ("session", "entry", "result", "event", "sessionEnd")
+_KINDS = ("session", "entry", "result", "event", "continuation", "sessionEnd")
 _SHOWN = 24
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, cast
-
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
@@ -30,20 +27,18 @@ def judged_end(
     size = FIRST_LOOK
     while True:
         start = max(0, total - size)
+        border = start + (total - start) // _MARGIN
         monitor = Monitor(settings)
         opened = store.sessions.open_before(key, start)
+        early: set[str] = set()
+        place = start
         for observation in observations_of(store.sessions.records_from(key, start, kinds), start, opened):
+            place = observation.index if observation.kind == "start" and observation.index is not None else place
+            if place < border:
+                early.add(observation.id)
             monitor.observe(observation)
         findings = monitor.findings(moment, live)
-        border = start + (total - start) // _MARGIN
-        reaches_back = any(each.resolved is None and place < border for each in findings for place in _first_place(each))
-        if start == 0 or not reaches_back:
+        # A finding may begin with an entry or with a message: which of the two, its id does not say.
+        if start == 0 or not any(each.resolved is None and each.first in early for each in findings):
             return findings, list(monitor.notes)
         size *= _DEEPER
-
-
-def _first_place(finding: Finding) -> Iterator[int]:
-    indexes: Any = finding.evidence.get("indexes")
-    first = cast("dict[str, Any]", indexes).get("first") if isinstance(indexes, dict) else None
-    if isinstance(first, int):
-        yield first

@@ -104,7 +104,7 @@ def recover(
         raise NoHistory("a context can only be rebuilt from recorded actions")
     manner = manner or Manner()
     if manner.plan:
-        return _passed(plan(store, key, request, finding, side=side, manner=manner).continuation(), request, store)
+        return passed(plan(store, key, request, finding, side=side, manner=manner).continuation(), request, store)
     holder = f"{os.getpid()}-{new_id()}"
     if not store.leases.take(request.session, holder, store.clock(), manner.limits.lease_seconds):
         until = store.leases.held_until(request.session, store.clock())
@@ -135,6 +135,8 @@ def plan(
     manner: Manner | None = None,
 ) -> Draft:
     """Return what the rules find, without lease, model or a trace in the store; raises as `recover`."""
+    if store.sessions.entry_count(key) == 0:
+        raise NoHistory("a context can only be rebuilt from recorded actions")
     manner = manner or Manner()
     attempt = _attempt(store, key, finding, manner.limits)
     table = manner.table or from_history(store.sessions.agents(key))
@@ -173,7 +175,7 @@ def _answer(
 ) -> tuple[Continuation, list[Record]]:
     """Return the continuation and the records that document it, the continuation's own among them."""
     drafted = plan(store, key, request, finding, side=side, manner=manner)
-    own = _passed(drafted.continuation(), request, store)
+    own = passed(drafted.continuation(), request, store)
     consulted = (manner.consult(drafted) if manner.consult else None) or Consulted(Additions())
     continuation = own
     if consulted.added.model is not None:
@@ -197,7 +199,7 @@ def _merged(
     assert use is not None, "there is something to merge"
     if consulted.added.counts:
         try:
-            return consulted, _passed(drafted.continuation(consulted.added), request, store)
+            return consulted, passed(drafted.continuation(consulted.added), request, store)
         except (RecoveryRefused, InvalidInput) as refused:
             use = use.model_copy(update={"failure": clipped(f"its answer could not be given: {refused.message}", 300)})
         except ValidationError:  # a target that is no candidate: the shape itself refuses it
@@ -206,7 +208,12 @@ def _merged(
     return Consulted(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
 
 
-def _passed(continuation: Continuation, request: ContextRequest, store: Store) -> Continuation:
+def passed(continuation: Continuation, request: ContextRequest, store: Store) -> Continuation:
+    """Return a continuation that may be given.
+
+    Raises:
+        RecoveryRefused: it does not pass the gate.
+    """
     if reasons := refusals(continuation, request, Desk(store, request.session)):
         raise RecoveryRefused(f"the answer did not pass the gate: {'; '.join(reasons)}", "name the target with --to")
     return continuation

@@ -6,22 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ctxmgr.detect.normal import word_set
-from ctxmgr.recover.brief import Brief, changes_something, is_bookkeeping, same_call
+from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.kinds import changes_something, is_bookkeeping, program, same_call, texts
 from ctxmgr.recover.quoting import call, cited, command_of, named, quoted
-from ctxmgr.recover.unread import PATH, texts, unread
+from ctxmgr.recover.relevant import Found
+from ctxmgr.recover.spoken import PEOPLE, words
+from ctxmgr.recover.unread import PATH, unread
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Alternative
 from ctxmgr.types.view import EntryView
 
 _MOST = 5
 _ENOUGH = 2
+_MOST_ELSEWHERE = 2
 _CALL = 160
-_LAUNCHERS = word_set(
-    "python python3 node npm npx pnpm yarn bun uv uvx poetry pipenv pip pip3 make just go cargo docker kubectl git gh sh bash "
-    "zsh env sudo time timeout nice xargs cd java ruby bundle php perl dotnet mvn gradle aws gcloud az terraform"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,9 @@ def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int
     """Return up to five leads, the most specific first; general ones only where specific ones are few."""
     if finding is None:
         return _asking(brief)
-    leads = [*_for_stall(desk, brief), *_for_launcher(brief)] if finding.severity == "hung" else [
-        *_refused_change(brief), *_unread(desk, brief), *_worked(desk, brief), *_other_change(brief, finding),
-        *_other_cause(brief, finding), *_for_launcher(brief),
+    leads = [*_elsewhere(brief), *_for_stall(desk, brief), *_for_launcher(brief)] if finding.severity == "hung" else [
+        *_refused_change(brief), *_unread(desk, brief), *_elsewhere(brief), *_worked(desk, brief),
+        *_other_change(brief, finding), *_other_cause(brief, finding), *_for_launcher(brief),
     ]  # fmt: skip
     if len(leads) < _ENOUGH and brief.members and finding.severity != "hung":
         leads += _other_tools(desk, brief)
@@ -45,8 +44,9 @@ def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int
         last = brief.last_success
         leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
     leads = leads[: _MOST - 1]
-    if attempt > 1 or not leads:
+    if attempt > 1 or not leads or brief.unanswered:
         basis = "advice did not help before" if attempt > 1 else "nothing in this history was left untried"
+        basis = "no record of this session says what would end it" if leads and attempt == 1 else basis
         leads.append(_Lead("ask the person who gave the task, and say what is missing", basis, []))
     return [Alternative(text=lead.text, basis=lead.basis, entries=cited(lead.entries)) for lead in leads]
 
@@ -60,6 +60,25 @@ def _asking(brief: Brief) -> list[Alternative]:
     ]
 
 
+def _elsewhere(brief: Brief) -> Iterator[_Lead]:
+    """Yield the records outside of the trouble that have most in common with it."""
+    sure = sorted((each for each in brief.relevant if each.sure), key=lambda each: -each.cover)
+    for found in sure[:_MOST_ELSEWHERE]:
+        row = found.row
+        if isinstance(row, EntryView):
+            worked = ", which worked" if row.status == "ok" else ""
+            yield _Lead(
+                f"go by what @{row.index} shows, {call(row, _CALL)}{worked}", f"it speaks of {_common(found)}", [row.id]
+            )
+        else:
+            who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
+            yield _Lead(f"go by what {who} said: {quoted(words(row.data), _CALL)}", f"it speaks of {_common(found)}", [row.id])
+
+
+def _common(found: Found) -> str:
+    return ", ".join(quoted(word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
+
+
 def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:
     for pointer in unread(desk, brief):
         basis, entries = f"result of @{pointer.entry.index}", [pointer.entry.id]
@@ -68,7 +87,7 @@ def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:
             yield _Lead(f"find out why {path} is not there, or do without it: the error names it", basis, entries)
         else:
             where = f", line {pointer.line}" if pointer.line else ""
-            yield _Lead(f"look at {path}{where}: the error names it, no action of this session does", basis, entries)
+            yield _Lead(f"look at {path}{where}: the error names it, and it was not looked at yet", basis, entries)
 
 
 def _worked(desk: Desk, brief: Brief) -> Iterator[_Lead]:
@@ -76,13 +95,17 @@ def _worked(desk: Desk, brief: Brief) -> Iterator[_Lead]:
     vain = {same_call(step) for step in brief.rounds}
     failing = [step for step in brief.rounds if step.status in ("error", "denied")][:3]
     told: set[str] = set()
+    served: dict[tuple[str, str], list[EntryView]] = {}
     for step in failing:
-        own = next((e for e in _successes(desk, step) if same_call(e) == same_call(step) and e.index < brief.onset), None)
+        if (step.action, step.agent) not in served:
+            served[step.action, step.agent] = _successes(desk, step)
+        worked = served[step.action, step.agent]
+        own = next((e for e in worked if same_call(e) == same_call(step) and e.index < brief.onset), None)
         if own is not None and own.id not in told:
             told.add(own.id)
             text = f"find what has changed since @{own.index}, where the same call worked"
             yield _Lead(text, f"@{own.index} ended ok, @{step.index} did not", [own.id, step.id])
-        like = next((e for e in _successes(desk, step) if same_call(e) not in vain and _alike(step, e)), None)
+        like = next((e for e in worked if same_call(e) not in vain and _alike(step, e)), None)
         if like is not None and like.id not in told:
             told.add(like.id)
             yield _Lead(f"start from {call(like, _CALL)}, which worked", f"@{like.index} ended ok", [like.id])
@@ -94,25 +117,13 @@ def _successes(desk: Desk, step: EntryView) -> list[EntryView]:
 
 def _alike(step: EntryView, other: EntryView) -> bool:
     """Whether two calls of one action are about the same thing: the same program, or a value in common."""
-    mine, theirs = _program(command_of(step)), _program(command_of(other))
+    mine, theirs = program(command_of(step)), program(command_of(other))
     if mine or theirs:
         return mine == theirs
     if not isinstance(step.input, dict) or not isinstance(other.input, dict):
         return False
     first, second = cast("dict[str, Any]", step.input), cast("dict[str, Any]", other.input)
     return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
-
-
-def _program(command: str) -> list[str]:
-    """Return the words that say what a command runs: the program, after a launcher also what it launches."""
-    words = command[:2_000].split()
-    program = words[:1]
-    if program and program[0].rpartition("/")[2] in _LAUNCHERS:
-        for word in words[1:]:
-            program.append(word)
-            if not word.startswith("-"):
-                break
-    return program
 
 
 def _refused_change(brief: Brief) -> Iterator[_Lead]:

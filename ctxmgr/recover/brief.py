@@ -7,30 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
-from ctxmgr.detect import normal, vocabulary
+from ctxmgr.detect import normal
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.question import Clause, clauses, telling
-from ctxmgr.recover.quoting import answer_text, command_of, compact
-from ctxmgr.recover.relevant import Found, Sought, seek
+from ctxmgr.recover.inquiry import Trouble, asked, helpful
+from ctxmgr.recover.kinds import changes_something, same_call
+from ctxmgr.recover.quoting import answer_text
+from ctxmgr.recover.relevant import Found
 from ctxmgr.recover.spoken import Saying
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
 from ctxmgr.types.view import EntryView
-from ctxmgr.wire import fingerprint
-
-BOOKKEEPING = normal.word_set(
-    "todowrite todoread todo updateplan plan taskcreate taskupdate tasklist taskget exitplanmode enterplanmode think "
-    "sequentialthinking skill setmode notebook memory reportprogress"
-)
-"""Actions by which an agent keeps its own books: neither a change of the world nor another way to go."""
 
 _LOOK_BACK = 200
 _SAMPLE = 24
-_MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS, _MOST_RELEVANT, _MOST_HELPFUL = 6, 4, 6, 6, 4
-_MOST_STEPS = 3
-_TOLD = 600
+_MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS = 6, 4, 6
+_BETWEEN, _MOST_BETWEEN = 24, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +34,7 @@ class Brief:
         gone: ids of members that the history does not hold any more.
         onset: index of the first member; of a silent stall and of a healthy session, the number of entries.
         rounds: the distinct calls among the members, the latest of each, in the order of a round.
+        between: what was done again and again among the members by whoever else, the latest of each call.
         launcher: the entry by which another agent launched the stuck one.
         last_success: the last entry before the trouble that ended ok.
         latest: the newest entries before the trouble, oldest first.
@@ -49,6 +42,7 @@ class Brief:
         failures: other failures before the trouble, one for each kind, newest first.
         agents: the latest successful entry of every other agent, oldest first.
         relevant: entries and messages that hold what a request, or the trouble itself, speaks of, oldest first.
+        replaced: ids of records whose answer a later one replaced: they are not told.
         unanswered: what is asked for in a request and not answered by any record.
         side: other findings that are unresolved.
     """
@@ -60,6 +54,7 @@ class Brief:
     gone: list[str]
     onset: int
     rounds: list[EntryView]
+    between: list[EntryView]
     launcher: EntryView | None
     last_success: EntryView | None
     latest: list[EntryView]
@@ -67,6 +62,7 @@ class Brief:
     failures: list[EntryView]
     agents: list[EntryView]
     relevant: list[Found]
+    replaced: set[str]
     unanswered: list[str]
     side: list[Finding]
 
@@ -82,51 +78,38 @@ def prepare(
     onset = min((entry.index for entry in members), default=desk.total())
     aside = {member for each in side for member in each.members}
     before = [entry for entry in desk.before(onset, _LOOK_BACK) if entry.id not in present]
-    worked = [entry for entry in reversed(before) if entry.status == "ok"]
     stuck = None if finding is None else finding.scope.agent
     rounds = _one_round(members)
+    between = _between(desk, members, set(named))
     place = members[-1] if members else (before[-1] if before else None)
     said = desk.said(place) if place else []
-    sought = _asked(desk, request) if request.requester else _helpful(desk, rounds, said, present)
+    goal = desk.first_words()
+    if request.requester:
+        sought = asked(desk, request, before, goal)
+    else:
+        trouble = Trouble(rounds, between, set(named), onset, stuck, goal, said[-1] if said else None)
+        sought = helpful(desk, trouble, before)
+    worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
-        goal=desk.first_words(),
+        goal=goal,
         latest_words=desk.latest_words(),
         said=said,
         members=members,
         gone=[entry for entry in sample if entry not in present],
         onset=onset,
         rounds=rounds,
+        between=between,
         launcher=launcher_of(desk, members, stuck),
         last_success=_last_success(desk, finding, [entry for entry in worked if entry.id not in aside]),
-        latest=before[-4:],
+        latest=[entry for entry in before[-4:] if entry.id not in sought.replaced],
         changed=_distinct_changes(worked),
-        failures=_distinct_failures(before, aside, rounds),
-        agents=_of_agents(desk, agents, stuck or request.requester),
+        failures=_distinct_failures(before, aside | sought.replaced, rounds),
+        agents=[each for each in _of_agents(desk, agents, stuck or request.requester) if each.id not in sought.replaced],
         relevant=sought.found,
+        replaced=sought.replaced,
         unanswered=sought.unanswered,
         side=list(side),
     )
-
-
-def _asked(desk: Desk, request: ContextRequest) -> Sought:
-    """Return what the history holds of what a request asks for."""
-    wanted = clauses(request.reason, request.goal, request.additional_context)
-    return seek(desk, wanted, _MOST_RELEVANT, total=desk.total())
-
-
-def _helpful(desk: Desk, rounds: Sequence[EntryView], said: Sequence[Saying], members: set[str]) -> Sought:
-    """Return what the history holds elsewhere of what the trouble speaks of: its errors, its inputs, the agent's last words."""
-    wanted: list[Clause] = []
-    for step in rounds[-_MOST_STEPS:]:
-        text = f"{answer_text(step)[-_TOLD:]}\n{compact(step.input, _TOLD)}"
-        if terms := telling(text):
-            wanted.append(Clause(text, tuple(terms), asks=False))
-    for saying in said[-1:]:
-        wanted += clauses(saying.text[-_TOLD:])[-2:]
-    if not wanted:
-        return Sought([], [])
-    found = seek(desk, wanted, _MOST_HELPFUL, without=members, total=desk.total())
-    return Sought([each for each in found.found if each.sure], [])
 
 
 def launcher_of(desk: Desk, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
@@ -139,31 +122,22 @@ def launcher_of(desk: Desk, members: Sequence[EntryView], stuck: str | None) -> 
     return None
 
 
-def same_call(entry: EntryView) -> str:
-    """Return what is equal for entries that ask the same, whoever asks."""
-    return fingerprint([entry.action, entry.input])
-
-
-def changes_something(entry: EntryView) -> bool:
-    """Whether an action changes files or the like; commands are judged by what they run."""
-    if is_bookkeeping(entry.action):
-        return False
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
-    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
-    return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
-
-
-def is_bookkeeping(action: str) -> bool:
-    """Whether an action only keeps the agent's own books, asks a person or ends the work."""
-    plain = "".join(char for char in action[:80].lower() if char.isalpha())
-    return plain in BOOKKEEPING or vocabulary.asks_human(action) or vocabulary.finishes(action)
-
-
 def _one_round(members: list[EntryView]) -> list[EntryView]:
     distinct: dict[str, EntryView] = {}
     for entry in members:
         distinct[same_call(entry)] = entry  # a key keeps the place of its first member
     return list(distinct.values())
+
+
+def _between(desk: Desk, members: Sequence[EntryView], named: set[str]) -> list[EntryView]:
+    """Return the calls that came back among the newest members and are none of them: the other side of a to and fro."""
+    if len(members) < 2:
+        return []
+    seen: dict[str, list[EntryView]] = {}
+    for entry in desk.before(members[-1].index + 2, _BETWEEN):
+        if entry.id not in named and entry.index > members[0].index:
+            seen.setdefault(same_call(entry), []).append(entry)
+    return [entries[-1] for entries in seen.values() if len(entries) > 1][-_MOST_BETWEEN:]
 
 
 def _last_success(desk: Desk, finding: Finding | None, worked: list[EntryView]) -> EntryView | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ctxmgr.recover.brief import Brief, changes_something, same_call
+from ctxmgr.recover.brief import Brief
+from ctxmgr.recover.kinds import changes_something, same_call
+from ctxmgr.recover.passages import WINDOW
 from ctxmgr.recover.quoting import call, cited, compact, fitted, named, outcome, quoted
-from ctxmgr.recover.relevant import WINDOW, Found
+from ctxmgr.recover.relevant import Found
 from ctxmgr.recover.spoken import PEOPLE, Saying
 from ctxmgr.recover.trouble import aside
 from ctxmgr.types.finding import Finding
@@ -26,6 +28,8 @@ class Amounts:
     ids: int
 
 
+_CALL = 240
+
 FULL = Amounts(excerpt=400, words=1_200, facts=24, steps=12, ids=20)
 SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
 BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
@@ -34,7 +38,13 @@ BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
 def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[Fact]:
     """Return the facts in the order in which a reader needs them: the task, the trouble, the state around it."""
     told: set[str] = set()
-    found = [*_words(brief, amounts), *_conclusions(brief, finding, amounts), *_beside(brief, amounts)]
+    found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
+    last = "" if brief.last_success is None else brief.last_success.id
+    # The last step that worked is named as that, unless it is known to be more.
+    holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
+    found += [_holds(each, amounts, asked=finding is None) for each in holding]
+    told.update(each.row.id for each in holding)
+    found += [*_conclusions(brief, finding, amounts), *_beside(brief, amounts)]
     if brief.gone:
         text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
         found.append(Fact(text=text, entries=cited(brief.gone, amounts.ids), label="unknown"))
@@ -42,13 +52,13 @@ def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> lis
         if entry.missing:
             told.add(entry.id)
             found.append(_did(entry, "Part of the trouble", amounts))
-    found += [_holds(each, amounts) for each in brief.relevant]
-    told.update(each.row.id for each in brief.relevant)
+    # What only describes the state around is told shorter: the rest has to be read first, and to the end.
+    less = replace(amounts, excerpt=min(amounts.excerpt, SHORT.excerpt))
     if brief.last_success is not None:
-        found += _once([brief.last_success], "The last step that worked", told, amounts)
-    found += _once(brief.changed, "Changed earlier", told, amounts)
+        found += _once([brief.last_success], "The last step that worked", told, less)
     found += _once(brief.failures, "Failed earlier", told, amounts)
-    found += _once(brief.agents, "The last step of another agent that worked", told, amounts)
+    found += _once(brief.changed, "Changed earlier", told, less)
+    found += _once(brief.agents, "The last step of another agent that worked", told, less)
     return found[: amounts.facts]
 
 
@@ -94,17 +104,26 @@ def _said(saying: Saying, lead: str, amounts: Amounts) -> Fact:
     return Fact(text=text, entries=cited(saying.events, 3), label="verified")
 
 
-def _holds(found: Found, amounts: Amounts) -> Fact:
-    """Return what a record says about what is asked for, in its own words around them."""
+def _holds(found: Found, amounts: Amounts, *, asked: bool) -> Fact:
+    """Return what a record says about what is asked for, or what the trouble is about, in its own words around them."""
     row = found.row
-    lead = "It speaks of what is asked for" if found.sure else "It may have to do with what is asked for"
+    what = "what is asked for" if asked else "what the trouble is about"
+    lead = f"It speaks of {what}" if found.sure else f"It may have to do with {what}"
+    if found.replaces:
+        lead += f", and replaces {_earlier(found.replaces)}"
     excerpt = quoted(found.excerpt, max(amounts.excerpt, WINDOW))
     if isinstance(row, EventView):
         who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
         place = "" if row.after is None else f", after @{row.after}"
         return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="verified")
-    text = f"{lead} (@{row.index}, {named(row.agent)}): {call(row, 80)} ({row.status}) -> … {excerpt} …"
+    shown = f" -> … {excerpt} …" if found.excerpt else ""
+    text = f"{lead} (@{row.index}, {named(row.agent)}): {call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}"
     return Fact(text=text, entries=cited([row.id]), label=_label(row))
+
+
+def _earlier(indexes: Sequence[int]) -> str:
+    places = [f"@{index}" for index in indexes if index >= 0][:3]
+    return f"what {', '.join(places)} shows" if places else "what was said earlier"
 
 
 def _once(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:

@@ -105,7 +105,13 @@ def rule_cited(draft: Draft) -> list[str]:
 def _invented(text: str, bodies: Sequence[str]) -> list[str]:
     """Return the values (anything with a digit) that none of the entries contains."""
     whole = "\n".join(bodies).casefold()
-    return [value for value in _VALUE.findall(text) if value.casefold().strip(".:") not in whole]
+    return [value for value in _VALUE.findall(text) if not _stands_in(value.casefold().strip(".:"), whole)]
+
+
+def _stands_in(value: str, whole: str) -> bool:
+    """Whether a text holds a value, and not merely as some of the digits of another number."""
+    before = r"(?<!\d)" if value[:1].isdigit() else ""
+    return re.search(rf"{before}{re.escape(value)}(?!\d)", whole) is not None
 
 
 def _body(entry: EntryView) -> str:
@@ -118,4 +124,5 @@ def _orders(proposal: Proposal) -> list[tuple[str, str]]:
     texts += [(f"fact {number + 1}", fact.text) for number, fact in enumerate(proposal.facts)]
     texts += [(f"advice {number + 1}", item.text) for number, item in enumerate(proposal.advice)]
     texts += [("what is unanswered", text) for text in proposal.unanswered]
+    texts += [("the reason for leaving an entry out", item.reason) for item in proposal.dropped]
     return [(where, why) for where, text in texts if (why := suspicion(text)) is not None]

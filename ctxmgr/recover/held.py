@@ -10,6 +10,8 @@ from ctxmgr.recover.quoting import CITABLE
 from ctxmgr.store import Store
 from ctxmgr.types.route import Context, Held
 
+_MOST_CITED = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Holding:
@@ -32,14 +34,14 @@ def held_by(store: Store, key: int, agent: str) -> Holding:
     latest: str | None = None
     for record in store.annotations.continuations(key, since_compaction_of=agent):
         name, context = record.get("id"), record.get("context")
-        if record.get("target") != agent or not isinstance(name, str) or not isinstance(context, dict):
+        if record.get("target") != agent or not isinstance(context, dict) or not isinstance(name, str) or len(name) > CITABLE:
             continue
         latest = name
         given = cast("dict[str, Any]", context)
         for fact in _tables(given.get("facts")):
             mark = fact.get("hash")
             if isinstance(mark, str) and len(mark) <= CITABLE:
-                facts.setdefault(mark, Held(hash=mark, given=name, entries=_texts(fact.get("entries"))))
+                facts.setdefault(mark, Held(hash=mark, given=name, entries=_cited(fact.get("entries"))))
         for held in _tables(given.get("held")):
             if (old := _held(held)) is not None:
                 facts.setdefault(old.hash, old)
@@ -70,13 +72,13 @@ def _tables(value: object) -> Iterable[dict[str, Any]]:
     return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
 
-def _texts(value: object) -> list[str]:
+def _cited(value: object) -> list[str]:
     items = cast("list[object]", value) if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, str)]
+    return [item for item in items if isinstance(item, str) and len(item) <= CITABLE][:_MOST_CITED]
 
 
 def _held(fields: dict[str, Any]) -> Held | None:
     mark, given = fields.get("hash"), fields.get("given")
-    if not isinstance(mark, str) or not isinstance(given, str) or len(mark) > CITABLE:
+    if not isinstance(mark, str) or not isinstance(given, str) or max(len(mark), len(given)) > CITABLE:
         return None
-    return Held(hash=mark, given=given, entries=_texts(fields.get("entries")))
+    return Held(hash=mark, given=given, entries=_cited(fields.get("entries")))

@@ -105,13 +105,18 @@ class Anchors:
 
     def all(self, groups: tuple[tuple[str, ...], ...]) -> bool:
         """Return whether the text holds a literal of every group."""
-        return all(any(self._holds(literal) for literal in group) for group in groups)
-
-    def _holds(self, literal: str) -> bool:
-        held = self._held.get(literal)
-        if held is None:
-            held = self._held[literal] = literal in self._text
-        return held
+        # Plain loops: this is asked some hundred times for every text that is read, and generators would double its cost.
+        held, text = self._held, self._text
+        for group in groups:
+            for literal in group:
+                there = held.get(literal)
+                if there is None:
+                    there = held[literal] = literal in text
+                if there:
+                    break
+            else:
+                return False
+        return True
 
 
 def _parts(text: str) -> Iterator[str]:

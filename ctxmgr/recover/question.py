@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ctxmgr.detect.normal import word_set
+from ctxmgr.recover.thesaurus import alike, stem
 
 _LONGEST = 4_000
 _MOST_TERMS = 12
 _WORD = re.compile(r"\w(?:[\w./:@+-]{0,78}\w)?")
-_CLAUSE = re.compile(r"(?<=[.!?;\n])\s+|\n+|, (?=but |and |so |because )")
+_CLAUSE = re.compile(r"(?<=[.!?;\n])\s+|\n+|, (?=but |and |so |because )|: (?=\w)")
 _INNER = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
-_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ions", "ion", "ies", "ers", "ed", "es", "er", "ly", "s", "e")
 _EMPTY = word_set(
     "a about after again against agent all am an and any are as at be been before being but by can cannot context continue "
     "could did do does doing done don't each earlier else ever every exactly few finish for from further get give go goal had "
@@ -23,53 +22,16 @@ _EMPTY = word_set(
     "still such take task tell than that the their them then there these they thing this those through to too under until up "
     "us use used using very want was way we well were what when where which while who whom whose why will wish with without "
     "wonder work would yet you your step steps able gone back anymore anything someone somebody remember recall recorded "
+    "handed leave leaves longer compacted compaction started whether "
+    "neither either both side sides reason reasons come came instruction instructions "
     "record session history previous previously already also however whatever told said think thought sure unsure unclear"
 )
-_SAME = """
-port address endpoint url host
-password secret credential token passphrase
-folder directory dir path location
-deadline due date schedule
-version release tag
-database db postgres mysql sqlite
-config configuration setting settings
-repo repository
-env environment variable
-test tests spec suite
-error failure exception fault
-delete remove drop
-create add make new
-fix repair mend patch
-server service daemon
-user customer client
-branch ref
-build compile
-limit quota cap maximum
-timeout deadline
-name called named
-number count amount total
-region zone datacenter
-owner responsible contact
-decide decided decision agreed chose chosen
-start launch boot
-stop halt kill
-file document
-price cost fee
-flag option switch parameter
-key identifier id
-bucket storage
-table schema
-approve approved approval
-function method
-library package dependency module
-deploy deployment rollout
-require requirement required must
-"""
 _ASKING = re.compile(
     r"\?|\b(?:which|what|where|who|when|how|need|needs|know|missing|lost|lack\w*|forgot\w*|find out|unclear|unknown|not sure|"
-    r"unsure)\b",
+    r"unsure|(?:neither|nobody|no one|never|not|n't)\b[^.;]{0,24}\b(?:told|said|given|handed|mention\w*|explain\w*))\b",
     re.IGNORECASE,
 )
+_REASON = re.compile(r"\b(?:why|reasons?|rationale|motive|behind|justif\w+|what (?:was|is) wrong|grounds)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +48,36 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One thing that is said in a request; ``asks`` when it says that something is not known."""
+    """One thing that is said in a request.
+
+    ``asks`` when it says that something is not known, ``reason`` when what it asks for is why something is as it is,
+    ``implied`` when it does not say that it asks, but something of the whole does.
+    """
 
     text: str
     terms: tuple[Term, ...]
     asks: bool
+    reason: bool = False
+    implied: bool = False
 
 
-def clauses(*texts: str | None) -> list[Clause]:
-    """Return the clauses of a request that hold telling words, in order."""
+def clauses(*texts: str | None, ask: bool = False) -> list[Clause]:
+    """Return the clauses of a request that hold telling words, in order.
+
+    Args:
+        texts: what was said.
+        ask: at least one of them asks: where none says so, all of them do.
+    """
     found: list[Clause] = []
     for text in texts:
         parts = ((part, telling(part)) for part in _CLAUSE.split((text or "")[:_LONGEST]))
-        found += [Clause(part.strip(), tuple(terms), _ASKING.search(part) is not None) for part, terms in parts if terms]
+        found += [
+            Clause(part.strip(), tuple(terms), _ASKING.search(part) is not None, _REASON.search(part) is not None)
+            for part, terms in parts
+            if terms
+        ]
+    if ask and not any(clause.asks for clause in found):
+        return [replace(clause, asks=True, implied=True) for clause in found]
     return found
 
 
@@ -117,15 +96,6 @@ def telling(text: str, most: int = _MOST_TERMS) -> list[Term]:
     return ordered[:most]
 
 
-def stem(word: str) -> str:
-    """Return the beginning that a word shares with its other forms: of "merging" and "merger" it is "merg"."""
-    folded = word.casefold()
-    for ending in _ENDINGS:
-        if folded.endswith(ending) and len(folded) - len(ending) >= (3 if ending in ("s", "e") else 4):
-            return folded[: -len(ending)]
-    return folded
-
-
 def _is_name(word: str) -> bool:
     inner = word[1:]
     return any(char.isdigit() or char in "_./:@" for char in word) or (
@@ -139,13 +109,4 @@ def _forms(word: str, strong: bool) -> tuple[str, ...]:
         parts = [part.casefold() for part in _INNER.split(word) if len(part) > 3]
         return tuple(dict.fromkeys([word.casefold(), *(parts if len(parts) == 1 else [])]))
     own = stem(word)
-    return tuple(dict.fromkeys([own, *_alike(word.casefold(), own)]))
-
-
-def _alike(word: str, own: str) -> Iterable[str]:
-    for group in _GROUPS:
-        if word in group or any(stem(other) == own for other in group):
-            yield from (other if len(other) < 4 else stem(other) for other in group if other != word)
-
-
-_GROUPS = tuple(tuple(line.split()) for line in _SAME.split("\n") if line)
+    return tuple(dict.fromkeys([own, *alike(word)]))

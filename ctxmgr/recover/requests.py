@@ -9,7 +9,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.quoting import named
 from ctxmgr.recover.routes import Route
-from ctxmgr.recover.schemas import problem_with
+from ctxmgr.recover.schemas import BROKEN, problem_with
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.wire import encode
 
@@ -39,15 +39,22 @@ def request_for(desk: Desk, route: Route, request: ContextRequest, context: str,
     draft = request.drafts.get(route.agent)
     if draft is None and route.request is None and route.schema is None:
         return None
+    if draft is not None and not isinstance(draft, dict):
+        raise InvalidInput(f"the draft for {named(route.agent)} must be a JSON object", 'e.g. {"goal": "..."}')
     known = {"goal": request.goal, "reason": request.reason, "session": request.session, "requester": request.requester}
-    bases = [cast("dict[str, Any]", draft)] if isinstance(draft, dict) else [*_earlier(desk, route), dict[str, Any]()]
-    problem = ""
-    for base in bases:
-        for text in (context, summary):
-            made = _filled(base, route.schema, {**known, "context": text})
-            problem = problem_with(made, route.schema)
-            if not problem:
-                return made
+    bases = [cast("dict[str, Any]", draft)] if draft is not None else [*_earlier(desk, route), dict[str, Any]()]
+    problems: list[str] = []
+    # What the schema's fields of these names do not take (a number for a session) is left out only where nothing else helps.
+    for fitting in (False, True):
+        for base in bases:
+            for text in (context, summary):
+                made = _filled(base, route.schema, {**known, "context": text}, fitting=fitting)
+                if not (problem := problem_with(made, route.schema)):
+                    return made
+                problems.append(problem)
+        if problems[-1].startswith(BROKEN):  # leaving out the field would only hide that
+            break
+    problem = problems[-1]
     raise InvalidInput(
         f"no request that {named(route.agent)} takes can be made: {problem}",
         f"draft it: ctxmgr request --draft '{route.agent}={{...}}', or correct its schema in the routing table",
@@ -62,7 +69,9 @@ def _earlier(desk: Desk, route: Route) -> list[dict[str, Any]]:
     return [body for body in inputs if len(encode({"input": body})) <= _LARGEST]
 
 
-def _filled(base: dict[str, Any], schema: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(
+    base: dict[str, Any], schema: Mapping[str, Any] | None, known: Mapping[str, Any], *, fitting: bool
+) -> dict[str, Any]:
     made = dict(base)
     if schema is None:
         return {**{name: value for name, value in known.items() if value is not None and name != "session"}, **made}
@@ -72,7 +81,8 @@ def _filled(base: dict[str, Any], schema: Mapping[str, Any] | None, known: Mappi
         value = known.get(what)
         for name in names:
             # What was rebuilt takes the place of an earlier context; everything else of an earlier request stands.
-            if name in properties and value is not None and (name not in made or what == "context"):
+            wanted = name in properties and value is not None and (name not in made or what == "context")
+            if wanted and not (fitting and problem_with({name: value}, _alone(schema, name, properties[name]))):
                 made[name] = value
     for name, rule in properties.items():
         if name not in made and isinstance(rule, dict):
@@ -80,6 +90,12 @@ def _filled(base: dict[str, Any], schema: Mapping[str, Any] | None, known: Mappi
             for key in ("const", "default"):
                 if key in fields:
                     made[name] = fields[key]
-    if schema.get("additionalProperties") is False:
+    if schema.get("additionalProperties") is False and "patternProperties" not in schema:
         made = {name: value for name, value in made.items() if name in properties}
     return made
+
+
+def _alone(schema: Mapping[str, Any], name: str, rule: object) -> dict[str, Any]:
+    """Return the schema of one field by itself, with the definitions that it may refer to."""
+    shared = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
+    return {**shared, "properties": {name: rule}}

@@ -22,7 +22,8 @@ Role = Literal["ordinary", "review", "merge"]
 _ROLES = ("ordinary", "review", "merge")
 _KEYS = {"request", "schema", "role", "next"}
 _LARGEST_FILE = 4_000_000
-_REVIEW, _MERGE = re.compile(r"review", re.IGNORECASE), re.compile(r"merg", re.IGNORECASE)
+# A preview and an emergency are neither.
+_REVIEW, _MERGE = re.compile(r"(?<!p)review", re.IGNORECASE), re.compile(r"(?<!\be)merg", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ from typing import Any
 
 from ctxmgr.errors import InvalidInput
 
+BROKEN = "its schema can't be applied"
+"""How the sentence begins that says that a schema itself is at fault, e.g. by a reference to what is not there."""
+
 
 def checked_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Return the schema.
@@ -21,6 +24,8 @@ def checked_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         validator_for(dict(schema)).check_schema(dict(schema))
     except SchemaError as error:
         raise InvalidInput(f"{where}: no JSON Schema: {error.message}", "mend it") from None
+    except (TypeError, AttributeError, ValueError, RecursionError) as error:  # a $schema that is no text, endless nesting
+        raise InvalidInput(f"{where}: no JSON Schema: {type(error).__name__}", "mend it") from None
     return schema
 
 
@@ -36,7 +41,7 @@ def problem_with(made: dict[str, Any], schema: Mapping[str, Any] | None) -> str:
     try:
         errors = sorted(validator.iter_errors(made), key=lambda error: len(error.absolute_path))
     except Exception as broken:  # an unresolvable reference has no public base class of its own
-        return f"its schema can't be applied: {type(broken).__name__}"
+        return f"{BROKEN}: {type(broken).__name__}"
     if not errors:
         return ""
     place = "/".join(str(part) for part in errors[0].absolute_path)

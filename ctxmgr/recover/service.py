@@ -10,7 +10,7 @@ from typing import Any
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import judging
-from ctxmgr.recover.agent import Consult, Limits, Manner, plan, recover
+from ctxmgr.recover.agent import Consult, Limits, Manner, passed, plan, recover
 from ctxmgr.recover.draft import Draft
 from ctxmgr.recover.routes import RoutingTable, from_file, from_history, from_table
 from ctxmgr.recover.stuck import beside, request_for, worst
@@ -51,9 +51,9 @@ class Service:
             NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
         """
         settings = self._config.detect
-        if request.finding is None:
-            verdict = judging.judge_now(self._store, key, settings, request.now)
-        else:  # it may name something that was over long ago
+        verdict = judging.judge_now(self._store, key, settings, request.now)
+        if request.finding is not None or worst(verdict.findings) is None:
+            # It may name something that was over long ago; or an agent got stuck and fell silent long before the end.
             verdict, _ = judging.judge(self._store, key, settings, request.now)
         finding = worst(verdict.findings, request.finding)
         asked = request_for(verdict.session, finding, force=request.force)
@@ -72,8 +72,10 @@ class Service:
         if request.type == "INTROSPECT_AGENT_CONTEXT" and request.to not in (None, request.requester):
             raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
         verdict = judging.judge_now(self._store, key, self._config.detect, None)
-        table = self._table(request.routes) or from_history(self._store.sessions.agents(key))
-        reviews = request.review or table.route(request.requester).role != "ordinary"
+        table = self._table(request.routes)
+        if table is None and request.type == "PROCEED":  # a name is no proof: it only keeps a review from going straight back
+            table = from_history(self._store.sessions.agents(key))
+        reviews = request.review or (table is not None and table.route(request.requester).role != "ordinary")
         asked = ContextRequest(
             session=verdict.session, type=request.type, requester=request.requester, reason=request.reason,
             source="reviewMerge" if reviews else "agentRequest", goal=request.goal,
@@ -92,10 +94,10 @@ class Service:
         request: RecoverRequest | AgentRequest,
     ) -> RecoverResponse:
         manner = self._manner(request)
-        continuation = recover(self._store, key, asked, finding, side=side, manner=manner)
         if not request.plan:
-            return RecoverResponse(continuation=continuation)
+            return RecoverResponse(continuation=recover(self._store, key, asked, finding, side=side, manner=manner))
         drafted = plan(self._store, key, asked, finding, side=side, manner=manner)
+        continuation = passed(drafted.continuation(), asked, self._store)
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
 
     def _manner(self, request: RecoverRequest | AgentRequest) -> Manner:

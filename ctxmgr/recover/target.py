@@ -50,7 +50,7 @@ def choose(
     * Introspection goes back to the requester.
     * Proceeding goes to ``to``, else to the agent that history shows coming after the requester, out of those that the
       routing table lets follow it; never back to the requester itself. A review or merge agent forwards: the agent whose
-      work it looked at is chosen only where it was named, by ``to``, by the request or by the table.
+      work it looked at is chosen only where it was named, by ``to``, by the request or by the table, or where nobody else is.
     * A stuck agent is continued with richer context first. If it was launched by another, that one takes over; if the
       same loop comes back, whoever stands before it does: the launcher's launcher, or the agent that acted before it
       and is not stuck as well.
@@ -152,12 +152,13 @@ def _asker(desk: Desk, request: ContextRequest) -> str | None:
 
 
 def _downstream(desk: Desk, requester: str, others: list[str], asker: str | None) -> Target:
-    allowed = [agent for agent in others if agent != asker]
-    if not allowed:
-        who = f"but {named(requester)}" + (f" and {named(asker)}, which asked it," if asker else "")
+    if not others:
         raise InvalidInput(
-            f"no agent {who} is known in this session, so there is nobody to proceed to", "name the downstream agent with --to"
+            f"no agent but {named(requester)} is known in this session, so there is nobody to proceed to",
+            "name the downstream agent with --to",
         )
+    # Whose work was looked at comes last: only where nobody else is there is it what follows (user story 10).
+    allowed = [agent for agent in others if agent != asker] or others
     recent = list(reversed(desk.newest(_RECENT)))
     follower = _usual_follower(recent, requester, allowed)
     if follower is not None:

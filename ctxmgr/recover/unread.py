@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.kinds import texts
 from ctxmgr.recover.quoting import answer_text
 from ctxmgr.types.view import EntryView
 
@@ -70,17 +71,3 @@ def _is_named(desk: Desk, path: str) -> bool:
     name = path.rpartition("/")[2]
     entries, total = desk.search(name, _MOST_HITS)
     return total > len(entries) or any(name.casefold() in text.casefold() for entry in entries for text in texts(entry.input))
-
-
-def texts(value: Any) -> Iterator[str]:
-    """Yield every text in a JSON value, keys too, however deep."""
-    waiting: list[Any] = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            fields = cast("dict[str, Any]", item)
-            waiting += [*fields, *fields.values()]
-        elif isinstance(item, list):
-            waiting += cast("list[Any]", item)

@@ -53,6 +53,15 @@ CASES: dict[str, tuple[str, ...]] = {
     "snapshot-list-empty": ("snapshot", "list", "--store", "EMPTY"),
     "snapshot-show": ("snapshot", "show", "snap"),
     "snapshot-show-error": ("snapshot", "show", "nosuch"),
+    "memory-retain": (
+        "memory", "retain", "ship only after make", "--entry", "healthy@1", "-t", "release", "--author", "bo",
+    ),
+    "memory-retain-error": ("memory", "retain", " "),
+    "memory-recall": ("memory", "recall", "flaky", "--notes", "--expand", "1"),
+    "memory-recall-empty": ("memory", "recall", "flaky", "--store", "EMPTY"),
+    "memory-recall-error": ("memory", "recall", ""),
+    "memory-reflect": ("memory", "reflect", "make ships", "--store", "MEMORY"),
+    "memory-reflect-empty": ("memory", "reflect", "flaky"),
     "detect": ("detect", "--all-sessions"),
     "detect-healthy": ("detect", "--session", "healthy"),
     "detect-empty": ("detect", "--store", "EMPTY"),
@@ -95,7 +104,12 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
     (folder / "log.jsonl").write_text(lines(*records()), encoding="utf-8")
     (folder / "torn.jsonl").write_text(lines(*records())[:-30], encoding="utf-8")
     (folder / "none").mkdir()
-    places = {"EMPTY": "empty.db", "LOG": "log.jsonl", "TORN": "torn.jsonl", "FOLDER": "none"}
+    kept = {"v": 1, "kind": "note", "session": "healthy", "entries": ["healthy-e0001"], "tags": ["memory"], "author": "bo"}
+    said = ("make fails at first, then ships", "make never ships at first", "does make ship twice?")
+    kept_log = lines(*records(), *({**kept, "ts": f"2026-01-22T10:01:0{n}Z", "id": f"k{n}", "content": text}
+                                   for n, text in enumerate(said)))  # fmt: skip
+    (folder / "memory.jsonl").write_text(kept_log, encoding="utf-8")
+    places = {"EMPTY": "empty.db", "LOG": "log.jsonl", "TORN": "torn.jsonl", "FOLDER": "none", "MEMORY": "memory.jsonl"}
     words = [str(folder / places[word]) if word in places else word for word in command]
     if "--store" not in words and command[0] != "schema":
         words += ["--store", str(folder / "imported.db" if name.startswith("import") else store)]

@@ -15,6 +15,9 @@ from ctxmgr.types.route import Continuation
 from tests.builders import entry_id
 from tests.recover.runs import call, cycle, hung, launched, looped, recover, varied, workspace
 
+ASK = "ask the person who gave the task, and say what is missing"
+"""The advice where no record says what would end a trouble."""
+
 
 def texts(found: Continuation) -> list[str]:
     """Return the texts of the leads."""
@@ -74,7 +77,7 @@ def test_a_file_that_was_looked_at(store: Store, looked: tuple[str, Any]) -> Non
     """No file is said to be unread that some action named, by whatever tool, folder or place in its input."""
     store.append([*call("s", 0, *looked, "def lex(): ..."), *failing({"command": "make"}, "src/lexer.py:7: bad token")])
 
-    assert not any("lexer" in text for text in texts(recover(store)))
+    assert not any("look at" in text for text in texts(recover(store)))
 
 
 def test_a_file_named_too_often_to_tell(store: Store) -> None:
@@ -143,6 +146,7 @@ def test_the_last_named_file_first(store: Store) -> None:
     assert [text.partition(":")[0] for text in texts(recover(store))] == [
         'look at "src/b.py", line 4',
         'look at "src/c.py", line 3',
+        ASK,
     ]
 
 
@@ -201,7 +205,7 @@ def test_one_error_in_many_forms(store: Store) -> None:
 
     assert found[0].startswith('look at "docs/deploy.md"')
     assert found[1].startswith("remove the cause that the error names")
-    assert len(found) == 2
+    assert found[2:] == [ASK]
 
 
 def test_tools_that_keep_books_are_no_leads(store: Store) -> None:
@@ -211,7 +215,7 @@ def test_tools_that_keep_books_are_no_leads(store: Store) -> None:
     store.append(failing({"command": "make"}, "no rule", start=6))
     found = recover(store)
 
-    assert texts(found) == ["try what has not been used since the trouble began: Grep"]
+    assert texts(found) == ["try what has not been used since the trouble began: Grep", ASK]
     assert found.alternatives[0].entries == [entry_id("s", 5)]
 
 
@@ -239,7 +243,7 @@ def test_a_call_that_hangs(store: Store) -> None:
 
     assert found[0].startswith("find out whether @2 took effect")
     assert "time limit" in found[1]
-    assert len(found) == 2
+    assert found[2:] == [ASK]
 
 
 def test_a_call_that_returned_before(store: Store) -> None:
@@ -255,3 +259,32 @@ def test_a_sub_agent_that_is_stuck(store: Store) -> None:
     store.append(launched())
 
     assert texts(recover(store))[0].startswith("do the work of @1 without launching it again")
+
+
+@pytest.mark.requirement("SC-010")
+def test_what_is_known_elsewhere(store: Store) -> None:
+    """What another agent learned about the subject of an error is a lead, and no person has to be asked."""
+    for number in range(8):
+        store.append(call("s", number, "Read", {"file_path": f"src/m{number}.py"}, f"def part_{number}(): ..."))
+    note = "Uploads to the archive need the role depot-writer."
+    store.append(call("s", 8, "Read", {"file_path": "docs/archive.md"}, note, agent="scout"))
+    store.append(failing({"command": "put out.zip archive://uploads"}, "archive refused the uploads", start=9))
+    found = recover(store)
+
+    assert found.alternatives[0].text.startswith("go by what @8 shows")
+    assert found.alternatives[0].entries == [entry_id("s", 8)]
+    assert ASK not in texts(found)
+    assert found.context.unanswered == []
+    assert note in found.context.prompt
+
+
+def test_nothing_is_known_elsewhere(store: Store) -> None:
+    """Where no record has to do with a trouble, that is said in the trouble's words, and a person is to be asked."""
+    for number in range(8):
+        store.append(call("s", number, "Read", {"file_path": f"src/m{number}.py"}, f"def part_{number}(): ..."))
+    store.append(failing({"command": "put out.zip archive://uploads"}, "archive refused the uploads", start=8))
+    found = recover(store)
+
+    assert texts(found)[-1] == ASK
+    assert len(found.context.unanswered) == 1
+    assert "archive refused the uploads" in found.context.unanswered[0]

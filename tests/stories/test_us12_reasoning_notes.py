@@ -42,7 +42,7 @@ def test_whoever_queries_sees_the_notes(store: Store) -> None:
 
 @pytest.mark.requirement("US12-3", "FR-022")
 @pytest.mark.parametrize(
-    ("records", "tags"), [(looped("s"), "diagnostic"), (hung("s"), "diagnostic"), (chain("s"), "selection")]
+    ("records", "tags"), [(looped("s"), "diagnostic"), (hung("s"), "diagnostic"), (chain("s"), "inclusion")]
 )
 def test_routing_is_documented(store: Store, records: list[dict[str, object]], tags: str) -> None:
     """The routing decision is noted with its reason under the tag routing, the diagnosis under diagnostic."""
