@@ -74,7 +74,8 @@ def concerned(case: Case, history: Sequence[Record]) -> str:
 
 
 def _acting(history: Sequence[Record]) -> list[str]:
-    return [str(record["agent"]) for record in history if record["kind"] == "entry"]
+    """Return who acted, in order; where nobody has, nobody in particular."""
+    return [str(record["agent"]) for record in history if record["kind"] == "entry"] or [""]
 
 
 def _policy(baseline: Baseline) -> Policy:

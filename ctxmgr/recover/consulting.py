@@ -141,7 +141,7 @@ class _Asking:
         heard = consult(
             _question(draft, self.store),
             # The limit is for the whole recovery (SC-004), of which loading the model's libraries is a part.
-            replace(self.choice, seconds=max(_LEAST, self.choice.seconds - spent - _REST)),
+            replace(self.choice, seconds=max(_LEAST, round(self.choice.seconds - spent - _REST, 1))),
             # The consultation itself refuses what the model was not shown; what the rules cite was in its brief.
             check=lambda proposal: objections(proposal, draft),
             progress=self.progress,

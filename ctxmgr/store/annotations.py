@@ -112,7 +112,8 @@ class Annotations:
         after = 0
         if rows and since_compaction_of is not None:
             found = self._engine.query(
-                "SELECT max(seq) FROM event WHERE session = :session AND type = 'compaction' AND (agent IS NULL OR agent = :agent)",
+                "SELECT max(seq) FROM event "
+                "WHERE session = :session AND type = 'compaction' AND (agent IS NULL OR agent = :agent)",
                 {"session": key, "agent": fold(storable(since_compaction_of))},
             )
             after = int(found[0][0] or 0)

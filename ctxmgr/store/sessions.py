@@ -176,8 +176,8 @@ class Sessions:
             return
         names = ", ".join(f"'{kind}'" for kind in kinds)
         sql = (
-            "SELECT body FROM record WHERE session = :key AND seq >= (SELECT seq FROM entry WHERE session = :key AND idx = :index) "
-            f"AND kind IN ({names}) ORDER BY seq"
+            "SELECT body FROM record WHERE session = :key "
+            f"AND seq >= (SELECT seq FROM entry WHERE session = :key AND idx = :index) AND kind IN ({names}) ORDER BY seq"
         )
         for (body,) in self._engine.stream(sql, {"key": key, "index": index}):
             yield load(body)

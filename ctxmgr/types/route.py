@@ -6,6 +6,7 @@ agent is how it is written on the wire (ruling 20).
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, computed_field, model_validator
@@ -24,9 +25,13 @@ CONTEXT_MANAGER = "context-manager"
 """The context manager agent's own name; never a target (FR-019)."""
 
 
+_LONGEST_NAME = 200
+
+
 def is_context_manager(agent: str) -> bool:
-    """Whether a name is the context manager's own, however it is written: no way around the guard by a capital."""
-    return agent.strip().casefold() == CONTEXT_MANAGER
+    """Whether a name is the context manager's own, however it is written: no way around the guard by a capital or a sign."""
+    plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", agent[:_LONGEST_NAME]).casefold()))
+    return plain in ("contextmanager", "contextmanageragent")
 
 
 class ContextRequest(Shape):

@@ -57,8 +57,11 @@ def test_only_entries_of_exactly_that_id_are_shown(store: Store, monkeypatch: py
     def judge(*_: object) -> tuple[SessionVerdict, list[str]]:
         return verdict, []
 
+    def judge_now(*_: object) -> SessionVerdict:
+        return verdict
+
     monkeypatch.setattr(judging, "judge", judge)
-    monkeypatch.setattr(judging, "judge_now", lambda *_: verdict)
+    monkeypatch.setattr(judging, "judge_now", judge_now)
 
     assert detect(store).entries == {}
     assert sessions(store) == {"s": ("loop", 1)}

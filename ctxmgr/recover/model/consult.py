@@ -170,8 +170,10 @@ class _Call:
                     loop.call_soon_threadsafe(task.cancel)
 
             self._stop = stop
-            await converse(self._talk, model, client)
-            self._finish()
+            try:
+                await converse(self._talk, model, client)
+            finally:  # whatever ended it, nobody waits out the limit for a conversation that is over
+                self._finish()
 
         # Cancelled, or broken in a way that is nobody's business any more: the caller has its answer.
         with suppress(Exception, asyncio.CancelledError):

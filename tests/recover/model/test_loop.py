@@ -20,6 +20,7 @@ PORT = ("the service listens on port 8471", "@0")
 LOOK = ("search", {"query": "8471"})
 
 
+@pytest.mark.requirement("AC-1-model")
 def test_tools_are_used_in_order_and_answered(stuck: Store) -> None:
     """A model searches, shows, notes and answers; the answer comes back in the session's own ids."""
     said: list[str] = []

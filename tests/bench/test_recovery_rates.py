@@ -1,0 +1,36 @@
+"""The rates that the specification asks for, on simulated agents; bench/recovery/RESULTS.md has those of untuned families."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.recovery import measures
+from bench.recovery.__main__ import cases, families
+from bench.recovery.product import product
+from bench.recovery.world import Played, play
+
+SEEDS = 2
+
+
+@pytest.fixture(scope="module")
+def played() -> list[Played]:
+    """Return how the tuned families went, two seeds of each."""
+    return [play(case, product) for case in cases(families("first"), SEEDS)]
+
+
+@pytest.mark.requirement("SC-001")
+def test_lost_context_is_recovered(played: list[Played]) -> None:
+    """Of the simulated workflows that lost what they need at least 95 % go on without a person."""
+    assert measures.at_all(played).percent >= 95
+
+
+@pytest.mark.requirement("SC-010")
+def test_loops_are_broken_at_once(played: list[Played]) -> None:
+    """Of the simulated loops at least 90 % are broken by the first continuation."""
+    assert measures.first([each for each in played if each.case.kind == "loop"]).percent >= 90
+
+
+@pytest.mark.requirement("SC-014")
+def test_reviews_and_merges_go_on(played: list[Played]) -> None:
+    """Of the simulated review and merge requests at least 90 % go on with the first continuation."""
+    assert measures.first([each for each in played if each.case.kind == "review"]).percent >= 90
