@@ -18,7 +18,7 @@ class Counter(Protocol):
     Attributes:
         name: what a package calls it by.
         band: its error as a factor of at least 1: the true number lies between ``count / band`` and ``count * band``
-            for nearly all texts of the sort it was measured on. 1 for an exact counter.
+            for nineteen of twenty texts of the sort it was measured on. 1 for an exact counter.
     """
 
     @property
@@ -35,8 +35,9 @@ class Counter(Protocol):
 class Estimate:
     """Characters by a fixed rate, rounded up: 4 to a token in prose, 3.5 in code, YAML and JSON (ruling 17).
 
-    The band was measured on 1,600 files of English prose, code, YAML and JSON against two vocabularies. It does not
-    hold for scripts whose characters are tokens of their own: Chinese and Japanese have up to four times the estimate.
+    The band held for 94 % of 1,760 files of prose, code, YAML and JSON against both vocabularies; 2 % had more than 1.5
+    times the estimate, mostly tables of numbers. It does not hold for scripts whose characters are tokens of their own:
+    Chinese and Japanese have up to four times the estimate.
     """
 
     name = "estimate"

@@ -32,6 +32,7 @@ _ATTRIBUTES = frozenset({"attribute_item", "decorator", "marker_annotation", "an
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 _SIGNS = " \t/*#!"
 _MOST_NODES = 200_000
+_FREE_STEPS, _STEPS_A_KILOBYTE = 150, 15  # real code takes 4 to 8; what takes more takes the square of its size in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,9 @@ class _Walk:
         """Yield the definitions in their order.
 
         Raises:
-            ValueError: the tree has too many nodes to be worth it, or is mostly what the grammar can't read.
+            ValueError: the text takes the parser too long, has too many nodes, or is mostly what the grammar can't read.
         """
-        from tree_sitter import Parser
-
-        root = Parser(language).parse(self._source).root_node
+        root = self._parsed(language)
         if root.type == "ERROR":
             raise ValueError("the grammar can't read it")
         stack: list[tuple[Node, int, Node]] = [(root, 0, root)]
@@ -101,6 +100,22 @@ class _Walk:
                 start = wrapped if node.type in _WRAPPERS else None
                 stack.extend((child, depth + told, start or child) for child in reversed(children))
         raise ValueError("too many nodes")
+
+    def _parsed(self, language: Language) -> Node:
+        """Return the root of the tree, or give up by the steps taken: by a clock, the same text could end either way."""
+        from tree_sitter import Parser
+
+        steps = 0
+
+        def too_slow(offset: int, has_error: bool) -> bool:
+            nonlocal steps
+            steps += 1
+            return steps > _FREE_STEPS + offset * _STEPS_A_KILOBYTE // 1_000
+
+        def read(offset: int, place: object) -> bytes:
+            return self._source[offset : offset + 65_536]
+
+        return Parser(language).parse(read, progress_callback=too_slow).root_node
 
     def _is_definition(self, node: Node) -> bool:
         kind = node.type

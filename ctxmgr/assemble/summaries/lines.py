@@ -12,6 +12,7 @@ from ctxmgr.assemble.summaries.plain_text import beginnings
 from ctxmgr.assemble.summaries.wording import first_sentence, one_line, shortened
 
 _LONGEST = 600
+_MOSTLY = 0.8  # of a text that is nothing but definitions, all of them would be no summary
 _COMMENT_SIGNS = " \t/*#!-<"
 
 
@@ -32,14 +33,17 @@ class LineSummariser:
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
         """Yield summaries: with comments, without, then only the outer levels of data; plain text's where nothing opens."""
-        found = list(_definitions(text, NOTATIONS[kind], fenced=kind == MARKDOWN))
+        notation = NOTATIONS[kind]
+        found = list(_definitions(text, notation, fenced=kind == MARKDOWN))
+        mark = "//" if notation.comments[:1] and notation.comments[0].startswith("//") else "#"
         for comment in (160, 80, 0):
             if found:
-                yield "\n".join(_written(found, comment)) + "\n"
+                yield "\n".join(_written(found, comment, mark)) + "\n"
         if kind in ("yaml", "json") and found:
             for levels in (3, 2, 1):
                 yield from _outer(found, levels)
-        if not found or kind in ("yaml", "json"):
+        told = sum(len(one.opening) for one in found)
+        if not found or kind in ("yaml", "json") or told > len(text) * _MOSTLY:
             yield from beginnings(text)
 
 
@@ -54,7 +58,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
             continue
         if notation.comments and bare.startswith(notation.comments):
             comments.append(bare)
-        elif notation.opens.match(line[:_LONGEST]):
+        elif bare and notation.opens.match((" " if line[0] in " \t" else "") + one_line(bare[:_LONGEST])):
             yield _Definition(_opening(line), len(line) - len(line.lstrip()), _comment(comments))
             comments = []
         elif bare and not bare.startswith(("@", "#[")):
@@ -76,11 +80,11 @@ def _comment(lines: Sequence[str]) -> str:
     return one_line(" ".join(words))
 
 
-def _written(found: Sequence[_Definition], limit: int) -> Iterator[str]:
+def _written(found: Sequence[_Definition], limit: int, mark: str) -> Iterator[str]:
     for definition in found:
         told = first_sentence(definition.comment, limit) if limit and definition.comment else ""
         indent = " " * min(definition.indent, 40)
-        yield f"{indent}{definition.opening.strip()}" + (f"  # {told}" if told else "")
+        yield f"{indent}{definition.opening.strip()}" + (f"  {mark} {told}" if told else "")
 
 
 def _outer(found: Sequence[_Definition], levels: int) -> Iterator[str]:

@@ -1,4 +1,8 @@
-"""How languages are written, as far as one line tells: what opens a definition, and what is a comment."""
+"""How languages are written, as far as one line tells: what opens a definition, and what is a comment.
+
+A line is looked at with its blanks collapsed to one each (one at its start where it is indented), so that no pattern has
+two ways to read a run of blanks; every repetition is bounded, for lines are anybody's.
+"""
 
 from __future__ import annotations
 
@@ -15,62 +19,57 @@ class Notation:
 
 
 _SLASHES = ("//", "/*", "*")
+_NO_NAME = r"(?!(?:if|else|for|while|switch|case|catch|return|do|goto|throw|new|delete|await|super|with|function|typeof)\b)"
+_ARGUMENTS = r"\([^;{}]{0,400}\)"
 _JS = (
-    r"\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:function\b|class\s+\w|interface\s+\w|enum\s+\w"
-    r"|const\s+enum\s+\w|namespace\s+\w|module\s+[\w'\"]|type\s+\w[\w<>, ]*=)"
-    r"|\s*(?:export\s+)?(?:const|let|var)\s+\w+\s*(?::[^=]{1,200})?=\s*(?:async\s*)?(?:function\b|\([^)]{0,400}\)\s*(?::[^=]{1,200})?=>|\w+\s*=>)"
-    r"|\s+(?:(?:public|private|protected|static|readonly|abstract|override|async|get|set|\*)\s+){0,5}#?"
-    r"(?!if\b|for\b|while\b|switch\b|catch\b|return\b|function\b|with\b|await\b|super\b|throw\b|new\b)[\w$]+\s*(?:<[^>]{0,100}>)?"
-    r"\([^;{}]{0,400}\)\s*(?::[^{;]{1,200})?\{\s*$"
+    r" ?(?:export )?(?:default )?(?:declare )?(?:abstract )?(?:async )?"
+    r"(?:function\b|(?:class|interface|enum|namespace) \w|const enum \w|module [\w'\"]|type \w{1,80}(?:<[^=]{0,100})? ?=)"
+    r"| ?(?:export )?(?:const|let|var) \w{1,80}(?: ?:[^=]{1,200})? ?= ?(?:async )?"
+    r"(?:function\b|\([^)]{0,400}\)(?: ?:[^=]{1,200})? ?=>|\w{1,80} ?=>)"
+    rf"| (?:(?:public|private|protected|static|readonly|abstract|override|async|get|set|\*) ){{0,5}}#?{_NO_NAME}"
+    rf"[\w$]{{1,80}}(?:<[^>]{{0,100}}>)? ?{_ARGUMENTS}(?: ?:[^{{;]{{1,200}})? ?\{{$"
 )
 _C = (
-    r"(?:typedef\b|(?:static\s+|extern\s+|inline\s+)*(?:struct|enum|union)\s+\w+\s*\{?\s*$|#\s*define\s+\w+\()"
-    r"|(?!return\b|else\b|if\b|for\b|while\b|switch\b|case\b|goto\b|do\b)[A-Za-z_][\w\s*,&:<>~\[\]]{0,200}?[\s*&~:]\w+\s*\([^;]{0,600}$"
-    r"|(?!return\b|else\b)[A-Za-z_][\w\s*]{0,120}[\s*]\w+\s*\([^()]{0,400}\)\s*;\s*$"
+    r"(?:typedef\b|(?:static |extern |inline ){0,3}(?:struct|enum|union) \w{1,80} ?\{?$|# ?define \w{1,80}\()"
+    rf"|{_NO_NAME}[A-Za-z_][\w ,&:<>~*\[\]]{{0,200}}[ *&~:]\w{{1,80}} ?\([^;]{{0,600}}$"
+    rf"|{_NO_NAME}[A-Za-z_][\w *]{{0,120}}[ *]\w{{1,80}} ?\([^()]{{0,400}}\) ?;$"
 )
 _CPP = (
-    rf"{_C}|\s*(?:template\s*<|class\s+\w|struct\s+\w|namespace\b|enum\s+(?:class\s+)?\w|union\s+\w|using\s+\w+\s*=)"
-    r"|\s+(?!return\b|else\b|if\b|for\b|while\b|switch\b|case\b|delete\b|throw\b|new\b)(?:[\w:<>,*&~\[\]]+\s+){0,6}[\w~:*&]+\s*\([^;{}]{0,300}\)"
-    r"\s*(?:const|noexcept|override|final|=\s*\w+|\s)*[;{]\s*(?:\}\s*)?$"
+    rf"{_C}| ?(?:template ?<|(?:class|struct|union) \w|namespace\b|enum (?:class )?\w|using \w{{1,80}} ?=)"
+    rf"| {_NO_NAME}[\w:<>,*&~\[\] ]{{0,160}}[\w~] ?\([^;{{}}]{{0,300}}\)"
+    r"(?: ?(?:const|noexcept|override|final|= ?\w{1,20})){0,4} ?[;{](?: ?\})?$"
 )
 _JAVA = (
-    r"\s*(?:(?:public|protected|private|static|final|abstract|synchronized|native|default|sealed|strictfp)\s+){0,6}"
-    r"(?:(?:class|interface|enum|record|@interface)\s+\w"
-    r"|(?:<[^>]{0,100}>\s*)?(?!return\b|new\b|else\b|throw\b)[\w.<>\[\], ?]{1,100}\s+"
-    r"(?!if\b|for\b|while\b|switch\b|catch\b)\w+\s*\([^;{}=]{0,400}\)"
-    r"\s*(?:throws\s+[\w., ]+)?\s*[{;]\s*\}?\s*$"
-    r"|(?:public|protected|private)\s+\w+\s*\([^;]{0,400}$)"
+    r" ?(?:(?:public|protected|private|static|final|abstract|synchronized|native|default|sealed|strictfp) ){0,6}"
+    rf"(?:(?:class|interface|enum|record|@interface) \w|(?:<[^>]{{0,100}}> )?{_NO_NAME}[\w.<>\[\], ?]{{1,100}} {_NO_NAME}"
+    r"\w{1,80} ?\([^;{}=]{0,400}\)(?: throws [\w., ]{1,200})? ?[{;](?: ?\})?$)"
+    r"| ?(?:public|protected|private) \w{1,80} ?\([^;]{0,400}$"
+)
+_ANY = (
+    r" ?(?:[\w@]{1,40} ){0,5}(?:class|interface|trait|struct|enum|record|object|protocol|module|namespace|package|function|func"
+    r"|fun|fn|def|sub|proc|defmodule|type|message|service|rpc|resource|table|view) [\w\"]"
+    r"| ?\[[\w. \"-]{1,100}\]$|[A-Za-z0-9_.%-]{1,100}:(?: |$)|CREATE \w|(?:FROM|COPY|RUN|ENTRYPOINT) "
+)
+_RUST = (
+    r" ?(?:pub(?:\([^)]{0,40}\))? )?(?:default )?(?:const )?(?:async )?(?:unsafe )?(?:extern \"[^\"]{0,20}\" )?"
+    r"(?:(?:fn|struct|enum|trait|mod|union|type) \w|impl\b|macro_rules!)"
 )
 
 NOTATIONS = {
-    "python": Notation(re.compile(r"\s*(?:async\s+def|def|class)\s+\w|@\w"), ("#",)),
+    "python": Notation(re.compile(r" ?(?:(?:async )?def|class) \w|@\w"), ("#",)),
     "javascript": Notation(re.compile(_JS), _SLASHES),
     "typescript": Notation(re.compile(_JS), _SLASHES),
     "tsx": Notation(re.compile(_JS), _SLASHES),
-    "go": Notation(re.compile(r"(?:func|type|package)\b|\t\w+\s+(?:struct|interface)\s*\{"), ("//",)),
-    "rust": Notation(
-        re.compile(
-            r"\s*(?:pub(?:\([^)]{0,40}\))?\s+)?(?:default\s+)?(?:const\s+)?(?:async\s+)?(?:unsafe\s+)?(?:extern\s+\"[^\"]{0,20}\"\s+)?"
-            r"(?:(?:fn|struct|enum|trait|mod|union|type)\s+\w|impl\b|macro_rules!)"
-        ),
-        ("///", "//!", "/**", "*"),
-    ),
+    "go": Notation(re.compile(r"(?:func|type|package)\b| \w{1,80} (?:struct|interface) ?\{"), ("//",)),
+    "rust": Notation(re.compile(_RUST), ("///", "//!", "/**", "*")),
     "java": Notation(re.compile(_JAVA), _SLASHES),
     "c": Notation(re.compile(_C), _SLASHES),
     "cpp": Notation(re.compile(_CPP), _SLASHES),
-    "ruby": Notation(re.compile(r"\s*(?:(?:private|protected|public)\s+)?(?:def|class|module)\s+\S"), ("#",)),
-    "shell": Notation(re.compile(r"\s*(?:function\s+[\w:.-]+|[\w:.-]+\s*\(\s*\))"), ("#",)),
-    "code": Notation(
-        re.compile(
-            r"\s*(?:[\w@]+\s+){0,5}(?:class|interface|trait|struct|enum|record|object|protocol|module|namespace|package|function|func|fun|"
-            r"fn|def|sub|proc|defmodule|type|message|service|rpc|resource|table|view)\s+[\w\"]"
-            r"|\[[\w. \"-]+\]\s*$|[A-Za-z0-9_.%-]+:(?:\s|$)"
-            r"|CREATE\s+\w+|(?:FROM|COPY|RUN|ENTRYPOINT)\s",
-        ),
-        ("///", "//", "#", "--", "/*", "*"),
-    ),
-    "yaml": Notation(re.compile(r"\s*(?:- )?[\"']?[\w./@-]+[\"']?:(?:\s|$)"), ("#",)),
-    "json": Notation(re.compile(r'\s*"[^"]{1,200}"\s*:'), ("//",)),
-    "markdown": Notation(re.compile(r" {0,3}#{1,6}(?:[ \t]|$)"), ()),
+    "ruby": Notation(re.compile(r" ?(?:(?:private|protected|public) )?(?:def|class|module) \S"), ("#",)),
+    "shell": Notation(re.compile(r" ?(?:function [\w:.-]{1,80}|[\w:.-]{1,80} ?\( ?\))"), ("#",)),
+    "code": Notation(re.compile(_ANY), ("///", "//", "#", "--", "/*", "*")),
+    "yaml": Notation(re.compile(r" ?(?:- ){0,4}[\"']?[\w./@-]{1,200}[\"']? ?:(?: |$)"), ("#",)),
+    "json": Notation(re.compile(r' ?"[^"]{1,200}" ?:'), ("//",)),
+    "markdown": Notation(re.compile(r" ?#{1,6}(?: |$)"), ()),
 }
-"""By kind; what has no entry is summarised as plain text. Every repetition is bounded: lines are anybody's."""
+"""By kind; what has no entry is summarised as plain text."""

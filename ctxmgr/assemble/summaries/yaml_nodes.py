@@ -20,6 +20,7 @@ from ctxmgr.assemble.summaries.nodes import (
 )
 
 _MAX_ALIASES = 1_000
+_MAX_NESTING = 150  # brackets; the parser's time grows with the square of them
 _INT, _NUMBER = re.compile(r"[-+]?\d+"), re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORDS = {"true": "bool", "false": "bool", "null": "null", "~": "null", "": "null"}
 _NO_COMMENT = re.compile(r"#\W*$")
@@ -31,6 +32,8 @@ def from_yaml(text: str) -> list[Node]:
     Raises:
         Exception: whatever the parser says about broken YAML; ValueError for one that is mostly aliases.
     """
+    if _nesting(text) > _MAX_NESTING:
+        raise ValueError("nested too deep")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is summarised
 
     documents = list(YAML(typ="safe", pure=True).compose_all(text))
@@ -38,11 +41,20 @@ def from_yaml(text: str) -> list[Node]:
     return [reader.node(document, 0) for document in documents if document is not None]
 
 
+def _nesting(text: str) -> int:
+    """Return how many brackets are open at once, at the most, wherever they stand."""
+    depth = deepest = 0
+    for found in re.finditer(r"[\[\]{}]", text):
+        depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
 class _Reader:
     """Turns the parser's nodes into shapes and finds the comments that belong to each key."""
 
     def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
+        self._lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", text)  # where the parser counts lines
         self._open: set[int] = set()
         self._known: dict[int, Node] = {}
         self._aliases = 0
