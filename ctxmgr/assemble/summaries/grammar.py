@@ -32,7 +32,7 @@ _ATTRIBUTES = frozenset({"attribute_item", "decorator", "marker_annotation", "an
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 _SIGNS = " \t/*#!"
 _MOST_NODES = 200_000
-_FREE_STEPS, _STEPS_A_KILOBYTE = 150, 15  # real code takes 4 to 8; what takes more takes the square of its size in time
+_FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; what takes more takes the square of its size in time
 
 
 @dataclass(frozen=True, slots=True)
