@@ -12,6 +12,7 @@ from ctxmgr.assemble.summaries.wording import MORE, first_sentence, one_line, sh
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
+_MATTER = "~~~"
 Role = Literal["heading", "text", "code", "list", "table", "matter"]
 
 
@@ -154,7 +155,8 @@ def _written(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
 
 def _part(block: Block, detail: _Detail) -> Iterator[str]:
     if block.role == "matter" and detail.items:
-        yield from ("---", *(shortened(line, 2 * detail.item) for line in block.lines[: 2 * detail.items]), "---")
+        told = (shortened(line, 2 * detail.item) for line in block.lines[: 2 * detail.items] if _MATTER not in line)
+        yield from (f"{_MATTER}yaml", *told, _MATTER)  # between dashes it would be a heading below the summary's first line
     elif block.role == "code" and detail.code and block.lines:
         more = len(block.lines) - detail.code
         info = shortened(one_line(block.info), 40)
