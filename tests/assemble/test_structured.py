@@ -95,7 +95,12 @@ def signatures(body: list[ast.stmt], inside: str = "") -> Iterator[str]:
                     yield from signatures(one.body if isinstance(one, ast.ExceptHandler | ast.match_case) else [one], inside)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "ctxmgr").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+MODULES = [
+    path for path in sorted((ROOT / "ctxmgr").rglob("*.py")) if "\ndef " in (text := path.read_text()) or "\nclass " in text
+]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_all_signatures_are_kept(path: Path) -> None:
     """Each draft of a module of this project is Python, and has all its signatures in their order."""
     text = path.read_text(encoding="utf-8")

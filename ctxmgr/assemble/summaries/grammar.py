@@ -32,6 +32,7 @@ _ATTRIBUTES = frozenset({"attribute_item", "decorator", "marker_annotation", "an
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 _SIGNS = " \t/*#!"
 _MOST_NODES = 200_000
+_PROBE = 8_000
 _FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; what takes more takes the square of its size in time
 
 
@@ -51,7 +52,7 @@ class GrammarSummariser:
     strategy = "grammar/1"
     kinds = frozenset(GRAMMARS)
     target = 30
-    limit = 1_000_000
+    limit = 400_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
         """Yield summaries; the last has the signatures alone. Raises ImportError or ValueError without the wheel."""
@@ -82,7 +83,8 @@ class _Walk:
         Raises:
             ValueError: the text takes the parser too long, has too many nodes, or is mostly what the grammar can't read.
         """
-        root = self._parsed(language)
+        self._parsed(language, self._source[:_PROBE])  # what is made to take long mostly takes long from its start
+        root = self._parsed(language, self._source)
         if root.type == "ERROR":
             raise ValueError("the grammar can't read it")
         stack: list[tuple[Node, int, Node]] = [(root, 0, root)]
@@ -101,7 +103,7 @@ class _Walk:
                 stack.extend((child, depth + told, start or child) for child in reversed(children))
         raise ValueError("too many nodes")
 
-    def _parsed(self, language: Language) -> Node:
+    def _parsed(self, language: Language, source: bytes) -> Node:
         """Return the root of the tree, or give up by the steps taken: by a clock, the same text could end either way."""
         from tree_sitter import Parser
 
@@ -113,7 +115,7 @@ class _Walk:
             return steps > _FREE_STEPS + offset * _STEPS_A_KILOBYTE // 1_000
 
         def read(offset: int, place: object) -> bytes:
-            return self._source[offset : offset + 65_536]
+            return source[offset : offset + 65_536]
 
         return Parser(language).parse(read, progress_callback=too_slow).root_node
 

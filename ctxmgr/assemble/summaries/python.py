@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxmgr.assemble.kinds import PYTHON
+from ctxmgr.assemble.summaries.plain_text import beginnings
 from ctxmgr.assemble.summaries.wording import first_paragraph, first_sentence, one_line, shortened
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -44,7 +45,7 @@ class PythonSummariser:
     strategy = "python/1"
     kinds = frozenset({PYTHON})
     target = 30
-    limit = 1_500_000
+    limit = 600_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
         """Yield stubs; the last has the signatures alone. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
@@ -55,6 +56,8 @@ class PythonSummariser:
             lines = [*_docstring(tree, detail, "", private=False), *_imports(tree, detail), *_members(tree.body, detail, "")]
             if lines:
                 yield "\n".join(lines) + "\n"
+        if not any(isinstance(node, Definition) for node in ast.walk(tree)):
+            yield from beginnings(text)  # data in the form of a module
 
 
 def _members(body: Sequence[ast.stmt], detail: _Detail, indent: str) -> Iterator[str]:
@@ -80,7 +83,11 @@ def _inner(node: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]:
-    *decorators, signature = _signature(node)
+    told: list[str] | None = getattr(node, "told", None)
+    if told is None:
+        told = _signature(node)
+        vars(node)["told"] = told  # every draft needs it, and it takes most of the time
+    *decorators, signature = told
     inner = list(_docstring(node, detail, indent + "    ", private=_is_private(node.name)))
     if isinstance(node, ast.ClassDef):
         inner += _members(node.body, detail, indent + "    ")
