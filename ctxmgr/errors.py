@@ -82,6 +82,12 @@ class Busy(CtxmgrError):
     retryable = True
 
 
+class BudgetExceeded(CtxmgrError):
+    """A token budget that can't hold what is required; nothing was assembled."""
+
+    kind = "budget"
+
+
 class RecoveryRefused(CtxmgrError):
     """A recovery is already running, or the request would make the context manager recover itself (FR-019)."""
 

@@ -56,6 +56,7 @@ _BY_KIND = {
     "denied": Exit.DENIED,
     "damaged": Exit.STORE,
     "storage": Exit.STORE,
+    "budget": Exit.BUDGET,
     "busy": Exit.BUSY,
     "needsHuman": Exit.NEEDS_HUMAN,
     "healthy": Exit.HEALTHY,
