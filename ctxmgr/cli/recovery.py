@@ -40,7 +40,7 @@ def _continued(workspace: Workspace, found: RecoverResponse) -> Answer:
 def _warnings(found: RecoverResponse) -> list[str]:
     continuation = found.continuation
     told: list[str] = []
-    if continuation.routing == "history":
+    if continuation.routing == "history" and len(continuation.candidates) > 1:
         told.append("no routing table: who may continue is read off the history ('routes' under [recover], or --routes)")
     if continuation.fallback and continuation.model is not None:
         told.append(f"the model had no answer that counts, so the rules answered: {continuation.model.failure}")

@@ -161,7 +161,8 @@ planner gave builder its task.
   asked by     the run is stuck
   reason       builder ran the same failing command 4 times
   not sent to  builder
-  written by   the rules (the model had no valid answer)
+  routed by    what the history shows
+  written by   the rules (the model had no answer that counts)
   attempt      1
 
 What is wrong: loop

@@ -35,7 +35,8 @@ def show_continuation(
     printer.line()
     printer.pairs([
         ("session", continuation.session), ("asked by", _SOURCES.get(continuation.source, continuation.source)),
-        ("reason", continuation.reason), ("not sent to", ", ".join(others)), ("written by", by),
+        ("reason", continuation.reason), ("not sent to", ", ".join(others)),
+        ("routed by", _routing(continuation) if others else None), ("written by", by),
         ("model", _model(continuation)),
         ("attempt", continuation.attempts if continuation.loop or continuation.stall else None),
     ])  # fmt: skip
@@ -66,6 +67,10 @@ def show_continuation(
     _how_to_use(printer, continuation)
     if plan is not None:
         _plan(printer, plan)
+
+
+def _routing(continuation: Continuation) -> str:
+    return "the routing table" if continuation.routing == "table" else "what the history shows"
 
 
 def _model(continuation: Continuation) -> str | None:
