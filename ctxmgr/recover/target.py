@@ -50,7 +50,7 @@ def choose(
     * Introspection goes back to the requester.
     * Proceeding goes to ``to``, else to the agent that history shows coming after the requester, out of those that the
       routing table lets follow it; never back to the requester itself. A review or merge agent forwards: the agent whose
-      work it looked at is chosen only where it was named, by ``to``, by the request or by the table, or where nobody else is.
+      work it looked at is chosen only where it was named, by ``to`` or by the request, or where nobody else is.
     * A stuck agent is continued with richer context first. If it was launched by another, that one takes over; if the
       same loop comes back, whoever stands before it does: the launcher's launcher, or the agent that acted before it
       and is not stuck as well.
@@ -83,9 +83,7 @@ def choose(
         back = to in (request.requester, finding and finding.scope.agent)
         return _named(request, candidates, to, back=back, known=table.routing == "table")
     if forwards:
-        asker = _asker(desk, request)
-        spared = asker in candidates and not request.return_to and table.route(str(request.requester)).followers is None
-        return _downstream(desk, str(request.requester), candidates, asker if spared else None)
+        return _forwarded(desk, request, candidates)
     closed = bool(request.return_to) or table.routing == "table"
     if request.requester is not None:
         asked = _allowed(closed, candidates, request.requester, "it asked for context and continues with it", back=True)
@@ -149,6 +147,14 @@ def _asker(desk: Desk, request: ContextRequest) -> str | None:
             times = before.get(previous.agent, (0, False, 0))[0] + 1
             before[previous.agent] = (times, previous.agent != follower, previous.index)
     return max(before, key=lambda name: before[name]) if before else (recent[-1].agent if recent and not own else None)
+
+
+def _forwarded(desk: Desk, request: ContextRequest, candidates: list[str]) -> Target:
+    """Return who a PROCEED goes to where nobody was named: whose request was drafted, else who is downstream."""
+    drafted = [agent for agent in candidates if agent in request.drafts]
+    if len(drafted) == 1:
+        return Target(drafted[0], "the requester drafted its request", candidates, back=False, fixed=True)
+    return _downstream(desk, str(request.requester), candidates, None if request.return_to else _asker(desk, request))
 
 
 def _downstream(desk: Desk, requester: str, others: list[str], asker: str | None) -> Target:

@@ -281,3 +281,13 @@ def test_hung_call_of_the_only_agent(store: Store) -> None:
 
     assert wire["target"] == "coder"
     assert wire["requestType"] == "INTROSPECT_AGENT_CONTEXT"
+
+
+@pytest.mark.requirement("US10-6", "US10-7")
+def test_a_drafted_request_says_who_is_next(store: Store) -> None:
+    """Where the requester drafted the request of one agent that may be next, that one is, whoever usually follows."""
+    store.append(chain(agents=("coder", "merger", "reviewer", "coder", "reviewer")))
+    found = ask(store, type="PROCEED", requester="reviewer", review=True, drafts={"merger": {"branch": "rel"}})
+
+    assert found.target == "merger"
+    assert found.to_json()["returnTo"]["merger"]["request"]["branch"] == "rel"
