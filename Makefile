@@ -35,8 +35,9 @@ lint: .venv/.ready-dev ## Check format, style, types and the walls between the r
 check: lint test ## Everything that must hold before a change goes in
 
 bench: .venv/.ready-dev ## Measure speed and endurance; the figures depend on this machine
-	@set -e; for script in $(filter-out bench/detect_cases.py,$(wildcard bench/*.py)); do \
-		echo "$$script"; $(BIN)/python $$script; done
+	@set -e; for script in $(wildcard bench/*.py); do echo "$$script"; $(BIN)/python $$script; done
+	@echo "bench.recovery.cost"; $(BIN)/python -m bench.recovery.cost
+	@echo "bench.recovery"; $(BIN)/python -m bench.recovery --seeds 2 --policy "ctxmgr, rules"
 
 clean: ## Remove the environment and everything that was made
 	@rm -rf .venv build dist bench/out .pytest_cache .ruff_cache .import_linter_cache .hypothesis
