@@ -19,10 +19,11 @@ from ctxmgr.memory.embedded import EmbeddedMemory
 from ctxmgr.memory.retaining import retain_record
 from ctxmgr.recover.additions import from_lead, from_proposal
 from ctxmgr.recover.agent import Consult, Consulted
+from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.draft import Additions, Draft
 from ctxmgr.recover.fence import Fence
 from ctxmgr.recover.gate import allowed_targets, objections, rule_cited
-from ctxmgr.recover.model.choice import ModelChoice, describe, resolve
+from ctxmgr.recover.model.choice import ModelChoice, describe
 from ctxmgr.recover.model.consult import consult, ready
 from ctxmgr.recover.model.consultation import Consultation
 from ctxmgr.recover.model.consultation import Consulted as Heard
@@ -42,32 +43,6 @@ _CANDIDATES = 80
 _BY_MODEL = "model"
 _LEAST, _REST = 0.1, 0.5
 """Seconds that a model has at least, and what is kept back for writing the answer down."""
-
-
-def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any]) -> ModelChoice | None:
-    """Return the model to be asked, or None when the rules answer alone.
-
-    Raises:
-        InvalidInput: a name, an address or a limit can't be used.
-    """
-    if wanted.off:
-        return None
-    choice = resolve(wanted.name, wanted.base_url, wanted.mode, environment, table)
-    if choice is None:
-        return None
-    limits = {"timeout": wanted.seconds, "max_tokens": wanted.max_tokens, "max_tool_calls": wanted.max_tool_calls}
-    given = {name: value for name, value in limits.items() if value is not None}
-    if not given:
-        return choice
-    # The limits of a call are checked as those of the configuration are.
-    checked = resolve(choice.name, choice.base_url, choice.mode, {}, {**given, "name": choice.name})
-    assert checked is not None, "a named model stays one"
-    return replace(
-        choice,
-        seconds=choice.seconds if wanted.seconds is None else checked.seconds,
-        max_tokens=choice.max_tokens if wanted.max_tokens is None else checked.max_tokens,
-        max_tool_calls=choice.max_tool_calls if wanted.max_tool_calls is None else checked.max_tool_calls,
-    )
 
 
 def consulting(
@@ -99,28 +74,17 @@ def consulting(
     return _Asking(store, choice, transcript, progress, model, began)
 
 
-def planned(
-    drafted: Draft, store: Store, wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any]
-) -> PlanView:
-    """Return what a recovery would do and send where; nothing is contacted.
-
-    Raises:
-        InvalidInput: as `chosen`.
-    """
-    choice = chosen(wanted, environment, table)
-    prompt = sends = name = None
-    if choice is not None:
-        name = choice.name
-        sends = describe(choice, environment).text
-        question = _question(drafted, store)
-        if choice.mode == "tools":
-            prompt = opening(question, choice)
-        elif _open(drafted):
-            prompt, _ = narrow(question, choice)
-        else:
-            sends = f"nothing: the rules have found an answer, and {name} would only be asked for one"
+def planned(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapping[str, str]) -> PlanView:
+    """Return what a recovery with a model would do and send where; nothing is contacted."""
+    question, prompt, sends = _question(drafted, store), None, describe(choice, environment).text
+    if choice.mode == "tools":
+        prompt = opening(question, choice)
+    elif _open(drafted):
+        prompt, _ = narrow(question, choice)
+    else:
+        sends = f"nothing: the rules have found an answer, and {choice.name} would only be asked for one"
     return PlanView(
-        candidates=allowed_targets(drafted), fixed=drafted.target.fixed, model=name, sends=sends, prompt=prompt,
+        candidates=allowed_targets(drafted), fixed=drafted.target.fixed, model=choice.name, sends=sends, prompt=prompt,
         prompt_tokens=0 if prompt is None else count_tokens(prompt),
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import judging
 from ctxmgr.recover.agent import Consult, Limits, Manner, passed, plan, recover
+from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.draft import Draft
 from ctxmgr.recover.routes import RoutingTable, from_file, from_history, from_table
 from ctxmgr.recover.stuck import beside, request_for, worst
@@ -125,12 +126,20 @@ class Service:
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
         """Return what asks the model that was named, or None when the rules answer alone."""
-        from ctxmgr.recover.consulting import consulting
+        if chosen(wanted, self._environment, self._config.model) is None:
+            return None
+        from ctxmgr.recover.consulting import consulting  # what talks to models is loaded only where one is named
 
         return consulting(self._store, wanted, self._environment, self._config.model, self._progress)
 
     def _planned(self, drafted: Draft, wanted: ModelRequest) -> PlanView:
         """Return what would be sent where, if a model was named; nothing is contacted."""
+        choice = chosen(wanted, self._environment, self._config.model)
+        if choice is None:
+            return PlanView(
+                candidates=drafted.target.candidates, fixed=drafted.target.fixed, prompt_tokens=0, prompt=None, model=None,
+                sends=None,
+            )  # fmt: skip
         from ctxmgr.recover.consulting import planned
 
-        return planned(drafted, self._store, wanted, self._environment, self._config.model)
+        return planned(drafted, self._store, choice, self._environment)
