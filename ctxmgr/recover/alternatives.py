@@ -47,7 +47,8 @@ def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int
     if attempt > 1 or not leads or brief.unanswered:
         basis = "advice did not help before" if attempt > 1 else "nothing in this history was left untried"
         basis = "no record of this session says what would end it" if leads and attempt == 1 else basis
-        leads.append(_Lead("ask the person who gave the task, and say what is missing", basis, []))
+        first = "if that does not help, stop and " if leads else ""
+        leads.append(_Lead(f"{first}ask the person who gave the task, and say what is missing", basis, []))
     return [Alternative(text=lead.text, basis=lead.basis, entries=cited(lead.entries)) for lead in leads]
 
 

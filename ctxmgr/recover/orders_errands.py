@@ -204,6 +204,22 @@ ERRANDS: tuple[Order, ...] = (
         r"override(?: (?:code|active|activated|engaged|accepted|in effect|authori[sz]ed|enabled|granted|mode)|\s?[:!\]])",
     ),
     order(
+        "notice to agents",
+        IMITATES,
+        "system|admin|operator|developer|security|management&agent|assistant|llm|model|manager|bot|claude|gpt|copilot|codex|"
+        "gemini|ai|orchestrator|router",
+        r"\b(?:system|admin\w{0,10}|operator|developer|security|management) (?:notice|message|alert|announcement|directive|"
+        r"instruction|order|memo|update|broadcast)s? (?:to|for) (?:the |all |any |every |each ){0,2}(?:\w{1,20} "
+        r"){0,2}?«reader» ?[:!—]",
+    ),
+    order(
+        "in the name of your operator",
+        IMITATES,
+        "your operator|your owner|your user|your developer|your admin|your supervisor|your principal|your creator",
+        r"\byour (?:operator|owner|user|developer|admin\w{0,10}|supervisor|principal|creator)s? (?:now |hereby |kindly |also "
+        r")?(?:asks?|asked|wants?|orders?|ordered|instructs?|instructed|tells?|told|requires?|commands?|expects?) you to\b",
+    ),
+    order(
         "addressed orders",
         COMMANDS,
         "note|message|attention|instruction|notice|memo|reminder|warning|order|directive|hey|hello|dear|hi|important&agent|"

@@ -107,6 +107,14 @@ MARKS: tuple[Order, ...] = (
         r"chatgpt|copilot|codex|gemini|model|reader)\b)(?=[^<>]{0,400}?\b(?:«harm»|you must|you should|please|execute|run )))",
     ),
     mark(
+        "comment to an agent",
+        COMMANDS,
+        "<!--",
+        r"(?i:<!--\s{0,4}(?:(?:dear|hey|note to|attention|to)[,:]?\s)?(?:the |all |any |every ){0,2}(?:a\.?i\.?|llms?|agents?|"
+        r"assistants?|(?:ai|coding|language) (?:agents?|assistants?|models?)|claude|chatgpt|copilot|codex|gemini)\s?[:,!]"
+        r"[^<>]{0,200}?\b(?:you|your|please)\b)",
+    ),
+    mark(
         "secrets piped out",
         LEAKS,
         "curl|wget|nc |ncat|scp",

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from ctxmgr.detect.normal import word_set
 from ctxmgr.recover import passages
 from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.kinds import changes_something, explains, program, same_call
+from ctxmgr.recover.kinds import changes_something, explains, program, same_call, texts
+from ctxmgr.recover.news import news
 from ctxmgr.recover.passages import Passage, Row, Scale, Text, best_passage, text_of
 from ctxmgr.recover.question import Clause, Term
 from ctxmgr.recover.quoting import command_of
@@ -171,16 +172,16 @@ def seek_around(desk: Desk, trouble: Sequence[tuple[Clause, float]], most: int, 
         for word, sought in pool.scale.matches(clause.terms).items():
             if word not in wanted and not (word.isdigit() and len(word) < 3):
                 wanted[word] = sought.times(share * (_GENERIC if word in _PLAIN else 1.0))
+    known = "\n".join(clause.text for clause, _ in trouble)
     found: list[Found] = []
     for name, row in pool.rows.items():
         passage = best_passage(pool.texts[name], wanted)
         if passage.weight > 0:
-            found.append(
-                Found(
-                    row, passage.excerpt, passage.weight, _no_chance(row, passage, wanted, scope, pool.scale), met=passage.met
-                )
-            )
-    old = replaced([(each.row, each.excerpt, each.met if each.sure else ()) for each in found])
+            sure = _no_chance(row, passage, wanted, scope, pool.scale) and (scope.onset is None or news(row, known))
+            found.append(Found(row, passage.excerpt, passage.weight, sure, met=passage.met))
+    old = replaced(
+        [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
+    )
     ranked = sorted(
         (_renewed(each, old) for each in found if each.row.id not in old),
         key=lambda each: (each.sure, round(each.cover, 1), place(each.row)),
@@ -250,10 +251,19 @@ def _pool(desk: Desk, wanted: Sequence[Clause], scope: Scope) -> Pool:
             if form not in hits and len(hits) < budget:
                 hits[form] = desk.find(form, _MOST_ROWS)[0]
     all_rows: Iterable[Row] = [*scope.recent, *(row for found in hits.values() for row in found)]
-    rows = {row.id: row for row in all_rows if scope.counts(row)}
+    rows = {row.id: row for row in all_rows if scope.counts(row) and not _is_echo(row, wanted)}
     forms = {form for clause in wanted for term in clause.terms for form in term.forms}
     texts = {name: text_of(row, forms) for name, row in rows.items()}
     return Pool(rows, texts, Scale(list(texts.values())))
+
+
+def _is_echo(row: Row, wanted: Sequence[Clause]) -> bool:
+    """Whether an action was given the very words of a question and no more came of it: it asks the same."""
+    if not isinstance(row, EntryView):
+        return False
+    given = "\n".join(texts(row.input)).casefold()
+    told = [clause.text for clause in wanted if len(clause.terms) > 1 and clause.text.casefold() in given]
+    return bool(told) and not news(row, f"{given}\n{told[0]}")
 
 
 def _by_turns(wanted: Sequence[Clause]) -> Iterable[Term]:

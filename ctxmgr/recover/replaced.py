@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeGuard, cast
 
+from ctxmgr.detect.normal import word_set
 from ctxmgr.recover.kinds import changes_something, same_call
 from ctxmgr.recover.quoting import flat
 from ctxmgr.types.view import EntryView, EventView
@@ -17,6 +19,13 @@ _CHANGED = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"[\w@./:+-]*\d[\w@./:+-]*|\w+(?:[-_./:@]\w+)+|[a-z]+[A-Z]\w+")
+_NAMED = re.compile(
+    r"(?P<name>[A-Za-z][\w-]{1,30}(?: [\w-]{1,30}){0,4})(?::| is| =|=) ?(?P<value>[\w@./:+-]*[\w@/+-])", re.ASCII
+)
+"""A value under its name: "best checkpoint so far: step-7", "host = db2"."""
+_PASSING = re.compile(r" (?:so far|now|currently|still|at present|for now)$")
+_PIECES = word_set("offset limit page line lines start end cursor skip from to range head tail view_range")
+"""Names of arguments that choose a piece of what is looked at."""
 _SHARED = 0.6
 _READ = 20_000
 
@@ -36,8 +45,9 @@ Told = tuple[EntryView | EventView, str, Collection[str]]
 def replaced(told: Sequence[Told]) -> dict[str, Replaced]:
     """Return the ids of the records that a later one replaces.
 
-    A later one does when it is the same call with another result, or when it says that something has changed, speaks of
-    the same words, and gives another value.
+    A later one does when it is the same call with another result, or the same call with more arguments that gives another
+    value under the same name; when it says that something has changed, speaks of the same words, and gives another value;
+    or when who said the one says the same of another value.
     """
     ordered = sorted(told, key=lambda each: _place(each[0]))
     found: dict[str, Replaced] = {}
@@ -48,12 +58,44 @@ def replaced(told: Sequence[Told]) -> dict[str, Replaced]:
             if later is not row and (row.output, row.error) != (later.output, later.error):
                 found[row.id] = Replaced(later.id, row.index)
     for number, later in enumerate(ordered):
-        if _CHANGED.search(later[1]):
-            for earlier in ordered[:number]:
-                row = earlier[0]
-                if row.id not in found and _corrects(earlier, later):
-                    found[row.id] = Replaced(later[0].id, row.index if isinstance(row, EntryView) else -1)
+        for row, _, _ in ordered[:number]:
+            if row.id not in found and _looks_anew(row, later[0]):
+                found[row.id] = Replaced(later[0].id, row.index)
+        says = _CHANGED.search(later[1]) is not None
+        for earlier in ordered[:number]:
+            row = earlier[0]
+            if row.id not in found and (says or _says_again(earlier, later)) and _corrects(earlier, later):
+                found[row.id] = Replaced(later[0].id, row.index if isinstance(row, EntryView) else -1)
     return found
+
+
+def _looks_anew(row: EntryView | EventView, later: EntryView | EventView) -> TypeGuard[EntryView]:
+    """Whether an agent repeated a look-up, more precisely, and what it gave has another value under the same name."""
+    if not isinstance(row, EntryView) or not isinstance(later, EntryView) or row.status != "ok" or later.status != "ok":
+        return False
+    if (row.action, row.agent) != (later.action, later.agent) or changes_something(later):
+        return False
+    if not isinstance(row.input, dict) or not isinstance(later.input, dict):
+        return False
+    first, second = cast("dict[str, Any]", row.input), cast("dict[str, Any]", later.input)
+    if not first or (first.keys() | second.keys()) & _PIECES or any(second.get(name) != first[name] for name in first):
+        return False
+    old, new = _named(flat(row.output, _READ)), _named(flat(later.output, _READ))
+    return any(name in new and new[name] != value for name, value in old.items())
+
+
+def _says_again(earlier: Told, later: Told) -> bool:
+    """Whether the same one says the same again, of another value."""
+    row, other = earlier[0], later[0]
+    if not isinstance(row, EventView) or not isinstance(other, EventView) or (row.agent, row.type) != (other.agent, other.type):
+        return False
+    met = set(earlier[2])
+    return met <= set(later[2]) and bool(_values(flat(row.data, _READ)))
+
+
+def _named(text: str) -> dict[str, str]:
+    found = {_PASSING.sub("", hit["name"].casefold()): hit["value"].casefold() for hit in _NAMED.finditer(text)}
+    return {name: value for name, value in found.items() if " " in name}  # one word alone may be of anything
 
 
 def _corrects(earlier: Told, later: Told) -> bool:

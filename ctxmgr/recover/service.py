@@ -53,10 +53,10 @@ class Service:
         """
         settings = self._config.detect
         verdict = judging.judge_now(self._store, key, settings, request.now)
-        if request.finding is not None or worst(verdict.findings) is None:
+        if request.finding is not None or worst(verdict.findings, warned=True) is None:
             # It may name something that was over long ago; or an agent got stuck and fell silent long before the end.
             verdict, _ = judging.judge(self._store, key, settings, request.now)
-        finding = worst(verdict.findings, request.finding)
+        finding = worst(verdict.findings, request.finding, warned=True)
         asked = request_for(verdict.session, finding, force=request.force)
         side = beside(verdict.findings, finding)
         return self._answered(key, asked, finding, side, request)

@@ -15,8 +15,11 @@ _WEIGHT = {"loop": 2, "hung": 1, "warn": 0}
 _REASON = 1_000
 
 
-def worst(findings: Sequence[Finding], wanted: str | None = None) -> Finding | None:
+def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: bool = False) -> Finding | None:
     """Return the finding to answer: the named one, else the latest unresolved loop, else the latest stall.
+
+    ``warned``: where there is neither, the latest warning that lasts. Who asks for recovery knows more than the detectors,
+    which wait until they are sure; by themselves they interrupt nobody for a warning.
 
     Where loops lie in each other (two agents that play ping-pong, a launcher and what it launches), it is the one that
     began first: the others follow from it.
@@ -31,7 +34,8 @@ def worst(findings: Sequence[Finding], wanted: str | None = None) -> Finding | N
         return named[0]
     ranked = sorted(enumerate(unresolved(findings)), key=lambda pair: (_WEIGHT[pair[1].severity], pair[0]))
     if not ranked:
-        return None
+        lasting = [finding for finding in findings if finding.resolved is None]
+        return lasting[-1] if warned and lasting else None
     latest = ranked[-1][1]
     began = _place(latest, "first")
     around = [each for _, each in ranked if each.severity == "loop" and _place(each, "first") <= began <= _place(each, "last")]
@@ -70,7 +74,8 @@ def request_for(session: str, finding: Finding | None, *, force: bool) -> Contex
     elif finding.severity == "hung":
         reason, goal = "the run has stopped making progress", "resume the task past the point where it stopped"
     else:
-        reason = f"the run is in a loop: {finding.kind}, {rounds(finding)}"
+        sure = "is" if finding.severity == "loop" else "may be"
+        reason = f"the run {sure} in a loop: {finding.kind}, {rounds(finding)}"
         goal = "go on with the task without repeating the loop"
     return ContextRequest(session=session, type="INTROSPECT_AGENT_CONTEXT", source="stuckHandler", reason=reason, goal=goal)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,6 +20,7 @@ _LONGEST_NAME = 256
 _MOST_CANDIDATES = 40
 _LOOK_BACK = 200
 _RECENT = 1_000
+_GOAL = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,9 @@ def _forwarded(desk: Desk, request: ContextRequest, candidates: list[str]) -> Ta
     drafted = [agent for agent in candidates if agent in request.drafts]
     if len(drafted) == 1:
         return Target(drafted[0], "the requester drafted its request", candidates, back=False, fixed=True)
+    wanted = [agent for agent in candidates if re.search(rf"(?<![\w-]){re.escape(agent)}(?![\w-])", request.goal[:_GOAL], re.I)]
+    if len(wanted) == 1:
+        return Target(wanted[0], "the goal names it", candidates, back=False)
     return _downstream(desk, str(request.requester), candidates, None if request.return_to else _asker(desk, request))
 
 

@@ -291,3 +291,12 @@ def test_a_drafted_request_says_who_is_next(store: Store) -> None:
 
     assert found.target == "merger"
     assert found.to_json()["returnTo"]["merger"]["request"]["branch"] == "rel"
+
+
+@pytest.mark.requirement("US10-6")
+def test_a_goal_that_names_one_agent_is_followed(store: Store) -> None:
+    """Of the agents that may be next the one that the goal names by its whole name is, whoever usually follows."""
+    store.append(chain(agents=("coder", "merger", "reviewer", "deployer", "reviewer")))
+
+    assert ask(store, type="PROCEED", requester="reviewer", review=True, goal="let the merger take 4.2").target == "merger"
+    assert ask(store, type="PROCEED", requester="reviewer", review=True, goal="let the mergers talk").target == "deployer"
