@@ -61,7 +61,8 @@ def test_no_question_reads_a_whole_table_by_row(question: Callable[[Store], obje
 
     for text, values in zip(engine.statements, engine.values, strict=True):
         plan = [str(row[3]) for row in opened.engine.query(f"EXPLAIN QUERY PLAN {text}", values)]
-        scans = [step for step in plan if step.startswith("SCAN") and "CONSTANT" not in step]
+        # The list of what matched is no table: it holds nothing but answers.
+        scans = [step for step in plan if step.startswith("SCAN") and "CONSTANT" not in step and step != "SCAN hit"]
         assert len(scans) <= 1, (text, plan)
         assert not any("AUTOMATIC" in step for step in plan), (text, plan)
     opened.close()

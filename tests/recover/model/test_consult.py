@@ -68,11 +68,13 @@ def test_a_slow_model_is_given_up(stuck: Store, gate: threading.Event, blocking:
 
 
 def _blocked(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, ended: threading.Event) -> threading.Event:
-    """Make a search wait at the gate, and go on when it opens; return what says that one has begun."""
+    """Make a tool's search wait at the gate, and go on when it opens; return what says that one has begun."""
     search = reading.search
     begun = threading.Event()
 
     def waits(*args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            return search(*args)  # the rules search as well, before the model is asked
         begun.set()
         gate.wait(60)
         try:
@@ -200,7 +202,11 @@ def test_progress_that_fails_does_no_harm(stuck: Store) -> None:
 def test_a_store_that_is_locked_is_told_to_the_model(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that a driver raises inside a tool is an answer to the model, which goes on."""
 
-    def locked(*_args: object) -> None:
+    search = reading.search
+
+    def locked(*args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            return search(*args)  # the rules search as well, before the model is asked
         raise OSError("database is locked")
 
     monkeypatch.setattr(reading, "search", locked)
