@@ -201,7 +201,6 @@ def test_progress_that_fails_does_no_harm(stuck: Store) -> None:
 
 def test_a_store_that_is_locked_is_told_to_the_model(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that a driver raises inside a tool is an answer to the model, which goes on."""
-
     search = reading.search
 
     def locked(*args: Any) -> Any:
