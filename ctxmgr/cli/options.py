@@ -62,7 +62,7 @@ Set = Annotated[
         rich_help_panel=_WHICH,
     ),
 ]
-Plan = Annotated[bool, typer.Option("--plan", help="Show what would be done; nothing is recorded or sent.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")]
 Diff = Annotated[
     bool | None,
     typer.Option(

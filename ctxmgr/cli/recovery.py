@@ -54,7 +54,7 @@ def recover(
     to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that shall continue.")] = None,
     finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")] = False,
+    plan: o.Plan = False,
     diff: o.Diff = None,
     routes: o.Routes = None,
     model: o.Model = None,
@@ -115,7 +115,7 @@ def request(
             "--draft", metavar="AGENT=JSON", help="The request for an agent, as far as it is known; AGENT=@FILE; repeatable."
         ),
     ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")] = False,
+    plan: o.Plan = False,
     diff: o.Diff = None,
     routes: o.Routes = None,
     model: o.Model = None,
