@@ -22,7 +22,7 @@ from ctxmgr.recover.agent import Consult, Consulted
 from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.draft import Additions, Draft
 from ctxmgr.recover.fence import Fence
-from ctxmgr.recover.gate import allowed_targets, objections, rule_cited
+from ctxmgr.recover.gate import allowed_targets, cited_by, objections
 from ctxmgr.recover.model.choice import ModelChoice, describe
 from ctxmgr.recover.model.consult import consult, ready
 from ctxmgr.recover.model.consultation import Consultation
@@ -185,7 +185,7 @@ def _question(draft: Draft, store: Store) -> Consultation:
         request=draft.request,
         draft=own,
         allowed=allowed_targets(draft),
-        cited=rule_cited(draft),
+        cited=cited_by(own),
         brief=own.context.prompt,
         fence=Fence(),
         suspicion=lambda entry: draft.desk.withheld.get(entry.id),

@@ -99,7 +99,12 @@ def allowed_targets(draft: Draft) -> list[str]:
 
 def rule_cited(draft: Draft) -> list[str]:
     """Return the ids that the rules' own continuation cites as facts."""
-    return list(dict.fromkeys(name for fact in draft.continuation().context.facts for name in fact.entries))
+    return cited_by(draft.continuation())
+
+
+def cited_by(continuation: Continuation) -> list[str]:
+    """Return the ids that a continuation cites as facts."""
+    return list(dict.fromkeys(name for fact in continuation.context.facts for name in fact.entries))
 
 
 def _invented(text: str, bodies: Sequence[str]) -> list[str]:
