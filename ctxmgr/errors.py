@@ -44,6 +44,12 @@ class NotFound(CtxmgrError):
     kind = "notFound"
 
 
+class Denied(CtxmgrError):
+    """A write that the access rules don't grant to the agent that asks; nothing was written (a denied read is `NotFound`)."""
+
+    kind = "denied"
+
+
 class OutOfBounds(CtxmgrError):
     """An index that the session's history does not reach."""
 

@@ -16,6 +16,8 @@ from ctxmgr.ids import parse_time
 from ctxmgr.masking import mask
 from ctxmgr.store.folding import fold, folded_text
 from ctxmgr.store.interface import Appended, Engine, OnConflict
+from ctxmgr.store.project import derive, derive_execution
+from ctxmgr.store.reserved import PROJECT
 from ctxmgr.wire import Record
 
 _INSERT = (
@@ -280,6 +282,7 @@ def _entry(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
         },
     )  # fmt: skip
     touched.entries += 1
+    derive_execution(engine, seq, record)
     process = _optional(record.get("process"))
     if process and process not in touched.processes:
         touched.processes.add(process)
@@ -310,6 +313,8 @@ def _event(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
             "ts": parse_time(record.get("ts")),
         },
     )  # fmt: skip
+    if record["session"] == PROJECT:
+        derive(engine, seq, record)
 
 
 def _note(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:

@@ -1,4 +1,4 @@
-"""A store as the rest of the program sees it: append records, and five repositories to read."""
+"""A store as the rest of the program sees it: append records, and its repositories to read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from ctxmgr.errors import Damaged, StorageFailed
 from ctxmgr.liveness import is_live
 from ctxmgr.store.annotations import Annotations
 from ctxmgr.store.append import Appender
+from ctxmgr.store.artifacts import Artifacts
 from ctxmgr.store.imported import Imported
 from ctxmgr.store.interface import Appended, Engine, OnConflict
 from ctxmgr.store.leases import Leases
 from ctxmgr.store.queries import Queries
 from ctxmgr.store.sessions import Sessions
+from ctxmgr.store.shared import Shared
 from ctxmgr.types.record import check
 from ctxmgr.wire import Record
 
@@ -49,6 +51,8 @@ class Store:
         self.sessions = Sessions(engine)
         self.leases = Leases(engine)
         self.imported = Imported(engine)
+        self.artifacts = Artifacts(engine)
+        self.shared = Shared(engine)
         self._appender = Appender(engine, masked=masked)
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:

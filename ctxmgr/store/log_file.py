@@ -157,8 +157,7 @@ class LogStore(Store):
         self._indexer.append(_checked(batch, refuse), on_conflict="keep", refused=refuse)
 
     def _clear(self) -> None:
-        for table in ("folded", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session",
-                      "damage", "state", "imported"):  # fmt: skip
+        for table in schema.DERIVED:
             self.engine.execute(f"DELETE FROM {table}")
 
 

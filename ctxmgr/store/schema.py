@@ -6,9 +6,10 @@ hold of names that filters compare (agent, action, input type, tag) is folded, s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-LATEST = 1
+LATEST = 2
 
 _FIRST = """
 CREATE TABLE session (
@@ -51,6 +52,48 @@ CREATE TABLE damage (offset INTEGER PRIMARY KEY, length INTEGER NOT NULL, reason
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
+# What the reserved session (`ctxmgr.store.reserved`) says as it stands now; all of it follows from records.
+_PROJECT = """
+CREATE TABLE version (
+  number INTEGER PRIMARY KEY, parent INTEGER, seq INTEGER NOT NULL, op TEXT NOT NULL, description TEXT, author TEXT, ts TEXT,
+  pruned TEXT);
+CREATE TABLE artifact (
+  id TEXT PRIMARY KEY, version INTEGER NOT NULL, agent TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+  description TEXT, hash TEXT NOT NULL, size INTEGER NOT NULL, tokens INTEGER NOT NULL, counter TEXT NOT NULL, ts TEXT,
+  UNIQUE (agent, name, version)) WITHOUT ROWID;
+CREATE INDEX artifact_by_version ON artifact (version);
+CREATE INDEX artifact_by_hash ON artifact (hash);
+CREATE TABLE dependency (
+  artifact TEXT NOT NULL, target TEXT NOT NULL, agent TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+  PRIMARY KEY (artifact, target)) WITHOUT ROWID;
+CREATE TABLE context_key (
+  key TEXT PRIMARY KEY, value TEXT NOT NULL, type TEXT NOT NULL, description TEXT, author TEXT, ts TEXT) WITHOUT ROWID;
+CREATE TABLE access_rule (
+  agent TEXT NOT NULL, resource TEXT NOT NULL, pattern TEXT NOT NULL, permission TEXT NOT NULL, priority INTEGER NOT NULL,
+  ts TEXT, PRIMARY KEY (agent, resource, pattern, permission)) WITHOUT ROWID;
+CREATE TABLE need (
+  agent TEXT NOT NULL, pattern TEXT NOT NULL, need TEXT NOT NULL, max_tokens INTEGER, use_summary INTEGER NOT NULL,
+  priority INTEGER NOT NULL, PRIMARY KEY (agent, pattern)) WITHOUT ROWID;
+CREATE TABLE execution (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL, agent TEXT NOT NULL, task TEXT, sprint TEXT, version INTEGER);
+CREATE INDEX execution_by_id ON execution (id);
+CREATE TABLE package (
+  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, agent TEXT NOT NULL, task TEXT, ts TEXT) WITHOUT ROWID;
+CREATE TABLE package_item (
+  package TEXT NOT NULL, artifact TEXT NOT NULL, PRIMARY KEY (package, artifact)) WITHOUT ROWID;
+CREATE INDEX package_of_artifact ON package_item (artifact);
+CREATE TABLE summary (
+  hash TEXT NOT NULL, strategy TEXT NOT NULL, counter TEXT NOT NULL, text TEXT NOT NULL, tokens INTEGER NOT NULL,
+  original_tokens INTEGER NOT NULL, lossless INTEGER NOT NULL, PRIMARY KEY (hash, strategy, counter)) WITHOUT ROWID;
+"""
+
+DERIVED = (
+    "folded", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session", "damage", "state",
+    "imported", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
+    "package_item",
+)  # fmt: skip
+"""Every table of an index that follows from a log, in an order in which they can be emptied."""
+
 
 def apply(database: Any) -> None:
     """Apply what is missing to a sqlite_utils Database; called inside a transaction, nests by savepoint."""
@@ -58,11 +101,16 @@ def apply(database: Any) -> None:
 
     migrations = Migrations("ctxmgr")
 
-    def first(db: Any) -> None:
+    for name, script in (("001_first", _FIRST), ("002_project", _PROJECT)):
+        migrations(name=name)(_runner(script))
+    migrations.apply(database)
+
+
+def _runner(script: str) -> Callable[[Any], None]:
+    def run(db: Any) -> None:
         # One statement at a time: executescript would commit the transaction that this runs in.
-        for statement in _FIRST.split(";\n"):
+        for statement in script.split(";\n"):
             if statement.strip():
                 db.execute(statement)
 
-    migrations(name="001_first")(first)
-    migrations.apply(database)
+    return run

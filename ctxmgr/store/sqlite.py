@@ -183,7 +183,9 @@ class SqliteEngine:
 
     def _check_version(self, latest: int) -> bool:
         found = int(self.query("PRAGMA user_version")[0][0])
-        if found == 0 and self.query("SELECT 1 FROM sqlite_master LIMIT 1"):
+        if found < latest and self.query(
+            "SELECT 1 FROM sqlite_master WHERE NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'record_once') LIMIT 1"
+        ):
             raise Damaged(f"{self.path} is a database of another program", "name another file: --store PATH")
         if found > latest:
             raise Damaged(

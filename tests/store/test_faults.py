@@ -214,7 +214,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut to its first page": lambda data: data[:4096],
     "a lost page": lambda data: data[:8192] + data[12288:],
     "pages swapped": lambda data: data[:4096] + data[8192:12288] + data[4096:8192] + data[12288:],
-    "rubbish in the schema": lambda data: data[:200] + random.Random(SEED).randbytes(3000) + data[3200:],
+    "rubbish in the schema": lambda data: data[:100] + random.Random(SEED).randbytes(3996) + data[4096:],
     "rubbish behind the schema": lambda data: data[:4096] + random.Random(SEED).randbytes(len(data) - 4096),
 }
 

@@ -1,0 +1,95 @@
+"""Who may read or write what, as it crosses a boundary: rules, questions about them, and the answers (spec 003, ruling 14)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ctxmgr.types.base import Shape, Text
+
+ResourceType = Literal["artifact", "context", "history"]
+Permission = Literal["read", "write", "none"]
+Asked = Literal["read", "write"]
+DEFAULT_PRIORITY = 100
+
+
+class AccessRule(Shape):
+    """One rule; agent, resource type, pattern and permission together are its key, the lower priority counts first.
+
+    ``agent`` is compared literally, ``*`` stands for any. ``pattern`` is ``*``, ``self``, ``{agent}/*`` or ``{agent}/{name}``.
+    """
+
+    agent: Text
+    resource_type: ResourceType
+    pattern: Text
+    permission: Permission
+    priority: Annotated[int, Field(ge=-(2**31), le=2**31)] = DEFAULT_PRIORITY
+
+
+class Resource(Shape):
+    """Something that rules speak of: an artifact of an agent, a key of the context, what an agent did in a session.
+
+    ``agent`` is the owner. Keys of the project's context belong to ``project``, a person's words to ``user``.
+    """
+
+    type: ResourceType
+    agent: Text
+    name: Text
+
+    @property
+    def path(self) -> str:
+        """The owner and the name, as a person writes them."""
+        return f"{self.agent}/{self.name}"
+
+
+class Shadowed(Shape):
+    """A rule that speaks of the resource too and lost, and why."""
+
+    rule: AccessRule
+    reason: Text
+
+
+class AccessExplanation(Shape):
+    """Whether an agent may do something, by which rule, which rules lost, and which rule would grant it.
+
+    ``would_grant`` is empty when it is allowed; else each of its rules, added alone, would allow it.
+    """
+
+    agent: Text
+    permission: Asked
+    resource: Resource
+    allowed: bool
+    rule: AccessRule | None
+    reason: Text
+    shadowed: list[Shadowed] = []
+    would_grant: list[AccessRule] = []
+
+
+class RulesChanged(Shape):
+    """What a change of the rules did: the rules now in force that it named, how many were new or other, and how many went."""
+
+    rules: list[AccessRule]
+    added: int
+    changed: int
+    removed: int
+
+
+class Replayed(Shape):
+    """A past read and what another set of rules says of it."""
+
+    at: Text | None
+    agent: Text
+    command: Text
+    resource: Resource
+    was_allowed: bool
+    allowed: bool
+    rule: AccessRule | None
+
+
+class Replay(Shape):
+    """What a changed set of rules would have done to the reads of the past; ``reads`` were looked at."""
+
+    reads: int
+    blocked: list[Replayed]
+    opened: list[Replayed]
