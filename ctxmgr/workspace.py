@@ -12,12 +12,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ctxmgr.config import Config, find_store, load_config
-from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory
+from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, StorageFailed
 from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
 from ctxmgr.store import DamagedRange, Store, empty_store, open_store
@@ -54,6 +55,9 @@ from ctxmgr.types.query import (
 )
 
 if TYPE_CHECKING:
+    from ctxmgr.project.guarding import Guard
+    from ctxmgr.project.service import Project
+    from ctxmgr.types.base import Shape
     from ctxmgr.types.importing import ImportReport
     from ctxmgr.types.memory import (
         RecallRequest,
@@ -64,18 +68,25 @@ if TYPE_CHECKING:
         RetainResponse,
     )
 
+_Q = TypeVar("_Q")
+_R = TypeVar("_R", bound="Shape")
+
 
 class Workspace:
     """One opened store with its settings.
 
     Attributes:
-        store: the history.
+        store: the history as the asker sees it.
+        source: the store itself; the same one, unless an agent asks.
+        agent: the agent that asks, under the access rules; None is the operator.
         config: what the configuration file says.
         warnings: what a person should hear: no store yet, damage met, masking off.
     """
 
-    def __init__(self, store: Store, config: Config) -> None:
+    def __init__(self, store: Store, config: Config, *, agent: str | None = None, source: Store | None = None) -> None:
         self.store = store
+        self.source = store if source is None else source
+        self.agent = agent
         self.config = config
         self.warnings: list[str] = [_told(damage) for damage in store.damage()[:5]]
         if (more := len(store.damage()) - 5) > 0:
@@ -92,6 +103,7 @@ class Workspace:
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         progress: Callable[[int, int], None] | None = None,
+        agent: str | None = None,
     ) -> Workspace:
         """Open the store that is meant (see `ctxmgr.config.find_store`).
 
@@ -104,6 +116,8 @@ class Workspace:
             folder: where to start looking; the current one by default.
             environment: of the process.
             progress: hears of long indexing.
+            agent: ask as this agent: only what its access rules grant is there (spec 003, "Access Control"), and what it
+                asks for is logged, so the store is opened for writing where that can be done.
 
         Raises:
             NotFound: a store was named and is not there.
@@ -120,6 +134,8 @@ class Workspace:
             workspace = cls(empty_store(path), config)
             workspace.warnings.append("no history here yet: 'ctxmgr import' reads the logs on this machine")
             return workspace
+        if agent is not None:
+            return cls._open_as(agent, path, config, create=create, masked=masked, progress=progress)
         store = open_store(path, create=create, readonly=readonly, masked=masked, progress=progress)
         try:
             return cls(store, config)
@@ -127,25 +143,77 @@ class Workspace:
             store.close()
             raise
 
+    @classmethod
+    def _open_as(
+        cls, agent: str, path: str, config: Config, *, create: bool, masked: bool, progress: Callable[[int, int], None] | None
+    ) -> Workspace:
+        from ctxmgr.access.evaluating import Rules
+        from ctxmgr.access.patterns import check_agent
+        from ctxmgr.history.seen import SeenStore
+
+        check_agent(agent)
+        try:
+            source = open_store(path, create=create, masked=masked, progress=progress)
+        except StorageFailed:  # nothing can be logged there; the answers stay the same
+            source = open_store(path, readonly=True, progress=progress)
+        try:
+            seen = SeenStore(source, agent, Rules(source.shared.rules()))
+            return cls(seen, config, agent=agent, source=source)
+        except CtxmgrError:
+            source.close()
+            raise
+
+    @cached_property
+    def guard(self) -> Guard:
+        """Who asks, for what the access rules speak of beside the history."""
+        from ctxmgr.project.guarding import Guard
+
+        return Guard(self.source, self.agent)
+
+    @cached_property
+    def project(self) -> Project:
+        """Context keys, executions and access rules."""
+        from ctxmgr.project.service import Project
+
+        return Project(self.source, self.store, self.guard)
+
+    def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
+        """Answer by a reading tool; what an agent was shown, or asked for in vain, is logged."""
+        if self.agent is None:
+            return tool(self.store, request)
+        from ctxmgr.project.reads import resources_of
+
+        try:
+            answer = tool(self.store, request)
+        except CtxmgrError as error:
+            self.guard.log(command, "read", resource_type="history", failed=error.message, hidden=self._hidden())
+            raise
+        shown = resources_of(answer.to_json())
+        self.guard.log(command, "read", shown, resource_type="history", hidden=self._hidden())
+        return answer
+
+    def _hidden(self) -> int:
+        return int(getattr(self.store, "hidden", 0))
+
     def trace(self, request: TraceRequest) -> TraceResponse:
         """Return the ordered history of an action or agent."""
-        return reading.trace(self.store, request)
+        return self._read("trace", reading.trace, request)
 
     def list(self, request: ListRequest) -> ListResponse:
         """Return one page of a session's entries or events."""
-        return reading.list_(self.store, request)
+        return self._read("list", reading.list_, request)
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Return the rows that contain a text."""
-        return reading.search(self.store, request)
+        return self._read("search", reading.search, request)
 
     def show(self, request: ShowRequest) -> ShowResponse:
         """Return one entry."""
-        return reading.show(self.store, request)
+        return self._read("show", reading.show, request)
 
     def messages(self, request: MessagesRequest) -> MessagesResponse:
         """Return what was said at an entry."""
-        return reading.messages(self.store, request)
+        return self._read("messages", reading.messages, request)
 
     def add_note(self, request: AddNoteRequest) -> AddNoteResponse:
         """Annotate entries."""
@@ -153,7 +221,7 @@ class Workspace:
 
     def list_notes(self, request: ListNotesRequest) -> ListNotesResponse:
         """Return notes by tag and text."""
-        return annotating.list_notes(self.store, request)
+        return self._read("note list", annotating.list_notes, request)
 
     def create_snapshot(self, request: CreateSnapshotRequest) -> CreateSnapshotResponse:
         """Store a curated bundle of entries."""
@@ -161,11 +229,11 @@ class Workspace:
 
     def list_snapshots(self, request: ListSnapshotsRequest) -> ListSnapshotsResponse:
         """Return a session's snapshots."""
-        return annotating.list_snapshots(self.store, request)
+        return self._read("snapshot list", annotating.list_snapshots, request)
 
     def show_snapshot(self, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
         """Return a snapshot and its entries."""
-        return annotating.show_snapshot(self.store, request)
+        return self._read("snapshot show", annotating.show_snapshot, request)
 
     def retain(self, request: RetainRequest) -> RetainResponse:
         """Keep a text as an episode of memory."""
@@ -177,25 +245,25 @@ class Workspace:
         """Return the episodes of memory that answer a query best."""
         from ctxmgr.memory.embedded import EmbeddedMemory
 
-        return EmbeddedMemory(self.store).recall(request)
+        return self._read("memory recall", lambda store, asked: EmbeddedMemory(store).recall(asked), request)
 
     def reflect(self, request: ReflectRequest) -> ReflectResponse:
         """Return what the recalled episodes say together."""
         from ctxmgr.memory.embedded import EmbeddedMemory
 
-        return EmbeddedMemory(self.store).reflect(request)
+        return self._read("memory reflect", lambda store, asked: EmbeddedMemory(store).reflect(asked), request)
 
     def sessions(self, request: SessionsRequest) -> SessionsResponse:
         """Return the sessions, each judged by the detectors."""
         from ctxmgr.history import judging
 
-        return judging.sessions(self.store, request, self.config.detect)
+        return self._read("sessions", lambda store, asked: judging.sessions(store, asked, self.config.detect), request)
 
     def detect(self, request: DetectRequest) -> DetectResponse:
         """Return what the detectors find in a session, or in all."""
         from ctxmgr.history import judging
 
-        return judging.detect_(self.store, request, self.config.detect)
+        return self._read("detect", lambda store, asked: judging.detect_(store, asked, self.config.detect), request)
 
     def adjust(self, detect: Mapping[str, Any]) -> None:
         """Judge by this table of detection settings from now on, instead of the configuration file's."""
@@ -271,6 +339,8 @@ class Workspace:
     def close(self) -> None:
         """Release the store."""
         self.store.close()
+        if self.source is not self.store:
+            self.source.close()
 
     def __enter__(self) -> Self:
         return self

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.requirements_artifacts import ACCESS, CONTEXT
 from tests.requirements_design import CONTRACTS, RULINGS, TICKET
 from tests.requirements_functional import FUNCTIONAL, OUTCOMES
 from tests.requirements_stories import EDGE_CASES, STORIES
@@ -36,6 +37,8 @@ _SOURCES = {
     "spec 000, edge cases": EDGE_CASES,
     "spec 001": TICKET,
     "spec 002": CONTRACTS,
+    "spec 003, access control": ACCESS,
+    "spec 003, shared state": CONTEXT,
     "design, rulings": RULINGS,
 }
 

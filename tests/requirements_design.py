@@ -46,6 +46,9 @@ RULINGS = {
     "R-11": "A lease and an attempt cap bound recoveries, and the context manager is never a target.",
     "R-12": "A fact that rests on what is gone is labelled unknown, never invented.",
     "R-13": "A verdict can be explained, and thresholds and exempt actions are configuration.",
+    "R-14": "The permission is part of a rule's key; priority, then specificity, decides, and none wins a tie.",
+    "R-15": "Agents are compared literally; the default rules and needs are an opt-in template.",
+    "R-16": "A denied item reads as a missing one.",
     "R-20": "A continuation has one target; its wire form has one branch that is not null.",
     "R-21": "A stored counter shows how many published events were lost: none.",
 }

@@ -8,7 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand
 
+from ctxmgr.cli.acting import Command
 from ctxmgr.cli.running import CommandLine, run
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ COMMANDS = {
     "note": ("annotations", "note_app"),
     "snapshot": ("annotations", "snapshot_app"),
     "memory": ("memory", "memory_app"),
+    "context": ("context", "context_app"),
+    "execution": ("execution", "execution_app"),
+    "access": ("access", "access_app"),
     "import": ("sources", "import_"),
     "record": ("recording", "record"),
     "export": ("sources", "export"),
@@ -37,6 +42,9 @@ COMMANDS = {
     "demo": ("about", "demo"),
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
+
+OPERATOR_ONLY = ("import", "access", "verify", "doctor", "watch", "schema", "demo")
+"""Commands that no agent runs: they know no ``--as``. All others that open a store do."""
 
 
 def build_app(only: str | None = None) -> typer.Typer:
@@ -57,9 +65,11 @@ def build_app(only: str | None = None) -> typer.Typer:
             if isinstance(command, typer.Typer):
                 for part in command.registered_commands:
                     part.help = _help(part.callback)
+                    part.cls = TyperCommand if name in OPERATOR_ONLY else Command
                 app.add_typer(command, name=name)
             else:
-                app.command(name, help=_help(command))(command)
+                kind = TyperCommand if name in OPERATOR_ONLY else Command
+                app.command(name, cls=kind, help=_help(command))(command)
     return app
 
 

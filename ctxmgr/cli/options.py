@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ctxmgr.cli.acting import remember
+
 _WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
 
 Store = Annotated[
@@ -13,6 +15,12 @@ Store = Annotated[
     typer.Option("--store", metavar="PATH", help="A .db store or .jsonl log; else CTXMGR_STORE, else the nearest .ctxmgr.",
                  rich_help_panel=_WHERE),
 ]  # fmt: skip
+As = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="AGENT", help="Ask as this agent: its access rules hold.", callback=remember, rich_help_panel=_WHERE
+    ),
+]
 Session = Annotated[
     str | None,
     typer.Option("--session", "-s", metavar="ID", help="Session id or prefix; else the latest one.", rich_help_panel=_WHERE),

@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn, cast
 
 import typer
 
+from ctxmgr.cli.acting import asking
 from ctxmgr.cli.exits import Exit, exit_for
 from ctxmgr.cli.streams import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
@@ -92,7 +93,7 @@ def answer(
 
     def opened() -> Answer:
         with Workspace.open(
-            store, create=create, readonly=not (writes or create), masked=masked, progress=_indexing
+            store, create=create, readonly=not (writes or create), masked=masked, progress=_indexing, agent=asking()
         ) as workspace:
             done = work(workspace)
             done.warnings[:0] = workspace.warnings

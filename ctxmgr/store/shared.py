@@ -35,7 +35,7 @@ class Shared:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def keys(self) -> list[ContextKey]:
+    def context_keys(self) -> list[ContextKey]:
         """Return all context keys, ordered by name."""
         from ctxmgr.types.project import ContextKey
 

@@ -68,6 +68,17 @@ class MissingItem(Shape):
     name: Text
 
 
+class HeldItem(Shape):
+    """Something that the agent holds unchanged: the named package gave it in full, so this one refers to it."""
+
+    id: Text
+    type: str = "artifact"
+    source: Text
+    name: Text
+    version: int | None = None
+    package: Text
+
+
 class ContextPackage(Shape):
     """All that one agent is given for one task; two of the same state differ in ``metadata.assembled_at`` alone."""
 
@@ -75,6 +86,7 @@ class ContextPackage(Shape):
     project_context: dict[Text, Json] = {}
     task_context: dict[Text, Json] = {}
     artifacts: list[PackageItem] = []
+    held: list[HeldItem] = []
     warnings: list[Text] = []
     missing: list[MissingItem] = []
 
@@ -90,7 +102,7 @@ class Decision(Shape):
     """What became of one item: what was asked for, what it got, by which rule, and why in a sentence.
 
     ``asked_tokens`` is the size of its whole content, ``tokens`` that of what it got, ``cost`` what that takes of the
-    budget with its framing.
+    budget with its framing. ``because`` is what asks for it: a need, another item that depends on it, or the caller.
     """
 
     id: Text
@@ -108,6 +120,7 @@ class Decision(Shape):
     cost: int
     rule: Rule
     reason: Text
+    because: Text = ""
 
 
 class BudgetRow(Shape):

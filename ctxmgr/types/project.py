@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.package import Need
+from ctxmgr.types.query import Limit, Offset, Page
 
 ValueType = Literal["string", "integer", "boolean", "json"]
 ExecutionStatus = Literal["started", "completed", "failed"]
@@ -32,6 +35,42 @@ class KeyChanged(Shape):
     new_value: Json
     type: ValueType
     created: bool
+
+
+class KeyUpdate(Shape):
+    """A value to set: a JSON value of the type, or text that is read as one; without a type the key's own holds."""
+
+    key: Text
+    value: Json
+    type: ValueType | None = None
+    description: Text | None = None
+
+
+class SetContextRequest(Shape):
+    """Values to set, all or none; ``create`` allows keys that the project does not have."""
+
+    updates: Annotated[list[KeyUpdate], Field(min_length=1)]
+    author: Text | None = None
+    create: bool = False
+
+
+class SetContextResponse(Shape):
+    """What was set, beside what it replaced, in the order asked for."""
+
+    updated: list[KeyChanged]
+
+
+class GetContextRequest(Shape):
+    """The keys wanted; all of them when none is named."""
+
+    keys: list[Text] = []
+
+
+class GetContextResponse(Shape):
+    """The keys with their values, ordered by name."""
+
+    status: Literal["ok", "empty"]
+    keys: list[ContextKey]
 
 
 class AgentNeed(Shape):
@@ -71,3 +110,44 @@ class Execution(Shape):
     completed_at: Text | None
     duration_seconds: float | None
     error: Text | None
+
+
+class RecordExecutionRequest(Shape):
+    """A run that started, or ended; ``execution_id`` of one that started before ends that one.
+
+    Artifacts are named by id or as AGENT/NAME (then the current version is meant). Times are RFC 3339.
+    """
+
+    agent: Annotated[Text, Field(min_length=1)]
+    status: ExecutionStatus
+    execution_id: Text | None = None
+    session: Text | None = None
+    task: Text | None = None
+    sprint: Text | None = None
+    context_version: int | None = None
+    input_artifacts: list[Text] = []
+    input_tokens: Annotated[int, Field(ge=0)] | None = None
+    output_artifacts: list[Text] = []
+    output_tokens: Annotated[int, Field(ge=0)] | None = None
+    started_at: Text | None = None
+    completed_at: Text | None = None
+    error: Text | None = None
+
+
+class ListExecutionsRequest(Shape):
+    """Runs by agent, task, sprint and status, newest first."""
+
+    agent: Text | None = None
+    task: Text | None = None
+    sprint: Text | None = None
+    status: ExecutionStatus | None = None
+    offset: Offset = 0
+    limit: Limit = 20
+
+
+class ListExecutionsResponse(Shape):
+    """One page of runs."""
+
+    status: Literal["ok", "empty"]
+    executions: list[Execution]
+    page: Page
