@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ctxmgr.config import Config, find_store, load_config
-from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, StorageFailed
+from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
 from ctxmgr.store import DamagedRange, Store, empty_store, open_store
@@ -149,9 +149,11 @@ class Workspace:
     ) -> Workspace:
         from ctxmgr.access.evaluating import Rules
         from ctxmgr.access.patterns import check_agent
+        from ctxmgr.access.resources import PROJECT_OWNER, USER
         from ctxmgr.history.seen import SeenStore
 
-        check_agent(agent)
+        if check_agent(agent) in (USER, PROJECT_OWNER):
+            raise InvalidInput(f"no agent can be called {agent!r}: the rules mean something else by it", "name the agent")
         try:
             source = open_store(path, create=create, masked=masked, progress=progress)
         except StorageFailed:  # nothing can be logged there; the answers stay the same
@@ -316,12 +318,16 @@ class Workspace:
         *,
         only: str | None = None,
         home: Path | None = None,
+        trust_project: bool = False,
         progress: Callable[[int, int, Path], None] | None = None,
     ) -> ImportReport:
         """Bring foreign logs into the store; see `ctxmgr.history.ingest.import_logs`."""
         from ctxmgr.history.ingest import import_logs
 
-        return import_logs(self.store, paths, home=home or Path.home(), environment=os.environ, only=only, progress=progress)
+        return import_logs(
+            self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
+            progress=progress,
+        )  # fmt: skip
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
         """Return the index of each of the session's entries that exists, for showing references as people read them."""

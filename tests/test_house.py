@@ -23,6 +23,9 @@ MODULE_LINES, FUNCTION_LINES = 400, 60
 CODE = sorted(path for room in ("ctxmgr", "tests", "bench") for path in (ROOT / room).rglob("*.py"))
 PRODUCT = [path for path in CODE if path.is_relative_to(ROOT / "ctxmgr")]
 
+DATA = ("ctxmgr/access/default_rules.toml",)
+"""Files beside the code that the product reads."""
+
 DATABASES = {"sqlite3", "pysqlite3", "sqlite_utils", "psycopg"}
 
 
@@ -158,7 +161,7 @@ def test_the_wheel_holds_the_product_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
 
-    assert names == {*(_name(path) for path in PRODUCT), "ctxmgr/py.typed", "ctxmgr/cli/demo_run.jsonl"}
+    assert names == {*(_name(path) for path in PRODUCT), "ctxmgr/py.typed", "ctxmgr/cli/demo_run.jsonl", *DATA}
 
 
 def test_no_test_reaches_the_network() -> None:

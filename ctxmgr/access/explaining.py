@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.access.patterns import ANY, PRIORITIES, agent_fault, parse_pattern, quoted, rule_key
+from ctxmgr.access.patterns import ANY, PRIORITIES, agent_fault, parse_pattern, quoted
 from ctxmgr.access.ranking import Ranked, RuleIndex, counts, grants, winner
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, Resource, Shadowed
@@ -79,8 +79,9 @@ def _why_lost(lost: Ranked, decided: Ranked | None, asked: Asked) -> str:
 def _granting(matching: list[Ranked], decided: Ranked | None, agent: str, asked: Asked, resource: Resource) -> list[AccessRule]:
     """Return rules that would each, added alone, allow it: for the one thing first, then for all of its owner.
 
-    A rule for everything is offered only where nothing narrower can name the resource. A rule replaces one with the same
-    agent, type, pattern and permission, as it does when it is added. None of them helps where nobody may ask by that name.
+    A rule for everything is offered only where nothing narrower can name the resource. It is the same
+    whether a rule joins or replaces the one with its key, since that one grants too and lost. Where nobody may ask by that
+    name no rule helps.
     """
     found: list[AccessRule] = []
     for pattern in dict.fromkeys((f"{resource.agent}/{resource.name}", f"{resource.agent}/*", ANY)):
@@ -116,7 +117,6 @@ def _priorities(decided: Ranked | None) -> list[int]:
 def _would_grant(rule: AccessRule, matching: list[Ranked], resource: Resource) -> bool:
     if agent_fault(rule.agent) is not None:
         return False
-    others = [ranked.rule for ranked in matching if rule_key(ranked.rule) != rule_key(rule)]
-    index = RuleIndex([*others, rule])
+    index = RuleIndex([*(ranked.rule for ranked in matching), rule])
     # The permission of a suggested rule is the one that was asked for.
     return grants(winner(index.matching(rule.agent, resource.type, resource.agent, resource.name), rule.permission))

@@ -115,7 +115,7 @@ def _check_key(key: str) -> None:
     if key == VERSION_KEY:
         raise InvalidInput(f"{VERSION_KEY} follows from the versions", "'ctxmgr version rollback' changes it")
     odd = not key or key != key.strip() or "*" in key or not key.isprintable()
-    if odd or key.startswith("/") or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MOST_BYTES:
+    if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MOST_BYTES:
         raise InvalidInput(f"{key[:80]!r} can't be a context key", "use 1 to 255 bytes without '*' and control characters")
 
 

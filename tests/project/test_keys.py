@@ -98,7 +98,9 @@ def test_unknown_keys_need_to_be_asked_for(store: Store, operator: Guard) -> Non
     assert _get(store, operator) == {}
 
 
-@pytest.mark.parametrize("key", ["", " a", "a*", "a\nb", "a\0b", "x" * 256, "/a", "a/", "\ud800", "\u202ea", "context_version"])
+@pytest.mark.parametrize(
+    "key", ["", " a", "a*", "a\nb", "a\0b", "x" * 256, "/a", "a/", "project/a", "\ud800", "\u202ea", "context_version"]
+)
 def test_keys_that_cant_be_used_are_refused(store: Store, operator: Guard, key: str) -> None:
     """Names that rules or terminals could not hold are refused, and so is the one key that follows from the versions."""
     with pytest.raises(InvalidInput):
