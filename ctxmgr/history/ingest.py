@@ -20,6 +20,7 @@ from ctxmgr.plain import shorten
 from ctxmgr.salvage import read
 from ctxmgr.store import Appended, Store
 from ctxmgr.store.imported import FileState
+from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
 from ctxmgr.types.record import MODELS, check
 from ctxmgr.wire import MAX_LINE, Record, decode, encode
@@ -45,6 +46,7 @@ class _Totals:
     appended: Appended = field(default_factory=Appended)
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     unchanged: int = 0
+    untrusted: int = 0
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ class _Group:
     counts: list[FileCount] = field(default_factory=lambda: list[FileCount]())
     appended: Appended = field(default_factory=Appended)
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
+    untrusted: int = 0
 
 
 def import_logs(
@@ -61,9 +64,13 @@ def import_logs(
     home: Path,
     environment: Mapping[str, str],
     only: str | None = None,
+    trust_project: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Import the logs at ``paths`` (files or folders), or all that the known agents keep on this machine.
+
+    Whoever wrote a log says in it what was done, not what holds here: records of the project's own state (access rules,
+    artifacts, versions) are left out and counted, unless the logs are to be trusted with it.
 
     Args:
         store: to import into.
@@ -71,6 +78,7 @@ def import_logs(
         home: the user's home folder; environment: may say where an agent keeps its logs instead.
         environment: of the process.
         only: the name of the one format to look for.
+        trust_project: take over the project's own state too, as when a whole store is moved.
         progress: hears of each file.
 
     Raises:
@@ -90,7 +98,7 @@ def import_logs(
     for importer, group in work:
         if progress is not None:
             progress(done, total, group[0])
-        _import_group(store, importer, group, totals)
+        _import_group(store, importer, group, totals, trusted=trust_project)
         done += len(group)
     return _report(totals)
 
@@ -193,7 +201,7 @@ def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
     return list(found)
 
 
-def _import_group(store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals) -> None:
+def _import_group(store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals, *, trusted: bool) -> None:
     """Import the files of one session, all or none; a file that went away or can't be read is reported."""
     name = importer.name if importer else OWN_FORMAT
     try:
@@ -202,28 +210,42 @@ def _import_group(store: Store, importer: Importer | None, group: Sequence[Path]
             totals.unchanged += len(group)
             return
         try:
-            done = _append(store, importer, group, careful=False)
+            done = _append(store, importer, group, careful=False, trusted=trusted)
         except InvalidInput:  # some record can't be stored as it is; looking for one beforehand would cost every import
-            done = _append(store, importer, group, careful=True)
+            done = _append(store, importer, group, careful=True, trusted=trusted)
     except OSError as error:
         totals.files.append(_unread(group[0], error))
         return
     reports = [_file_report(count, name) for count in done.counts]
-    with store.engine.transaction():
-        for path, state, report in zip(group, states, reports, strict=False):
-            store.imported.remember(path, name, state, report.session, report.to_json())
+    if not done.untrusted:  # else the next time may be meant to take over what was left out
+        with store.engine.transaction():
+            for path, state, report in zip(group, states, reports, strict=False):
+                store.imported.remember(path, name, state, report.session, report.to_json())
     totals.files += reports
     totals.appended.plus(done.appended)
     totals.sessions.update(done.sessions)
+    totals.untrusted += done.untrusted
 
 
-def _append(store: Store, importer: Importer | None, group: Sequence[Path], *, careful: bool) -> _Group:
+def _append(store: Store, importer: Importer | None, group: Sequence[Path], *, careful: bool, trusted: bool) -> _Group:
     done = _Group()
     records = importer.read(group, done.counts) if importer else _own_records(group[0], done.counts)
     if careful:
         records = _storable(records, done.counts)
+    if not trusted:
+        records = _without_project(records, done)
     done.appended = store.append(_noting(records, done.sessions), on_conflict="keep", doubles=importer is not None)
     return done
+
+
+def _without_project(records: Iterable[Record], done: _Group) -> Iterator[Record]:
+    for record in records:
+        if record.get("session") == PROJECT:
+            done.untrusted += 1
+        else:
+            yield record
+    if done.untrusted:
+        done.counts[-1].notes.append(untrusted(done.untrusted))
 
 
 def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Record]:
@@ -310,5 +332,5 @@ def _report(totals: _Totals) -> ImportReport:
         entries=sum(report.tool_calls for report in totals.files),
         open_calls=sum(report.open_calls for report in totals.files), added=totals.appended.added,
         known=totals.appended.known, doubles=totals.appended.doubles, changed=totals.appended.changed,
-        unknown=dict(unknown), damaged=damaged, not_understood=missed / max(1, records + damaged),
+        untrusted=totals.untrusted, unknown=dict(unknown), damaged=damaged, not_understood=missed / max(1, records + damaged),
     )  # fmt: skip

@@ -5,6 +5,7 @@ Stored exactly once per id: the same id with the same content is known, with oth
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from ctxmgr.store.reserved import PROJECT
 from ctxmgr.wire import Record
 
 _INSERT = (
-    "INSERT INTO record (session, kind, id, ts, body, sum) VALUES (:session, :kind, :id, :ts, :body, :sum) "
+    "INSERT INTO record (seq, session, kind, id, ts, body, sum) VALUES (:seq, :session, :kind, :id, :ts, :body, :sum) "
     "ON CONFLICT DO NOTHING RETURNING seq"
 )
 
@@ -115,7 +116,21 @@ class Appender:
             touched.store(self._engine)
         return report
 
-    def _append_one(self, record: Record, on_conflict: OnConflict, report: Appended) -> None:
+    def copy(self, placed: Iterable[tuple[int, Record]]) -> Appended:
+        """Write records of another store at the places that they have there; what can't be written is left out.
+
+        They may come a little out of order, but never behind a record of their session that changes what they mean.
+        """
+        report = Appended()
+        self._touched.clear()
+        for place, record in placed:
+            with contextlib.suppress(InvalidInput):
+                self._append_one(record, "keep", report, place)
+        for touched in self._touched.values():
+            touched.store(self._engine)
+        return report
+
+    def _append_one(self, record: Record, on_conflict: OnConflict, report: Appended, place: int | None = None) -> None:
         clean = {key: value for key, value in record.items() if key != "sum"}
         body = wire.encode(clean)
         if self._masked and (hidden := mask(body)) != body:
@@ -129,10 +144,12 @@ class Appender:
         text = body.decode("ascii")
         identity = record_id(clean, body)
         total = self._next_sum(body) if self._sums else record.get("sum")
-        rows = self._engine.query(
+        rows = self._engine.query(  # without a place it is the next one
             _INSERT,
-            {"session": key, "kind": storable(kind), "id": identity, "ts": moment, "body": text, "sum": total},
-        )
+            {
+                "seq": place, "session": key, "kind": storable(kind), "id": identity, "ts": moment, "body": text, "sum": total,
+            },
+        )  # fmt: skip
         if not rows:
             self._known(key, kind, identity, clean["session"], text, on_conflict, report)
             return

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ctxmgr.errors import Damaged
 from ctxmgr.store.base import Store
+from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.schema import LATEST
 from ctxmgr.store.sqlite import is_sound, require_sound_library, sqlite
 
@@ -50,7 +51,9 @@ def contents(store: Store) -> Contents:
     Raises:
         Damaged, Busy, StorageFailed: it can't be read.
     """
-    ((sessions, entries),) = store.engine.query("SELECT count(*), coalesce(sum(entries), 0) FROM session")
+    ((sessions, entries),) = store.engine.query(
+        "SELECT count(*) FILTER (WHERE id <> :project), coalesce(sum(entries), 0) FROM session", {"project": PROJECT}
+    )
     ((schema,),) = store.engine.query("PRAGMA user_version")
     return Contents(int(sessions), int(entries), int(schema), LATEST)
 

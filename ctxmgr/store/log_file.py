@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
+from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.ids import new_id
 from ctxmgr.salvage import Line, read
 from ctxmgr.store import schema
 from ctxmgr.store.append import Appender, Refused
 from ctxmgr.store.base import DamagedRange, Store
+from ctxmgr.store.cache import BORN, cache_name, open_cache
 from ctxmgr.store.interface import Appended, OnConflict
-from ctxmgr.store.sqlite import SqliteEngine
 from ctxmgr.types.record import check
 from ctxmgr.wire import Record
 
 _BATCH = 5_000
 _HEAD = 4096
+_STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all while an index is built."""
@@ -43,7 +44,7 @@ class LogStore(Store):
     ) -> None:
         require_regular_file(path)
         self.path = path
-        engine = _open_index(path)
+        engine = open_cache(cache_name(os.fsencode(path.resolve())))
         super().__init__(engine, str(path), readonly=readonly, masked=masked)
         # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
         self._indexer = Appender(engine, masked=False, sums=False)
@@ -109,19 +110,19 @@ class LogStore(Store):
             raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
         state = dict(self.engine.query("SELECT name, value FROM state"))
         done = int(state.get("offset", "0"))
-        same = head.startswith(state.get("head", "")) and state.get("before", "") == (_before(self.path, done) if state else "")
+        same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == _before(self.path, done))
         if not same or size < done:
             self._clear()
             done, state = 0, {}
+        if BORN not in state:
+            self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
         if size == done:
             self._tail = []
             return
         end, last_sum = self._index_from(done, state.get("sum", ""), size, progress)
         before = _before(self.path, end)
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
-            self.engine.execute(
-                "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)", {"name": name, "value": value}
-            )
+            self.engine.execute(_STATE, {"name": name, "value": value})
 
     def _index_from(self, start: int, last_sum: str, size: int, progress: Progress | None) -> tuple[int, str]:
         damaged: list[DamagedRange] = []
@@ -208,42 +209,3 @@ def _complete_end(path: Path, start: int, size: int) -> int:
                 return begin + at + 1
             end = begin
     return start
-
-
-def _open_index(path: Path) -> SqliteEngine:
-    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32] + ".db"
-    for folder in (_cache_folder(), Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"):
-        try:
-            if not folder.exists():
-                from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
-
-                make_private_folder(str(folder))
-            if folder.stat().st_uid != os.getuid():
-                continue
-            return _usable(folder / name)
-        except (OSError, CtxmgrError):
-            continue
-    return _prepared(SqliteEngine(":memory:"))  # nothing is writable: indexed anew each time
-
-
-def _usable(place: Path) -> SqliteEngine:
-    try:
-        return _prepared(SqliteEngine(str(place)))
-    except Damaged:  # or of a newer version: it holds nothing that the log does not
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{place}{suffix}").unlink(missing_ok=True)
-        return _prepared(SqliteEngine(str(place)))
-
-
-def _prepared(engine: SqliteEngine) -> SqliteEngine:
-    try:
-        engine.migrate(schema.LATEST, schema.apply)
-    except CtxmgrError:
-        engine.close()
-        raise
-    return engine
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "ctxmgr" / "index"
