@@ -31,6 +31,7 @@ class Config:
         diff: whether continuations leave out what their agent was given before.
         model: the ``recover.model`` table, checked where a model is chosen.
         routes: the ``recover.routes`` table, or the path of a file that holds one; checked where it is used.
+        artifacts: the ``artifacts`` table: which versions `version prune` keeps; checked where it is used.
     """
 
     path: Path | None = None
@@ -40,6 +41,7 @@ class Config:
     diff: bool = False
     model: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     routes: Mapping[str, Any] | Path | None = None
+    artifacts: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
 
 
 def load_config(folder: Path) -> Config:
@@ -73,17 +75,19 @@ def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _config(path: Path, table: dict[str, Any]) -> Config:
-    if unknown := sorted(set(table) - {"store", "detect", "recover"}):
-        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", "known: store, [detect], [recover]")
+    if unknown := sorted(set(table) - {"store", "detect", "recover", "artifacts"}):
+        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", "known: store, [detect], [recover], [artifacts]")
     store, detect, recover = table.get("store"), table.get("detect", {}), table.get("recover", {})
+    artifacts = table.get("artifacts", {})
     if store is not None and not isinstance(store, str):
         raise InvalidInput(f"{path}: store must be text", 'e.g. store = ".ctxmgr/history.db"')
-    if not isinstance(detect, dict) or not isinstance(recover, dict):
-        raise InvalidInput(f"{path}: detect and recover must be tables", "e.g. [detect]")
+    if not all(isinstance(item, dict) for item in (detect, recover, artifacts)):
+        raise InvalidInput(f"{path}: detect, recover and artifacts must be tables", "e.g. [detect]")
     return Config(
         path=path,
         store=None if store is None else str(path.parent / store),
         detect=cast("dict[str, Any]", detect),
+        artifacts=cast("dict[str, Any]", artifacts),
         **_recovery(path, cast("dict[str, Any]", recover)),
     )
 

@@ -29,6 +29,8 @@ COMMANDS = {
     "note": ("annotations", "note_app"),
     "snapshot": ("annotations", "snapshot_app"),
     "memory": ("memory", "memory_app"),
+    "artifact": ("artifact", "artifact_app"),
+    "version": ("version", "version_app"),
     "context": ("context", "context_app"),
     "execution": ("execution", "execution_app"),
     "access": ("access", "access_app"),

@@ -16,7 +16,21 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.errors import NotFound
-from ctxmgr.types import backtest, desk, explanation, finding, health, importing, memory, query, view
+from ctxmgr.types import (
+    artifact,
+    artifact_request,
+    backtest,
+    desk,
+    explanation,
+    finding,
+    health,
+    importing,
+    memory,
+    project,
+    query,
+    supplying,
+    view,
+)
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.envelope import Envelope
 from ctxmgr.types.record import MODELS
@@ -66,6 +80,23 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "detect": (finding.SessionVerdict, desk.DetectRequest),
     "detect backtest": (backtest.Backtest, None),
     "detect explain": (explanation.Explanation, explanation.ExplainRequest),
+    "artifact": (artifact.ArtifactView, artifact_request.ListArtifactsRequest),
+    "artifact put": (artifact.PutResponse, artifact_request.PutRequest),
+    "artifact get": (artifact.GetResponse, artifact_request.GetRequest),
+    "artifact list": (artifact.ArtifactView, artifact_request.ListArtifactsRequest),
+    "artifact log": (artifact.ArtifactView, artifact_request.ArtifactLogRequest),
+    "artifact diff": (artifact.ArtifactDiff, artifact_request.DiffRequest),
+    "version": (artifact.VersionView, None),
+    "version create": (artifact.VersionCreated, artifact_request.CreateVersionRequest),
+    "version rollback": (artifact.RolledBack, artifact_request.RollbackRequest),
+    "version list": (artifact.VersionView, None),
+    "version prune": (artifact.Pruned, artifact_request.PruneRequest),
+    "context assemble": (supplying.AssembleResponse, supplying.AssembleRequest),
+    "context request": (supplying.RequestedItem, supplying.RequestItemsRequest),
+    "context why": (supplying.Why, supplying.WhyRequest),
+    "context need add": (supplying.NeedsChanged, supplying.ChangeNeedsRequest),
+    "context need remove": (supplying.NeedsChanged, supplying.ChangeNeedsRequest),
+    "context need list": (project.AgentNeed, supplying.ListNeedsRequest),
     "memory": (memory.Episode, memory.RecallRequest),
     "memory retain": (memory.Episode, memory.RetainRequest),
     "memory recall": (memory.Episode, memory.RecallRequest),
