@@ -7,13 +7,13 @@ masked bytes. Standard library only.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from typing import Literal
 
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
@@ -103,10 +103,11 @@ class Journal:
                 cut off again where the system allowed it.
         """
         bodies = [self._encode(record) for record in records]
-        if self._owner == threading.get_ident():
+        thread = threading.get_ident()
+        if self._owner == thread:
             raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
         with self._lock:
-            self._owner = threading.get_ident()
+            self._owner = thread
             try:
                 if self._failure is not None:
                     self._raise_late_failure()
@@ -129,11 +130,10 @@ class Journal:
     def _append(self, bodies: list[bytes]) -> int:
         descriptor = self._descriptor
         try:
-            if not lock_within(descriptor, self._timeout):
-                raise Busy(
-                    f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
-                    "look for a stopped or hanging process that writes to it",
-                )
+            try:
+                flock(descriptor, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                self._wait_for_lock()
             # Cheaper than fstat, and without effect on where O_APPEND writes.
             size = os.lseek(descriptor, 0, os.SEEK_END)
             if size != self._size:
@@ -147,16 +147,24 @@ class Journal:
             data = b"".join(parts)
             self._write(descriptor, data, size)
             self._size, self._last, self._torn = size + len(data), last, False
-            if self.durability == "process":
+            syncer = self._syncer
+            if self.durability == "process" and (syncer is None or not syncer.dirty):
                 self._sync_soon(descriptor)
             return self._size
         except OSError as error:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            flock(descriptor, LOCK_UN)
             self._drop()
             raise StorageFailed(f"can't append to {self.path!r}: {error.strerror}", _hint(error)) from error
         finally:
             if self._descriptor >= 0:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
+                flock(descriptor, LOCK_UN)
+
+    def _wait_for_lock(self) -> None:
+        if not lock_within(self._descriptor, self._timeout):
+            raise Busy(
+                f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
+                "look for a stopped or hanging process that writes to it",
+            )
 
     def _write(self, descriptor: int, data: bytes, size: int) -> None:
         """Write and, at level ``os``, sync; on failure cut the file back to ``size``.
@@ -290,13 +298,13 @@ class _Syncer:
         self._journal = weakref.ref(journal)
         self._wake = threading.Event()
         self._stopped = threading.Event()
-        self._dirty = False
+        self.dirty = False  # whether something was appended since the last sync began
         threading.Thread(target=self._run, name="ctxmgr-journal-sync", daemon=True).start()
 
     def note(self) -> None:
         """Remember that something was appended."""
-        if not self._dirty:
-            self._dirty = True
+        if not self.dirty:
+            self.dirty = True
             self._wake.set()
 
     def stop(self) -> None:
@@ -307,7 +315,7 @@ class _Syncer:
     def _run(self) -> None:
         while self._wake.wait() and not self._stopped.wait(_SYNC_EVERY):
             self._wake.clear()
-            self._dirty = False
+            self.dirty = False
             journal = self._journal()
             if journal is None:
                 return
@@ -335,7 +343,7 @@ def lock_within(descriptor: int, timeout: float) -> bool:
     deadline, pause = 0.0, 0.0002
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(descriptor, LOCK_EX | LOCK_NB)
             return True
         except BlockingIOError:
             now = time.monotonic()

@@ -165,20 +165,21 @@ class Recorder:
             self._forked = False
 
     def _record(self, kind: str, fields: dict[str, Any]) -> Record:
-        record: Record = {"v": 1, "kind": kind, "session": self.session, "ts": ids.now()}
-        for name, value in fields.items():
-            if value is not None or name == "input":  # null is an input too
-                record[name] = value
-        return record
+        given = {name: value for name, value in fields.items() if value is not None}
+        return {"v": 1, "kind": kind, "session": self.session, "ts": ids.now(), **given}
 
     def _write(self, kind: str, fields: dict[str, Any]) -> None:
+        if self._forked or self._ended:
+            self._require_open()
+        if "process" in fields:
+            fields["process"] = self.process
+        self._put(self._record(kind, fields))
+
+    def _require_open(self) -> None:
         if self._forked:
             self._continue_as_child()
         if self._ended:
             raise InvalidInput(f"the recorder of session {self.session!r} has ended", "open a new one")
-        if "process" in fields:
-            fields["process"] = self.process
-        self._put(self._record(kind, fields))
 
     def _put(self, record: Record) -> None:
         if isinstance(self._sink, Journal):
@@ -221,22 +222,21 @@ class Recorder:
             timeout_ms: declared limit, in milliseconds.
             meta: anything else.
         """
+        if self._forked or self._ended:
+            self._require_open()
         entry = ids.new_id()
-        fields: dict[str, Any] = {
-            "id": entry,
-            "agent": self._name(agent),
-            "action": action,
-            "inputType": input_type or type_name(input),
-            "input": input,
-            "process": self.process,
-            "turn": turn,
-            "step": step,
-            "parent": parent or self._inside(),
-            "task": task,
-            "timeoutMs": timeout_ms,
-            "meta": meta,
-        }
-        self._write("entry", fields)
+        record: Record = {
+            "v": 1, "kind": "entry", "session": self.session, "ts": ids.now(), "id": entry,
+            "agent": agent or self._agent or "agent", "action": action, "inputType": input_type or type_name(input),
+            "input": input, "process": self.process,
+        }  # fmt: skip
+        if record["action"] is None:
+            del record["action"]
+        parent = parent or surrounding(self.session)
+        if not (turn is step is parent is task is timeout_ms is meta is None):
+            more = {"turn": turn, "step": step, "parent": parent, "task": task, "timeoutMs": timeout_ms, "meta": meta}
+            record.update((name, value) for name, value in more.items() if value is not None)
+        self._put(record)
         return entry
 
     def result(
@@ -283,9 +283,6 @@ class Recorder:
         too.
         """
         return Step(self, agent, name, details)
-
-    def _name(self, agent: str | None) -> str:
-        return agent or self._agent or "agent"
 
     def _inside(self) -> str | None:
         return surrounding(self.session)

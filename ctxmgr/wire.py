@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, cast
 
 from ctxmgr.errors import InvalidInput
@@ -29,10 +30,37 @@ EVENT_ALIASES = {
 }
 """Event names of the source documents (spec 000, US7) and the types they are stored as."""
 
+_LIST, _OBJECT = b"[{"  # as numbers they are counted without any conversion
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 
 _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+_Chunks = Callable[[Record, int], Iterable[str]]
+
+
+def _prepared() -> _Chunks:
+    """Return what `_encoder` would make anew for every record, where this Python has it in C."""
+    make = cast("Callable[..., _Chunks] | None", getattr(json.encoder, "c_make_encoder", None))
+    if make is None:
+        return cast("_Chunks", _encoder.iterencode)
+    text = json.encoder.encode_basestring_ascii
+    return make({}, _encoder.default, text, None, ":", ",", False, False, False)
+
+
+_chunks = _prepared()
+
+
+def _text(record: Record) -> str:
+    global _chunks
+    try:
+        return "".join(_chunks(record, 0))
+    except (TypeError, ValueError, KeyError, RecursionError):
+        # It remembers the containers that it was inside of, and so does the one that another thread was using. A new
+        # one has the last word.
+        _chunks = _prepared()
+        return _encoder.encode(record)
 
 
 def encode(record: Record) -> bytes:
@@ -42,7 +70,7 @@ def encode(record: Record) -> bytes:
         InvalidInput: when a value is not JSON (NaN, an infinity, a set, a cycle), nested too deep, or too long.
     """
     try:
-        line = _encoder.encode(record).encode("ascii")
+        line = _text(record).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InvalidInput(
@@ -53,7 +81,7 @@ def encode(record: Record) -> bytes:
             f"record is {len(line):,} bytes long; the limit is {MAX_LINE:,}",
             "record a reference to large content (a path and a hash) instead of the content",
         )
-    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_deep(record):
+    if line.count(_LIST) + line.count(_OBJECT) > MAX_DEPTH and _is_deep(record):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return line
 
@@ -110,7 +138,7 @@ def chain(previous: str, body: bytes) -> str:
 
 def seal(body: bytes, total: str) -> bytes:
     """Return ``body`` (from `encode`, without a sum) with its sum as the last member."""
-    return body[:-1] + _SUM_MEMBER + total.encode("ascii") + b'"}'
+    return b"".join((body[:-1], _SUM_MEMBER, total.encode("ascii"), b'"}'))
 
 
 def unseal(line: bytes) -> tuple[bytes, str | None]:
