@@ -26,7 +26,7 @@ Durability = Literal["process", "os"]
 """``process``: handed to the kernel, synced within a second. ``os``: on the disk before the call returns."""
 
 _SYNC_EVERY = 0.5  # seconds; leaves half of the promised second for the sync itself
-_SEAL = 27  # bytes that a sum adds to a line
+_LONGEST = MAX_LINE - 27  # bytes that a sum adds to a line
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 
 
@@ -102,7 +102,39 @@ class Journal:
             StorageFailed: when the records are not durable at this journal's level; what was written of them has been
                 cut off again where the system allowed it.
         """
-        bodies = [self._encode(record) for record in records]
+        return self._append([self._encode(record) for record in records])
+
+    def append_made(self, body: bytes, known: int) -> None:
+        """Append one record that is encoded already, exactly as `ctxmgr.wire.encode` would have done it.
+
+        Args:
+            body: the record as one line, without line end and sum.
+            known: how many bytes at its beginning are not masked, for they hold nothing but names of the format and ids
+                and times that were made here. They end behind a member.
+
+        Raises:
+            InvalidInput, Busy, StorageFailed: as `append`.
+        """
+        if self._mask is not None:
+            rest = body[known:]
+            masked = self._mask(rest)
+            if masked is not rest:
+                body = body[:known] + masked
+        if len(body) > _LONGEST:
+            raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
+        self._append([body])
+
+    def _encode(self, record: Record) -> bytes:
+        if "sum" in record:
+            record = {key: value for key, value in record.items() if key != "sum"}
+        body = encode(record)
+        if self._mask is not None:
+            body = self._mask(body)
+        if len(body) > _LONGEST:
+            raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
+        return body
+
+    def _append(self, bodies: list[bytes]) -> int:
         thread = threading.get_ident()
         if self._owner == thread:
             raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
@@ -113,21 +145,11 @@ class Journal:
                     self._raise_late_failure()
                 if self._descriptor < 0:
                     self._open()
-                return self._append(bodies) if bodies else os.lseek(self._descriptor, 0, os.SEEK_END)
+                return self._append_alone(bodies) if bodies else os.lseek(self._descriptor, 0, os.SEEK_END)
             finally:
                 self._owner = 0
 
-    def _encode(self, record: Record) -> bytes:
-        if "sum" in record:
-            record = {key: value for key, value in record.items() if key != "sum"}
-        body = encode(record)
-        if self._mask:
-            body = self._mask(body)
-        if len(body) > MAX_LINE - _SEAL:
-            raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {MAX_LINE - _SEAL:,}")
-        return body
-
-    def _append(self, bodies: list[bytes]) -> int:
+    def _append_alone(self, bodies: list[bytes]) -> int:
         descriptor = self._descriptor
         try:
             try:
@@ -140,11 +162,12 @@ class Journal:
                 self._torn, self._last = tail(descriptor, size)
             last = self._last
             # A torn line keeps its bytes and gets an end, so that it can't take the next record with it.
-            parts = [b"\n"] if self._torn else []
+            lines = [b""] if self._torn else []
             for body in bodies:
                 last = chain(last, body)
-                parts += (seal(body, last), b"\n")
-            data = b"".join(parts)
+                lines.append(seal(body, last))
+            lines.append(b"")
+            data = b"\n".join(lines)
             self._write(descriptor, data, size)
             self._size, self._last, self._torn = size + len(data), last, False
             syncer = self._syncer

@@ -6,10 +6,10 @@ of the file; NaN and infinities are refused (design section 4). Standard library
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import Any, NoReturn, cast
 
 from ctxmgr.errors import InvalidInput
@@ -30,14 +30,13 @@ EVENT_ALIASES = {
 }
 """Event names of the source documents (spec 000, US7) and the types they are stored as."""
 
-_LIST, _OBJECT = b"[{"  # as numbers they are counted without any conversion
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 
 _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-_Chunks = Callable[[Record, int], Iterable[str]]
+_Chunks = Callable[[object, int], Iterable[str]]
 
 
 def _prepared() -> _Chunks:
@@ -52,15 +51,15 @@ def _prepared() -> _Chunks:
 _chunks = _prepared()
 
 
-def _text(record: Record) -> str:
+def _text(value: object) -> str:
     global _chunks
     try:
-        return "".join(_chunks(record, 0))
+        return "".join(_chunks(value, 0))
     except (TypeError, ValueError, KeyError, RecursionError):
         # It remembers the containers that it was inside of, and so does the one that another thread was using. A new
         # one has the last word.
         _chunks = _prepared()
-        return _encoder.encode(record)
+        return _encoder.encode(value)
 
 
 def encode(record: Record) -> bytes:
@@ -69,26 +68,39 @@ def encode(record: Record) -> bytes:
     Raises:
         InvalidInput: when a value is not JSON (NaN, an infinity, a set, a cycle), nested too deep, or too long.
     """
+    return encode_value(record, 0).encode("ascii")
+
+
+def encode_value(value: object, depth: int) -> str:
+    """Return the text of a value inside of a record: ASCII JSON, as `encode` writes it.
+
+    Args:
+        value: any JSON.
+        depth: how many containers it will stand in.
+
+    Raises:
+        InvalidInput: as `encode`.
+    """
     try:
-        line = _text(record).encode("ascii")
+        text = _text(value)
     except (TypeError, ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InvalidInput(
             f"record is not JSON: {reason}", "pass only text, numbers, lists, objects, true, false and null"
         ) from None
-    if len(line) > MAX_LINE:
+    if len(text) > MAX_LINE:
         raise InvalidInput(
-            f"record is {len(line):,} bytes long; the limit is {MAX_LINE:,}",
+            f"record is {len(text):,} bytes long; the limit is {MAX_LINE:,}",
             "record a reference to large content (a path and a hash) instead of the content",
         )
-    if line.count(_LIST) + line.count(_OBJECT) > MAX_DEPTH and _is_deep(record):
+    if len(text) > MAX_DEPTH and text.count("[") + text.count("{") + depth > MAX_DEPTH and _is_deep(value, MAX_DEPTH - depth):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
-    return line
+    return text
 
 
-def _is_deep(record: Record) -> bool:
-    level: list[object] = [record]
-    for _ in range(MAX_DEPTH):
+def _is_deep(value: object, limit: int) -> bool:
+    level: list[object] = [value]
+    for _ in range(limit):
         below: list[object] = []
         for item in level:
             if isinstance(item, dict):
@@ -133,7 +145,7 @@ decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 def chain(previous: str, body: bytes) -> str:
     """Return the sum that follows ``previous`` ("" at the start) over ``body``: 16 hex digits of SHA-256."""
-    return hashlib.sha256(previous.encode("ascii") + body).hexdigest()[:16]
+    return sha256(previous.encode("ascii") + body).hexdigest()[:16]
 
 
 def seal(body: bytes, total: str) -> bytes:
@@ -157,4 +169,4 @@ def fingerprint(value: object) -> str:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=lambda odd: f"<{type(odd).__name__}>")
     except (TypeError, ValueError, RecursionError):
         text = f"<{type(value).__name__}>"
-    return hashlib.sha256(text.encode("ascii", "replace")).hexdigest()[:16]
+    return sha256(text.encode("ascii", "replace")).hexdigest()[:16]
