@@ -163,10 +163,10 @@ _JWT = _Finder("J", [("jwt", "eyJ", rf"({_WORD}{{6,}}+\.eyJ{_WORD}{{4,}}+\.{_WOR
 
 
 def _alphabet() -> bytes:
-    """Return the table of the sieves: lower case, every anchor of a token is ``_``, every anchor of a name ``k``."""
+    """Return the table of the sieves: lower case, an anchor of a token is ``_``, the middle of a name begins with ``ke``."""
     table = bytearray(bytes(range(256)).lower())
-    for anchors, one in ((b"_-.AS", b"_"), (b"wckbzWCKBZ", b"k")):
-        for letter in anchors:
+    for letters, one in ((b"_-.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e")):
+        for letter in letters:
             table[letter] = one[0]
     return bytes(table)
 
@@ -191,10 +191,11 @@ def _token_sieve() -> re.Pattern[bytes]:
     sizes = sorted({len(word) for word in words})
     ends = b"|".join(b"(?<=%b)" % b"|".join(sorted(word + b".{16}" for word in words if len(word) == size)) for size in sizes)
     # The shapes that begin with their anchor, A or S.
-    begun = rb"(?<=_ki_.{13}|__i_.{13}|_kk_.{13}|_ika.{13})|(?<=_t_tt3.{11})|(?<=_k[0-9adefk]{15})|(?<=[0-9]:__.{15})"
-    # The dashes of a UUID stand behind four hex digits, and every record holds several; so may a word, if they are an escape.
+    begun = rb"(?<=_ki_.{13}|__i_.{13}|_kk_.{13}|_iza.{13})|(?<=_t_tt3.{11})|(?<=_k[0-9aefk]{15})|(?<=[0-9]:__.{15})"
+    # The dashes of a UUID stand behind four hex digits, and every record holds several. In this alphabet r is one too.
     return re.compile(
-        rb"_(?<![^u][0-9adefk]{4}_)(?:[a-z0-9_=]{16}+(?:(?<=[a-z0-9]_.{16})(?:%b)|%b)|kom/(?<=slakk_kom/))" % (ends, begun)
+        rb"_(?:[a-z0-9_=]{16}+(?:(?<=[a-z0-9]_.{16})(?<![0-9aefk]{4}_.{16})(?:%b)|(?<=e8_.{16})|%b)|kem/(?<=slakk_kem/))"
+        % (ends, begun)
     )
 
 
@@ -221,18 +222,19 @@ def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
 
 
 def _name_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a name of `_NAMES` is given a value, or a credential stands."""
-    sign = rb"""(?:_(?:key|token))?[0-9]{0,2}\\{0,7}["'`]?[ \t]{0,4}[:=]"""
+    """Return what finds a place in every line in which a name of `_names` is given a value, or a bearer stands."""
+    sign = rb"""(?:_(?:key|teken))?[0-9]{0,2}\\{0,7}["'`]?[ \t]{0,4}[:=]"""
     owners = _OWNERS.encode().translate(_ALPHABET).replace(b"a", b"[a_]").replace(b"s", b"[s_]").split(b"|")
     key = b"|".join(b"(?<=%b%bkey)" % (owner, joint) for owner in owners for joint in (b"", b"[_ ]"))
     return re.compile(
-        rb"k(?:(?:ord(?<=[s_]kord)|d(?<=[s_p]kd)|ret(?<=[s_]ekret)|en(?<=token))%b|ey(?:%b)(?:%b|(?: klokk)?_____)"
-        rb"|e[a_]rer |[a_]tion(?<=uthorik.tion))" % (sign, key, sign)
+        rb"ke(?:(?:n(?<=teken)|et(?<=[s_]ekeet)|ee(?<=[s_]keee)|(?<=[s_p]ke))%b|y(?:%b)(?:%b|(?: klekk)?_____)|[a_]eee )"
+        % (sign, key, sign)
     )
 
 
 _DIGITS, _LETTERS = string.digits.encode(), string.ascii_letters.encode()
 _passes_tokens, _passes_names = _token_sieve().search, _name_sieve().search
+_passes_authorization = re.compile(rb"z[a_]tien(?<=[a_]utheeiz[a_]tien)").search
 _STRONG = frozenset({"password", "secret"})
 _MEMBER = re.compile(rb"(?:[^\"\\]++|\\.)*+")
 _QUOTED = re.compile(rb"[^\"'`\\\s]{4,}+")
@@ -244,7 +246,7 @@ _AUTHORIZATION = re.compile(
     rb"(?P<scheme>(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,2})?([a-z0-9._~+/=\-:]{8,}+)"
 )
 _BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")
-_J, _AT = b"J@"  # as numbers they are looked for without any call
+_J, _Z, _AT = b"Jz@"  # as numbers they are looked for without any call
 _USERINFO = re.compile(rb"://[^\s/@:\"'\\<>]{0,64}:([^\s/@\"'\\<>${}%*]{2,128})@")
 
 _PEM_HEADER = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
@@ -264,6 +266,7 @@ def mask(line: bytes) -> bytes:
     if (
         _passes_tokens(folded)
         or _passes_names(folded)
+        or (_Z in folded and _passes_authorization(folded))
         or (_J in line and _JWT.pattern.search(line))
         or (_AT in line and _USERINFO.search(line))
     ):
