@@ -18,7 +18,7 @@ from typing import Literal
 
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
 from ctxmgr.salvage import Line, read, tail
-from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal
+from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal, use_loaded_encoder
 
 __all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder", "read"]
 
@@ -66,6 +66,7 @@ class Journal:
             from ctxmgr.masking import mask as mask_secrets  # its patterns take longer to compile than all else to load
 
             self._mask = mask_secrets
+        use_loaded_encoder()
         self._timeout = timeout
         self._descriptor = self._size = -1
         self._last = ""

@@ -35,7 +35,6 @@ _OTHER_SINK = "ctxmgr.store.sink:open_sink"
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 
 _MOST_NAMES = 1_000
-_HEX = "0123456789abcdef"
 
 Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
@@ -351,10 +350,11 @@ class _Entries:
         return members
 
 
-def _is_id(text: str) -> bool:
+def _is_id(text: object) -> bool:
     """Whether the text is an id as `ids.new_id` makes them, which is never taken for a secret."""
-    parts = text.split("-")
-    return [len(part) for part in parts] == [8, 4, 4, 4, 12] and not text.replace("-", "").strip(_HEX)
+    if not isinstance(text, str) or [len(part) for part in text.split("-")] != [8, 4, 4, 4, 12]:
+        return False
+    return not set(text) - set("0123456789abcdef-")
 
 
 def _within_limits(value: object) -> object:

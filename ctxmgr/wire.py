@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any, NoReturn, cast
@@ -30,6 +31,9 @@ EVENT_ALIASES = {
 }
 """Event names of the source documents (spec 000, US7) and the types they are stored as."""
 
+_DELETE = 0x7F  # the one ASCII character that only the standard library escapes
+_LEVELS, _CONTAINERS = 8, 64  # beyond these to look at a value takes longer than to write it
+_LEAVES = frozenset({str, int, float, bool, type(None)})
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 
@@ -51,8 +55,56 @@ def _prepared() -> _Chunks:
 _chunks = _prepared()
 
 
+def use_loaded_encoder() -> None:
+    """Let orjson write what it writes byte for byte as this module does, if the program has loaded it for itself.
+
+    It is not loaded here: that takes longer than to record a thousand entries.
+    """
+    global _faster
+    dumps = cast("Callable[[object], bytes] | None", getattr(sys.modules.get("orjson"), "dumps", None))
+    _faster = dumps if dumps is not None and dumps(_SAMPLE) == _encoder.encode(_SAMPLE).encode("ascii") else None
+
+
+_faster: Callable[[object], bytes] | None = None
+_SAMPLE: Record = {"text": "".join(map(chr, range(127))), "list": [0, -1, 2**63 - 1, True, False, None, {}, []]}
+_SAME = frozenset({str, int, bool, type(None)})
+"""Types of which the faster encoder writes the same. Not float: it writes 1e16 for 1e+16 and null for NaN."""
+
+
+def _is_same(value: object) -> bool:
+    """Whether a value is small, not deep, and made of nothing but JSON's own types without numbers that are not whole."""
+    level = [value]
+    for _ in range(_LEVELS):
+        below: list[object] = []
+        for item in level:
+            if type(item) is dict:
+                members = cast("dict[object, object]", item).values()
+            elif type(item) is list:
+                members = cast("list[object]", item)
+            elif type(item) in _SAME:
+                continue
+            else:
+                return False
+            if not _SAME.issuperset(map(type, members)):
+                below.extend(member for member in members if type(member) not in _SAME)
+        if not below:
+            return True
+        if len(below) > _CONTAINERS:
+            return False
+        level = below
+    return False
+
+
 def _text(value: object) -> str:
     global _chunks
+    if _faster is not None and _is_same(value):
+        # It raises a TypeError at lone surrogates, integers of more than 64 bits, keys that are no text.
+        try:
+            line = _faster(value)
+            if line.isascii() and _DELETE not in line:
+                return line.decode("ascii")
+        except TypeError:
+            pass
     try:
         return "".join(_chunks(value, 0))
     except (TypeError, ValueError, KeyError, RecursionError):
@@ -93,12 +145,20 @@ def encode_value(value: object, depth: int) -> str:
             f"record is {len(text):,} bytes long; the limit is {MAX_LINE:,}",
             "record a reference to large content (a path and a hash) instead of the content",
         )
-    if len(text) > MAX_DEPTH and text.count("[") + text.count("{") + depth > MAX_DEPTH and _is_deep(value, MAX_DEPTH - depth):
+    if len(text) > MAX_DEPTH and not _is_flat(value) and _is_deep(value, MAX_DEPTH - depth, text):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return text
 
 
-def _is_deep(value: object, limit: int) -> bool:
+def _is_flat(value: object) -> bool:
+    if type(value) is dict:
+        return _LEAVES.issuperset(map(type, cast("dict[str, object]", value).values()))
+    return type(value) in _LEAVES
+
+
+def _is_deep(value: object, limit: int, text: str) -> bool:
+    if text.count("[") + text.count("{") <= limit:
+        return False
     level: list[object] = [value]
     for _ in range(limit):
         below: list[object] = []
