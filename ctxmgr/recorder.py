@@ -192,7 +192,7 @@ class Recorder:
                 return
             except InvalidInput:  # an odd value; looking for one beforehand would cost every record
                 pass
-        record = {name: plain(value) for name, value in record.items()}
+        record = {name: value if type(value) is str else plain(value) for name, value in record.items()}
         try:
             self._sink.append((record,))
         except InvalidInput:

@@ -30,8 +30,14 @@ def fold(text: str) -> str:
 
 def folded_text(record: Record) -> str | None:
     """Return the searchable text of a record, or None for kinds that search does not cover."""
-    texts = [fold(text) for _, text in texts_of(record)]
-    return _SEPARATOR.join(texts) if texts else None
+    texts: list[str] = []
+    for name in _FIELDS.get(str(record.get("kind")), ()):
+        value = record.get(name)
+        if type(value) is str:
+            texts.append(value)
+        elif value is not None:
+            texts.extend(text for _, text in _walk(name, value, _DEPTH))
+    return _SEPARATOR.join([text.lower() if text.isascii() else fold(text) for text in texts]) if texts else None
 
 
 def texts_of(record: Record) -> Iterator[tuple[str, str]]:
