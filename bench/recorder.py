@@ -4,8 +4,9 @@
 
 All rows take turns in batches within one run, so that a busy machine slows all of them. ``x write`` is, first, the ratio
 of the medians of single calls; then the median of the ratios of CPU time, batch by batch, which counts what the kernel
-does now and then (a new page of the file) and the clock around each call. Peers are measured where they can be imported, as their documentation sets them
-up for a file of JSON lines. ``orjson`` is used by our own rows where it says so. Last comes masking at its worst.
+does now and then (a new page of the file) and the clock around each call. Peers are measured where they can be imported,
+as their documentation sets them up for a file of JSON lines. ``orjson`` is used by our own rows where it says so. Last
+comes masking at its worst.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def main() -> int:
 
 def _entry() -> Record:
     """Return an entry of about one kilobyte whose text is a piece of a program, as most of what agents write."""
-    text = Path(journal.__file__).read_text(encoding="utf-8")[3_000:3_700]
+    text = Path(json.decoder.__file__).read_text(encoding="utf-8")[3_000:3_700]
     return {
         "v": 1, "kind": "entry", "session": ids.new_id(), "ts": ids.now(), "id": ids.new_id(), "agent": "coder",
         "action": "edit", "inputType": "object", "input": {"path": "src/main.py", "text": text}, "process": ids.new_id(),
