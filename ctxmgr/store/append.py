@@ -144,7 +144,7 @@ class Appender:
             self._kept_at = self._last
 
     def _append_one(self, record: Record, on_conflict: OnConflict, report: Appended) -> None:
-        clean = {key: value for key, value in record.items() if key != "sum"}
+        clean = {key: value for key, value in record.items() if key != "sum"} if "sum" in record else record
         body = wire.encode(clean)
         if self._masked and (hidden := mask(body)) != body:
             body, clean = hidden, wire.decode(hidden)
@@ -240,7 +240,7 @@ def record_id(record: Record, body: bytes) -> str:
 
 def storable(text: str) -> str:
     """Return text that a database can hold: lone surrogates become their escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _optional(value: object) -> str | None:

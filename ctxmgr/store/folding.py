@@ -24,6 +24,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 def fold(text: str) -> str:
     """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced by U+FFFD."""
+    if text.isascii():
+        return text.lower()
     folded = text.casefold()
     return folded if folded.isascii() else _UNSTORABLE.sub("\ufffd", folded)
 
@@ -37,7 +39,7 @@ def folded_text(record: Record) -> str | None:
             texts.append(value)
         elif value is not None:
             texts.extend(text for _, text in _walk(name, value, _DEPTH))
-    return _SEPARATOR.join([text.lower() if text.isascii() else fold(text) for text in texts]) if texts else None
+    return _SEPARATOR.join([fold(text) for text in texts]) if texts else None
 
 
 def texts_of(record: Record) -> Iterator[tuple[str, str]]:
