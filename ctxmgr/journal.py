@@ -116,26 +116,17 @@ class Journal:
         Raises:
             InvalidInput, Busy, StorageFailed: as `append`.
         """
-        if self._mask is not None:
-            rest = body[known:]
-            masked = self._mask(rest)
-            if masked is not rest:
-                body = body[:known] + masked
-        if len(body) > _LONGEST:
-            raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
-        self._append([body])
+        self._append([body[:known] + self._mask(body[known:]) if self._mask is not None else body])
 
     def _encode(self, record: Record) -> bytes:
         if "sum" in record:
             record = {key: value for key, value in record.items() if key != "sum"}
-        body = encode(record)
-        if self._mask is not None:
-            body = self._mask(body)
-        if len(body) > _LONGEST:
-            raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
-        return body
+        return self._mask(encode(record)) if self._mask is not None else encode(record)
 
     def _append(self, bodies: list[bytes]) -> int:
+        for body in bodies:
+            if len(body) > _LONGEST:
+                raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
         thread = threading.get_ident()
         if self._owner == thread:
             raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
@@ -153,10 +144,11 @@ class Journal:
     def _append_alone(self, bodies: list[bytes]) -> int:
         descriptor = self._descriptor
         try:
-            try:
-                flock(descriptor, LOCK_EX | LOCK_NB)
-            except BlockingIOError:
-                self._wait_for_lock()
+            if not lock_within(descriptor, self._timeout):
+                raise Busy(
+                    f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
+                    "look for a stopped or hanging process that writes to it",
+                )
             # Cheaper than fstat, and without effect on where O_APPEND writes.
             size = os.lseek(descriptor, 0, os.SEEK_END)
             if size != self._size:
@@ -182,13 +174,6 @@ class Journal:
         finally:
             if self._descriptor >= 0:
                 flock(descriptor, LOCK_UN)
-
-    def _wait_for_lock(self) -> None:
-        if not lock_within(self._descriptor, self._timeout):
-            raise Busy(
-                f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
-                "look for a stopped or hanging process that writes to it",
-            )
 
     def _write(self, descriptor: int, data: bytes, size: int) -> None:
         """Write and, at level ``os``, sync; on failure cut the file back to ``size``.
