@@ -125,26 +125,8 @@ class Appender:
         self._keep()
         return report
 
-    def _look_up_last(self) -> None:
-        """Find the end of the chain; forget what is known of sessions if it is not where this appender left it.
-
-        Another process may have written since, or what was written here was rolled back.
-        """
-        if not self._sums:
-            return
-        rows = self._engine.query("SELECT seq, sum FROM record ORDER BY seq DESC LIMIT 1")
-        self._last = (int(rows[0][0]), rows[0][1]) if rows else (0, None)
-        if self._last != self._kept_at:
-            self._kept.clear()
-        self._kept_at = None
-
-    def _keep(self) -> None:
-        if self._sums:
-            self._kept = self._kept | self._touched if len(self._kept) < _MOST_KEPT else dict(self._touched)
-            self._kept_at = self._last
-
     def _append_one(self, record: Record, on_conflict: OnConflict, report: Appended) -> None:
-        clean = {key: value for key, value in record.items() if key != "sum"} if "sum" in record else record
+        clean = {key: value for key, value in record.items() if key != "sum"}
         body = wire.encode(clean)
         if self._masked and (hidden := mask(body)) != body:
             body, clean = hidden, wire.decode(hidden)
@@ -156,7 +138,7 @@ class Appender:
         moment = touched.moment = parse_time(clean.get("ts"))
         text = body.decode("ascii")
         identity = record_id(clean, body)
-        total = wire.chain(str(self._last[1] or ""), body) if self._sums else record.get("sum")
+        total = self._next_sum(body) if self._sums else record.get("sum")
         rows = self._engine.query(
             _INSERT,
             {"session": key, "kind": storable(kind), "id": identity, "ts": moment, "body": text, "sum": total},
@@ -205,6 +187,27 @@ class Appender:
         if rows:
             left_out.add((session, str(record["id"])))
         return bool(rows)
+
+    def _next_sum(self, body: bytes) -> str:
+        return wire.chain(str(self._last[1] or ""), body)
+
+    def _look_up_last(self) -> None:
+        """Find the end of the chain; forget what is known of sessions if it is not where this appender left it.
+
+        Another process may have written since, or what was written here was rolled back.
+        """
+        if not self._sums:
+            return
+        rows = self._engine.query("SELECT seq, sum FROM record ORDER BY seq DESC LIMIT 1")
+        self._last = (int(rows[0][0]), rows[0][1]) if rows else (0, None)
+        if self._last != self._kept_at:
+            self._kept.clear()
+        self._kept_at = None
+
+    def _keep(self) -> None:
+        if self._sums:
+            self._kept = self._kept | self._touched if len(self._kept) < _MOST_KEPT else dict(self._touched)
+            self._kept_at = self._last
 
     def _touch(self, session: str) -> _Touched:
         touched = self._touched.get(session)
