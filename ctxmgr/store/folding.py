@@ -24,14 +24,22 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 def fold(text: str) -> str:
     """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced by U+FFFD."""
+    if text.isascii():
+        return text.lower()
     folded = text.casefold()
     return folded if folded.isascii() else _UNSTORABLE.sub("\ufffd", folded)
 
 
 def folded_text(record: Record) -> str | None:
     """Return the searchable text of a record, or None for kinds that search does not cover."""
-    texts = [fold(text) for _, text in texts_of(record)]
-    return _SEPARATOR.join(texts) if texts else None
+    texts: list[str] = []
+    for name in _FIELDS.get(str(record.get("kind")), ()):
+        value = record.get(name)
+        if type(value) is str:
+            texts.append(value)
+        elif value is not None:
+            texts.extend(text for _, text in _walk(name, value, _DEPTH))
+    return _SEPARATOR.join([fold(text) for text in texts]) if texts else None
 
 
 def texts_of(record: Record) -> Iterator[tuple[str, str]]:
