@@ -16,7 +16,8 @@ from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound, StorageF
 from ctxmgr.salvage import Line, read
 from ctxmgr.store import schema
 from ctxmgr.store.append import Appender, Refused
-from ctxmgr.store.base import DamagedRange, Store
+from ctxmgr.store.base import Store
+from ctxmgr.store.damage import DamagedRange
 from ctxmgr.store.interface import Appended, OnConflict
 from ctxmgr.store.sqlite import SqliteEngine
 from ctxmgr.types.record import check

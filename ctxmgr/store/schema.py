@@ -6,7 +6,10 @@ hold of names that filters compare (agent, action, input type, tag) is folded, s
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 LATEST = 1
 
@@ -51,18 +54,27 @@ CREATE TABLE damage (offset INTEGER PRIMARY KEY, length INTEGER NOT NULL, reason
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
+SCRIPTS = (("001_first", _FIRST),)
+"""Name of each migration and what it runs, in order."""
+
 
 def apply(database: Any) -> None:
     """Apply what is missing to a sqlite_utils Database; called inside a transaction, nests by savepoint."""
     from sqlite_utils import Migrations
 
     migrations = Migrations("ctxmgr")
-
-    def first(db: Any) -> None:
-        # One statement at a time: executescript would commit the transaction that this runs in.
-        for statement in _FIRST.split(";\n"):
-            if statement.strip():
-                db.execute(statement)
-
-    migrations(name="001_first")(first)
+    for name, script in SCRIPTS:
+        migrations(name=name)(lambda db, script=script: [db.execute(statement) for statement in _statements(script)])
     migrations.apply(database)
+
+
+def make(execute: Callable[[str], object]) -> None:
+    """Make all tables in a database that is used once and never migrated, without the library that keeps count."""
+    for _, script in SCRIPTS:
+        for statement in _statements(script):
+            execute(statement)
+
+
+def _statements(script: str) -> list[str]:
+    # One statement at a time: executescript would commit the transaction that this runs in.
+    return [statement for statement in script.split(";\n") if statement.strip()]

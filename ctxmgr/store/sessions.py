@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import Any, cast
-
+from ctxmgr import jsontext
 from ctxmgr.errors import InvalidInput
 from ctxmgr.ids import format_time
-from ctxmgr.store.append import storable
-from ctxmgr.store.folding import fold
+from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import load
-from ctxmgr.store.interface import Engine, Row
-from ctxmgr.types.view import ProcessView, SessionView
-from ctxmgr.wire import Record
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ctxmgr.store.interface import Engine, Row
+    from ctxmgr.types.view import ProcessView, SessionView
+    from ctxmgr.wire import Record
 
 _COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last FROM session "
 
@@ -77,6 +79,8 @@ class Sessions:
         return self._view(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})[0])
 
     def _view(self, row: Row) -> SessionView:
+        from ctxmgr.types.view import SessionView
+
         key = int(row[0])
         processes = self.processes(key)
         status = dict(
@@ -87,13 +91,13 @@ class Sessions:
             "(SELECT count(*) FROM record WHERE session = :key AND kind = 'note')",
             {"key": key},
         )[0]
-        meta: Any = json.loads(row[4]) if row[4] else None
-        named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        meta: Any = jsontext.loads(row[4]) if row[4] else None
+        named: dict[str, Any] = meta if isinstance(meta, dict) else {}
         if (capture := self._capture(key)) is not None:
             named = {**named, "capture": capture}
         outcomes = [process.outcome for process in processes]
         return SessionView(
-            session=row[1], workflow=row[2], source=json.loads(row[3]) if row[3] else None,
+            session=row[1], workflow=row[2], source=jsontext.loads(row[3]) if row[3] else None,
             title=str(named["title"]) if named.get("title") else None, processes=processes, agents=self.agents(key),
             entries=int(row[5]), open=int(status.get("open", 0)),
             failed=sum(int(status.get(name, 0)) for name in ("error", "denied", "interrupted")),
@@ -119,6 +123,8 @@ class Sessions:
 
     def processes(self, key: int) -> list[ProcessView]:
         """Return the executions of a session, first one first."""
+        from ctxmgr.types.view import ProcessView
+
         rows = self._engine.query(
             "SELECT process, started, outcome FROM process WHERE session = :key ORDER BY seq", {"key": key}
         )
@@ -151,9 +157,9 @@ class Sessions:
         )
         for (body,) in rows:
             record = load(body)
-            usage = record.get("data") if record.get("kind") == "event" else record.get("usage")
+            usage: Any = record.get("data") if record.get("kind") == "event" else record.get("usage")
             for name in ("inputTokens", "outputTokens"):
-                value = cast("dict[str, Any]", usage).get(name) if isinstance(usage, dict) else None
+                value: Any = usage.get(name) if isinstance(usage, dict) else None
                 if isinstance(value, int) and not isinstance(value, bool):
                     totals[name] = totals.get(name, 0) + value
         return totals

@@ -13,19 +13,13 @@ from pydantic.alias_generators import to_camel
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.base import Json, Text
+from ctxmgr.types.plain import MESSAGE_TYPES as MESSAGE_TYPES
 from ctxmgr.wire import Record
 
 FORMAT_VERSION = 1
 
 ResultStatus = Literal["ok", "error", "denied", "interrupted"]
 RESULT_FIELDS = ("status", "output", "error", "durationMs", "usage")
-
-MESSAGE_TYPES = (
-    "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk",
-    "nudge", "interrupt", "compaction", "error",
-)  # fmt: skip
-"""Event types that carry something said; the messages tool pages through these."""
-
 
 class _Kind(BaseModel):
     # Unknown keys are not looked at here: they pass through with the record itself.
