@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; answer ``--version`` before anything heavy is loaded."""
+    """Run the command line; answer ``--version`` before anything is loaded."""
     if sys.argv[1:] in (["--version"], ["-V"]):
         from ctxmgr import __version__
 

@@ -9,6 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+    from typing import cast as cast
+else:
+
+    def cast(kind: object, value: Any) -> Any:
+        """Return the value, as `typing.cast` does, without what loads with `typing`."""
+        return value
+
 
 _SPACE = " \t\n\r"
 _SAFE_DEL = ("\x7f", "\\u007f")

@@ -20,7 +20,8 @@ from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory
 from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
-from ctxmgr.store import DamagedRange, Store, empty_store, open_store
+from ctxmgr.history.opening import open_history
+from ctxmgr.store import Store
 from ctxmgr.types.desk import (
     AgentRequest,
     DetectRequest,
@@ -74,12 +75,10 @@ class Workspace:
         warnings: what a person should hear: no store yet, damage met, masking off.
     """
 
-    def __init__(self, store: Store, config: Config) -> None:
+    def __init__(self, store: Store, config: Config, warnings: Sequence[str] = ()) -> None:
         self.store = store
         self.config = config
-        self.warnings: list[str] = [_told(damage) for damage in store.damage()[:5]]
-        if (more := len(store.damage()) - 5) > 0:
-            self.warnings.append(f"{more} more damaged ranges; 'ctxmgr verify' lists them all")
+        self.warnings = list(warnings)
 
     @classmethod
     def open(
@@ -116,16 +115,10 @@ class Workspace:
             if location is not None
             else find_store(folder, os.environ if environment is None else environment, config)
         )
-        if not create and not explicit and not Path(path).exists():
-            workspace = cls(empty_store(path), config)
-            workspace.warnings.append("no history here yet: 'ctxmgr import' reads the logs on this machine")
-            return workspace
-        store = open_store(path, create=create, readonly=readonly, masked=masked, progress=progress)
-        try:
-            return cls(store, config)
-        except CtxmgrError:
-            store.close()
-            raise
+        store, warnings = open_history(
+            path, explicit=explicit, create=create, readonly=readonly, masked=masked, progress=progress
+        )
+        return cls(store, config, warnings)
 
     def trace(self, request: TraceRequest) -> TraceResponse:
         """Return the ordered history of an action or agent."""
@@ -278,7 +271,3 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(CtxmgrError):
             self.close()
-
-
-def _told(damage: DamagedRange) -> str:
-    return f"damaged: {damage.length:,} bytes at offset {damage.offset:,}: {damage.reason}"

@@ -52,7 +52,10 @@ def _named(store: Store, key: int | None) -> str | None:
 def trace(store: Store, reader: Any, request: Any) -> Found:
     """Find the ordered history of an action or agent."""
     key = _session(store, request)
-    entries, total = ([], 0) if key is None else reader.entries(key, request, request.offset, request.limit)
+    entries: list[Any] = []
+    total = 0
+    if key is not None:
+        entries, total = reader.entries(key, request, request.offset, request.limit)
     return Found(_named(store, key), entries, request.offset, request.limit or max(1, len(entries)), total)
 
 
@@ -91,7 +94,9 @@ def search(store: Store, reader: Any, request: Any, as_json: Callable[[Any], dic
         raise InvalidInput("Query cannot be empty", "give some text to search for")
     key = None if request.all_sessions else session_key(store, request.session)
     _check_times(request)
-    places = reader.hits(key, request, request.kind, request.query) if key is not None or request.all_sessions else []
+    places: list[Any] = (
+        reader.hits(key, request, request.kind, request.query) if key is not None or request.all_sessions else []
+    )
     needle = fold(request.query)
     hits: list[Any] = []
     for row in reader.rows(places[request.offset : request.offset + request.max_results]):
@@ -122,7 +127,10 @@ def messages(store: Store, reader: Any, request: Any) -> Found:
     entry = None
     if request.index is not None or request.entry_id is not None:
         entry = entry_from(store, reader, key, request.index, request.entry_id)
-    found, total = ([], 0) if key is None else reader.messages(key, entry, request.offset, request.limit)
+    found: list[Any] = []
+    total = 0
+    if key is not None:
+        found, total = reader.messages(key, entry, request.offset, request.limit)
     return Found(_named(store, key), found, request.offset, request.limit, total, entry)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.jsontext import cast
 from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import (
     ID_CONDITIONS,
@@ -97,8 +98,7 @@ class Annotations:
         from ctxmgr.types.view import SnapshotView
 
         with readable():
-            named: Sequence[Any] = record.get("entries") or []
-            entries = [str(item) for item in named]
+            entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
             places = entry_places(self._engine, key, entries)
             return SnapshotView(
                 id=record["id"], session=record["session"], ts=record.get("ts"), entries=entries,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ctxmgr.jsontext import cast
+
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import Any
 
     from ctxmgr.wire import Record
@@ -67,14 +69,12 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
     elif depth == 0:
         return
     elif isinstance(value, dict):
-        named: dict[object, Any] = value
-        for name, item in named.items():
+        for name, item in cast("dict[object, Any]", value).items():
             key = name if isinstance(name, str) else _spelled(name)
             yield f"{path}.{key}", key
             yield from _walk(f"{path}.{key}", item, depth - 1)
     elif isinstance(value, list | tuple):
-        items: Sequence[Any] = value
-        for number, item in enumerate(items):
+        for number, item in enumerate(cast("list[Any]", value)):
             yield from _walk(f"{path}[{number}]", item, depth - 1)
 
 

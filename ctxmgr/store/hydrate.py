@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ctxmgr import jsontext
 from ctxmgr.errors import Damaged
+from ctxmgr.jsontext import cast
 from ctxmgr.store.folding import storable
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -43,13 +44,12 @@ def load(body: object) -> Record:
         Damaged: the body is not what was stored.
     """
     try:
-        record: Any = jsontext.loads(str(body))
+        record: object = jsontext.loads(str(body))
     except ValueError:
         raise _changed() from None
     if not isinstance(record, dict):
         raise _changed()
-    found: Record = record
-    return found
+    return cast("Record", record)
 
 
 class _Readable:
@@ -105,7 +105,8 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
     done = result if result is not None else record
     meta = _merged(record.get("meta"), result.get("meta") if result else None)
     missing = [f"parent {record['parent']}"] if gone else []
-    missing += _list(meta.get("missing") if isinstance(meta, dict) else None)
+    if isinstance(meta, dict):
+        missing += _list(cast("dict[str, Any]", meta).get("missing"))
     if row[3] not in _STATUS:
         raise ValueError("no status")
     return {
@@ -125,7 +126,7 @@ def _merged(first: Any, second: Any) -> Any:
         return second if first is None else first
     both: dict[str, Any] = {"entry": first, "result": second}
     if isinstance(first, dict) and isinstance(second, dict):
-        both = {**first, **second}
+        both = {**cast("dict[str, Any]", first), **cast("dict[str, Any]", second)}
     return both
 
 
@@ -193,8 +194,8 @@ def _note(record: Record, places: dict[str, int], successors: dict[str, str]) ->
     }  # fmt: skip
 
 
-def _list(value: Any) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, list) else []
+def _list(value: object) -> list[str]:
+    return [str(item) for item in cast("list[Any]", value)] if isinstance(value, list) else []
 
 
 def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]:

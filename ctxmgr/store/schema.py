@@ -64,8 +64,16 @@ def apply(database: Any) -> None:
 
     migrations = Migrations("ctxmgr")
     for name, script in SCRIPTS:
-        migrations(name=name)(lambda db, script=script: [db.execute(statement) for statement in _statements(script)])
+        migrations(name=name)(_runner(script))
     migrations.apply(database)
+
+
+def _runner(script: str) -> Callable[[Any], None]:
+    def run(db: Any) -> None:
+        for statement in _statements(script):
+            db.execute(statement)
+
+    return run
 
 
 def make(execute: Callable[[str], object]) -> None:

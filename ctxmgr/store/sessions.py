@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxmgr import jsontext
 from ctxmgr.errors import InvalidInput
 from ctxmgr.ids import format_time
+from ctxmgr.jsontext import cast
 from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import load
 
@@ -92,7 +93,7 @@ class Sessions:
             {"key": key},
         )[0]
         meta: Any = jsontext.loads(row[4]) if row[4] else None
-        named: dict[str, Any] = meta if isinstance(meta, dict) else {}
+        named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         if (capture := self._capture(key)) is not None:
             named = {**named, "capture": capture}
         outcomes = [process.outcome for process in processes]
@@ -157,9 +158,9 @@ class Sessions:
         )
         for (body,) in rows:
             record = load(body)
-            usage: Any = record.get("data") if record.get("kind") == "event" else record.get("usage")
+            usage = record.get("data") if record.get("kind") == "event" else record.get("usage")
             for name in ("inputTokens", "outputTokens"):
-                value: Any = usage.get(name) if isinstance(usage, dict) else None
+                value = cast("dict[str, Any]", usage).get(name) if isinstance(usage, dict) else None
                 if isinstance(value, int) and not isinstance(value, bool):
                     totals[name] = totals.get(name, 0) + value
         return totals

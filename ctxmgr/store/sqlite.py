@@ -290,7 +290,7 @@ class _Translated:
         return
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
+        if error is None:
             return
         if isinstance(error, sqlite.Error):
             raise _ours(self._path, error) from None

@@ -21,6 +21,7 @@ FORMAT_VERSION = 1
 ResultStatus = Literal["ok", "error", "denied", "interrupted"]
 RESULT_FIELDS = ("status", "output", "error", "durationMs", "usage")
 
+
 class _Kind(BaseModel):
     # Unknown keys are not looked at here: they pass through with the record itself.
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
