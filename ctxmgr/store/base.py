@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from ctxmgr.errors import Damaged, StorageFailed
-from ctxmgr.store.annotations import Annotations
 from ctxmgr.store.queries import Queries
 from ctxmgr.store.sessions import Sessions
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from ctxmgr.store.annotations import Annotations
     from ctxmgr.store.append import Appender
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.imported import Imported
@@ -33,6 +33,7 @@ class Store:
         readonly: whether appending is refused.
     """
 
+    annotations: Annotations
     leases: Leases
     imported: Imported
     _appender: Appender
@@ -42,7 +43,6 @@ class Store:
         self.location = location
         self.readonly = readonly
         self.queries = Queries(engine)
-        self.annotations = Annotations(engine)
         self.sessions = Sessions(engine)
         self._masked = masked
 
@@ -116,10 +116,14 @@ class Store:
         self.engine.close()
 
 
-_LATER = ("leases", "imported", "_appender")
+_LATER = ("annotations", "leases", "imported", "_appender")
 
 
-def _made(name: str, engine: Engine, *, masked: bool) -> Leases | Imported | Appender:
+def _made(name: str, engine: Engine, *, masked: bool) -> Annotations | Leases | Imported | Appender:
+    if name == "annotations":
+        from ctxmgr.store.annotations import Annotations
+
+        return Annotations(engine)
     if name == "leases":
         from ctxmgr.store.leases import Leases
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import parse_time
 from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import (
     ENTRY_COLUMNS,
@@ -195,6 +194,8 @@ def moment_of(name: str, text: str | None) -> float | None:
     """
     if text is None:
         return None
+    from ctxmgr.ids import parse_time
+
     moment = parse_time(text)
     if moment is None:
         raise InvalidInput(f"{name} {text!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")

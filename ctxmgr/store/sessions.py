@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ctxmgr import jsontext
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import format_time
 from ctxmgr.jsontext import cast
 from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import load
@@ -207,4 +206,8 @@ def _acted(agent: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else format_time(seconds)
+    if seconds is None:
+        return None
+    from ctxmgr.ids import format_time
+
+    return format_time(seconds)

@@ -7,16 +7,8 @@ another process reads; fixed in 3.51.3, 3.50.7 and 3.44.6. A sound library is re
 from __future__ import annotations
 
 import os
+import sys
 import time
-
-try:
-    from pysqlite3 import dbapi2 as _pysqlite3
-
-    sqlite: Any = _pysqlite3
-except ImportError:  # no wheel for this platform
-    import sqlite3 as _sqlite3
-
-    sqlite = _sqlite3
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
 
@@ -29,6 +21,54 @@ if TYPE_CHECKING:
     from ctxmgr.store.interface import Row, Values
 
 BUSY_MS = 10_000
+
+
+def _driver() -> Any:
+    """Return the driver: of pysqlite3 the extension alone, else the whole of it, else the standard library's.
+
+    What the Python half of a driver adds, adapters of dates and the like, is not used, and loading it takes as long as
+    three queries.
+    """
+    try:
+        return sys.modules.get("pysqlite3._sqlite3") or _extension("pysqlite3", "_sqlite3")
+    except (ImportError, AttributeError):
+        pass
+    try:
+        from pysqlite3 import dbapi2
+    except ImportError:  # no wheel for this platform
+        import sqlite3
+
+        return sqlite3
+    return dbapi2
+
+
+def _extension(package: str, name: str) -> Any:
+    """Load an extension module out of a package without the package, as the import system itself would later.
+
+    Raises:
+        ImportError, AttributeError: it is not there, or not to be had in this way.
+    """
+    folder: Any = _spec(package, None)
+    spec: Any = _spec(f"{package}.{name}", folder.submodule_search_locations)
+    module = spec.loader.create_module(spec)
+    sys.modules[spec.name] = module  # whoever imports the package gets this one
+    try:
+        spec.loader.exec_module(module)
+        module.connect, module.Error, module.sqlite_version  # noqa: B018 - what is needed of it
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
+
+
+def _spec(name: str, path: Any) -> Any:
+    for finder in sys.meta_path:
+        if (spec := finder.find_spec(name, path)) is not None:
+            return spec
+    raise ImportError(name)
+
+
+sqlite: Any = _driver()
 _SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
 
 
@@ -39,14 +79,18 @@ def is_sound(version: tuple[int, ...]) -> bool:
     return version[2] >= _SOUND_BRANCHES.get((version[0], version[1]), 1_000)
 
 
+def library_version() -> tuple[int, ...]:
+    """Return the version of the SQLite library in use."""
+    return tuple(int(part) for part in str(sqlite.sqlite_version).split("."))
+
+
 def require_sound_library() -> None:
     """Refuse to open a store with a SQLite that may corrupt it.
 
     Raises:
         Damaged: naming the version found.
     """
-    version: tuple[int, ...] = tuple(sqlite.sqlite_version_info)
-    if not is_sound(version):
+    if not is_sound(library_version()):
         raise Damaged(
             f"the SQLite library {sqlite.sqlite_version} has the WAL-reset bug and may corrupt a store",
             "install pysqlite3 0.6.1 or newer (pip install 'pysqlite3>=0.6.1'), or keep the history in a .jsonl log",

@@ -39,7 +39,6 @@ def test_an_unsound_library_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
     """With an affected SQLite no database is opened, nor made; the answer names the version and what to install."""
 
     class Old:
-        sqlite_version_info = (3, 40, 1)
         sqlite_version = "3.40.1"
 
     require_sound_library()
