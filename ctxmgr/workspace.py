@@ -22,39 +22,17 @@ from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
 from ctxmgr.history.opening import open_history
 from ctxmgr.store import Store
-from ctxmgr.types.desk import (
-    AgentRequest,
-    DetectRequest,
-    DetectResponse,
-    RecoverRequest,
-    RecoverResponse,
-    SessionsRequest,
-    SessionsResponse,
-)
-from ctxmgr.types.query import (
-    AddNoteRequest,
-    AddNoteResponse,
-    CreateSnapshotRequest,
-    CreateSnapshotResponse,
-    ListNotesRequest,
-    ListNotesResponse,
-    ListRequest,
-    ListResponse,
-    ListSnapshotsRequest,
-    ListSnapshotsResponse,
-    MessagesRequest,
-    MessagesResponse,
-    SearchRequest,
-    SearchResponse,
-    ShowRequest,
-    ShowResponse,
-    ShowSnapshotRequest,
-    ShowSnapshotResponse,
-    TraceRequest,
-    TraceResponse,
-)
 
 if TYPE_CHECKING:
+    from ctxmgr.types.desk import (
+        AgentRequest,
+        DetectRequest,
+        DetectResponse,
+        RecoverRequest,
+        RecoverResponse,
+        SessionsRequest,
+        SessionsResponse,
+    )
     from ctxmgr.types.importing import ImportReport
     from ctxmgr.types.memory import (
         RecallRequest,
@@ -63,6 +41,28 @@ if TYPE_CHECKING:
         ReflectResponse,
         RetainRequest,
         RetainResponse,
+    )
+    from ctxmgr.types.query import (
+        AddNoteRequest,
+        AddNoteResponse,
+        CreateSnapshotRequest,
+        CreateSnapshotResponse,
+        ListNotesRequest,
+        ListNotesResponse,
+        ListRequest,
+        ListResponse,
+        ListSnapshotsRequest,
+        ListSnapshotsResponse,
+        MessagesRequest,
+        MessagesResponse,
+        SearchRequest,
+        SearchResponse,
+        ShowRequest,
+        ShowResponse,
+        ShowSnapshotRequest,
+        ShowSnapshotResponse,
+        TraceRequest,
+        TraceResponse,
     )
 
 

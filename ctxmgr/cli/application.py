@@ -12,11 +12,13 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from ctxmgr.cli import COMMANDS
+from ctxmgr.cli import COMMANDS, plugins
 from ctxmgr.cli.ending import tell
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.streams import quiet
 from ctxmgr.errors import InvalidInput
+
+plugins.leave_out()
 
 
 class CommandLine(TyperGroup):

@@ -7,27 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
-from ctxmgr.salvage import Line, read
 from ctxmgr.store import schema
-from ctxmgr.store.append import Appender, Refused
 from ctxmgr.store.base import Store
-from ctxmgr.store.damage import DamagedRange
-from ctxmgr.store.interface import Appended, OnConflict
 from ctxmgr.store.sqlite import SqliteEngine
-from ctxmgr.types.record import check
-from ctxmgr.wire import Record
+
+TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ctxmgr.salvage import Line
+    from ctxmgr.store.append import Appender, Refused
+    from ctxmgr.store.damage import DamagedRange
+    from ctxmgr.store.interface import Appended, OnConflict
+    from ctxmgr.wire import Record
+
+    Progress = Callable[[int, int], None]
+    """Called with bytes done and bytes in all while an index is built."""
 
 _BATCH = 5_000
 _HEAD = 4096
-
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all while an index is built."""
 
 
 class LogStore(Store):
@@ -46,8 +48,7 @@ class LogStore(Store):
         self.path = path
         engine = _open_index(path)
         super().__init__(engine, str(path), readonly=readonly, masked=masked)
-        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
-        self._indexer = Appender(engine, masked=False, sums=False)
+        self._indexer: Appender | None = None
         self._masked = masked
         self._durable = durable
         self._tail: list[DamagedRange] = []
@@ -55,6 +56,9 @@ class LogStore(Store):
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
         """Append to the log what is new, then to the index."""
+        from ctxmgr.store.append import Appender
+        from ctxmgr.types.record import check
+
         self._require_writable()
         fresh: list[Record] = []
         report: Appended | None = None
@@ -89,10 +93,17 @@ class LogStore(Store):
     def damage(self) -> list[DamagedRange]:
         """Return the damaged ranges of the log, in order."""
         rows = self.engine.query("SELECT offset, length, reason FROM damage ORDER BY offset")
+        if not rows:
+            return [*self._tail]
+        from ctxmgr.store.damage import DamagedRange
+
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
     def verify(self) -> tuple[int, list[DamagedRange]]:
         """Read the whole log again and check every sum; return the number of records and what is damaged."""
+        from ctxmgr.salvage import read
+        from ctxmgr.store.damage import DamagedRange
+
         damaged: list[DamagedRange] = []
         lines = read(self.path, damage=lambda offset, length, why: damaged.append(DamagedRange(offset, length, why)))
         return sum(1 for _ in lines), damaged
@@ -125,6 +136,9 @@ class LogStore(Store):
             )
 
     def _index_from(self, start: int, last_sum: str, size: int, progress: Progress | None) -> tuple[int, str]:
+        from ctxmgr.salvage import read
+        from ctxmgr.store.damage import DamagedRange
+
         damaged: list[DamagedRange] = []
         lines = read(
             self.path, start, last=last_sum,
@@ -149,12 +163,18 @@ class LogStore(Store):
 
     def _index(self, batch: list[Line], damaged: list[DamagedRange]) -> None:
         """Index records; one that does not follow the format, or that can't be written again, counts as damage."""
+        from ctxmgr.store.append import Appender
+        from ctxmgr.store.damage import DamagedRange
+
         places = {id(line.record): line for line in batch}
 
         def refuse(record: Record, error: InvalidInput) -> None:
             line = places[id(record)]
             damaged.append(DamagedRange(line.offset, line.length, error.message))
 
+        if self._indexer is None:
+            # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
+            self._indexer = Appender(self.engine, masked=False, sums=False)
         self._indexer.append(_checked(batch, refuse), on_conflict="keep", refused=refuse)
 
     def _clear(self) -> None:
@@ -164,6 +184,8 @@ class LogStore(Store):
 
 
 def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Record]:
+    from ctxmgr.types.record import check
+
     for line in batch:
         try:
             yield check(line.record)
@@ -214,7 +236,7 @@ def _complete_end(path: Path, start: int, size: int) -> int:
 
 def _open_index(path: Path) -> SqliteEngine:
     name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32] + ".db"
-    for folder in (_cache_folder(), Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"):
+    for folder in _index_folders():
         try:
             if not folder.exists():
                 from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
@@ -226,6 +248,13 @@ def _open_index(path: Path) -> SqliteEngine:
         except (OSError, CtxmgrError):
             continue
     return _prepared(SqliteEngine(":memory:"))  # nothing is writable: indexed anew each time
+
+
+def _index_folders() -> Iterator[Path]:
+    yield _cache_folder()
+    import tempfile
+
+    yield Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"
 
 
 def _usable(place: Path) -> SqliteEngine:

@@ -54,7 +54,8 @@ def _extension(package: str, name: str) -> Any:
     sys.modules[spec.name] = module  # whoever imports the package gets this one
     try:
         spec.loader.exec_module(module)
-        module.connect, module.Error, module.sqlite_version  # noqa: B018 - what is needed of it
+        for needed in ("connect", "Error", "OperationalError", "sqlite_version"):
+            getattr(module, needed)
     except BaseException:
         del sys.modules[spec.name]
         raise

@@ -24,7 +24,7 @@ RESULT_FIELDS = ("status", "output", "error", "durationMs", "usage")
 
 class _Kind(BaseModel):
     # Unknown keys are not looked at here: they pass through with the record itself.
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", defer_build=True)
     v: Annotated[int, Field(strict=True, ge=1, le=1)]
     kind: Annotated[Text, Field(min_length=1)]
     session: Annotated[Text, Field(min_length=1)]
@@ -39,7 +39,7 @@ class _Session(_Kind):
 
 
 class _ErrorBody(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
     type: Text | None = None
     message: Text | None = None
 
