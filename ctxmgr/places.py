@@ -7,6 +7,7 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 OWN_FILE, SHARED_FILE, NAME = "ctxmgr.toml", "pyproject.toml", "ctxmgr"
 STORE_VARIABLE = "CTXMGR_STORE"
@@ -38,6 +39,31 @@ def _names_us(path: str) -> bool:
             return NAME.encode() in stream.read()
     except OSError:
         return False
+
+
+def store_alone(path: str) -> tuple[bool, str | None]:
+    """Return whether a file holds no more than what needs no checking beside a store, and the store's path if it names one.
+
+    Reading of a history asks no more of the settings than that; whatever is odd is left to `ctxmgr.config`.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as stream:
+            table: Any = tomllib.load(stream)
+    except (OSError, ValueError):
+        return False, None
+    if os.path.basename(path) == SHARED_FILE:
+        tools: Any = table.get("tool")
+        table = tools.get(NAME) if _is_table(tools) else None
+    if not _is_table(table) or set(table) - {"store", "detect"} or not _is_table(table.get("detect", {})):
+        return False, None
+    store: Any = table.get("store")
+    return isinstance(store, str | None), os.path.join(os.path.dirname(path), store) if isinstance(store, str) else None
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def nearest_store(folder: str) -> str:

@@ -144,16 +144,25 @@ def _close(store: Store) -> None:
 
 def _opened(location: str | None) -> tuple[Store, list[str]]:
     folder = os.getcwd()
-    configured: str | None = None
-    if next(places.settings_files(folder), None) is not None:
-        from pathlib import Path
-
-        from ctxmgr.config import load_config
-
-        configured = load_config(Path(folder)).store
+    configured = _configured(folder)
     chosen = location if location is not None else os.environ.get(places.STORE_VARIABLE) or configured
     path = places.nearest_store(folder) if chosen is None else chosen
     return open_history(path, explicit=chosen is not None, readonly=True, progress=indexing)
+
+
+def _configured(folder: str) -> str | None:
+    """Return the store that the settings name, if any."""
+    settings = next(places.settings_files(folder), None)
+    if settings is None:
+        return None
+    simple, store = places.store_alone(settings)
+    if simple:
+        return store
+    from pathlib import Path
+
+    from ctxmgr.config import load_config
+
+    return load_config(Path(folder)).store
 
 
 def _write(command: str, form: str, answer: _Answer, warnings: list[str]) -> None:
