@@ -118,6 +118,16 @@ def test_the_version_loads_nothing(tmp_path: Path) -> None:
     assert ran.loaded == {"ctxmgr", "ctxmgr.__main__", "__future__"}
 
 
+@pytest.mark.parametrize("words", [(), ("list",), ("note", "add")], ids=" ".join)
+def test_help_loads_its_text(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Help was laid out beforehand: nothing is loaded but the text."""
+    ran = _ran(*words, "--help", folder=tmp_path)
+
+    assert ran.code == 0
+    assert ran.loaded & (HEAVY | NEVER) == set()
+    assert "ctxmgr.store" not in ran.loaded
+
+
 EVERY = {
     "sessions": ("sessions",),
     "detect": ("detect", "--exit-zero"),

@@ -58,7 +58,12 @@ def main() -> int:
 
 
 def _started(arguments: list[str]) -> None:
-    """Answer by the lane for programs where it knows every word of the command line, else by typer."""
+    """Answer from what was prepared, help or by the lane for programs, where every word is known there; else by typer."""
+    if arguments[-1:] in (["--help"], ["-h"]):
+        from ctxmgr.cli.helped import helped
+
+        if helped(arguments[:-1]):
+            return
     from ctxmgr.cli.lane import answered
 
     code = answered(arguments)

@@ -121,8 +121,9 @@ def _valid(command: Command, values: dict[str, Any]) -> bool:
         if values[name] is not None and not low <= values[name] <= high:
             return False
     for name, choices in command["choices"].items():
-        chosen = values[name] or ()
-        if any(item not in choices for item in ([chosen] if isinstance(chosen, str) else chosen)):
+        chosen = values[name]
+        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
+        if any(item not in choices for item in given):
             return False
     return True
 

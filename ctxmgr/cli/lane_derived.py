@@ -1,7 +1,13 @@
-"""Derive the lane's table from the typer declarations and the requests; ``python -m ctxmgr.cli.lane_derived`` writes it."""
+"""Derive from the typer declarations what is read without typer: ``python -m ctxmgr.cli.lane_derived`` writes it.
+
+That is the lane's table, for which the requests are asked too, and the help of every command.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 from pathlib import Path
 from pprint import pformat
 from typing import Any
@@ -10,6 +16,7 @@ from ctxmgr.cli import build_app
 from ctxmgr.cli.about import SHAPES
 
 TABLE_FILE = Path(__file__).with_name("lane_table.py")
+TEXTS_FILE = Path(__file__).with_name("help_texts.py")
 
 COMMANDS = ("list", "messages", "search", "show", "trace")
 SERVED = frozenset({
@@ -121,5 +128,53 @@ def rendered() -> str:
     return _HEAD + pformat(derived(), width=120, sort_dicts=False) + "\n"
 
 
+_TEXTS_HEAD = '''"""The help of every command; written by ``python -m ctxmgr.cli.lane_derived`` alone."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+# fmt: off
+TEXTS: dict[str, str] = {
+'''
+
+
+def texts() -> dict[str, str]:
+    """Return the help of each command by its words, "" for the whole.
+
+    Raises:
+        ValueError: one that not every stream could hold.
+    """
+    from typer.main import get_command
+
+    root: Any = get_command(build_app())
+    found: dict[str, str] = {}
+    for name in ["", *root.commands]:
+        parts = getattr(root.commands[name], "commands", {}) if name else {}
+        for words in [name, *(f"{name} {part}" for part in parts)]:
+            found[words] = _shown(root, words)
+    return found
+
+
+def _shown(root: Any, words: str) -> str:
+    out, width = io.StringIO(), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "80"
+    try:
+        with contextlib.redirect_stdout(out):
+            root.main([*words.split(), "--help"], prog_name="ctxmgr", standalone_mode=False)
+    finally:
+        del os.environ["COLUMNS"]
+        if width is not None:
+            os.environ["COLUMNS"] = width
+    if not out.getvalue().isascii():
+        raise ValueError(f"not every stream can hold the help of {words!r}")
+    return out.getvalue()
+
+
+def texts_rendered() -> str:
+    """Return the text of the module of helps, a line for each."""
+    return _TEXTS_HEAD + "".join(f"    {words!r}: {text!r},\n" for words, text in texts().items()) + "}\n"
+
+
 if __name__ == "__main__":
     TABLE_FILE.write_text(rendered(), "utf-8")
+    TEXTS_FILE.write_text(texts_rendered(), "utf-8")

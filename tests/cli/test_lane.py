@@ -17,12 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr import cli
-from ctxmgr.cli import lane, lane_derived
+from ctxmgr.cli import helped, lane, lane_derived
+from ctxmgr.cli.help_texts import TEXTS
 from ctxmgr.cli.lane_table import TABLE
 from ctxmgr.history import tools
 from ctxmgr.store import open_store
 from tests import builders as b
 from tests.cli.console import lines, make_history, records
+
+REAL_HELP = helped.helped
 
 
 class Ended(NamedTuple):
@@ -169,6 +172,7 @@ REFUSED = [
 HANDED = [
     "", "list --help", "list -h", "list --nosuch", "list --limit 0", "list --limit x", "list --limit -1", "list -n5",
     "list -rn 5", "list --offset -1", "list --limit 100001", "list --offset 9007199254740993", "list extra", "list --kind x",
+    "list --kind ''",
     "list --status x", "list --status OK", "list --fields id", "list --jq .data", "list --limit", "list --json=1",
     "list -s=x", "list --limi 3", "trace a b", "search", "search a b", "show", "show 1 2", "messages 1 2",
     "list --limit ' 5'", "list --limit 1_0", "list --limit ٣", "list --format json --format table", "list --format yaml",
@@ -330,6 +334,44 @@ def test_the_table_follows_from_the_declarations() -> None:
     """The table that is checked in is what the declarations of the commands and their requests give today."""
     assert lane_derived.TABLE_FILE.read_text("utf-8") == lane_derived.rendered()
     assert sorted(TABLE) == sorted(lane_derived.COMMANDS)
+
+
+def test_the_help_follows_from_the_declarations() -> None:
+    """The helps that are checked in are what typer shows today."""
+    assert lane_derived.TEXTS_FILE.read_text("utf-8") == lane_derived.texts_rendered()
+
+
+def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
+    used: list[bool] = []
+
+    def asked(command: list[str]) -> bool:
+        used.append(laid_out and REAL_HELP(command))
+        return used[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(helped, "helped", asked)
+        patch.setattr(sys.modules["__main__"], "__package__", None)
+        return _run(words, lane.answered), used == [True]
+
+
+@pytest.mark.parametrize("width", [None, "80", "200", "79", "40", "", "x", "0"])
+def test_help_is_typers_to_the_byte(width: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Help that was laid out beforehand is what typer would lay out, and shown only where it is."""
+    if width is not None:
+        monkeypatch.setenv("COLUMNS", width)
+    for words in sorted(TEXTS) if width in (None, "200") else ["", "list"]:
+        for flag in ("--help", "-h"):
+            quick, used = _helped([*words.split(), flag], laid_out=True)
+            assert used == (width not in ("79", "40", "", "x"))
+            assert quick[:3] == _helped([*words.split(), flag], laid_out=False)[0][:3], words
+
+
+@pytest.mark.parametrize(
+    "words", [["list", "--json", "--help"], ["nosuch", "-h"], ["list", "x", "--help"], ["--nosuch", "-h"], []]
+)
+def test_other_help_is_typers(words: list[str]) -> None:
+    """A command line with more than a command and the wish for help is handed on."""
+    assert not _helped(words, laid_out=True)[1]
 
 
 def test_the_lane_serves_what_it_says() -> None:
