@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 BUSY_MS = 10_000
 
 
-def _driver() -> Any:
+def driver() -> Any:
     """Return the driver: of pysqlite3 the extension alone, else the whole of it, else the standard library's.
 
     What the Python half of a driver adds, adapters of dates and the like, is not used, and loading it takes as long as
     three queries.
     """
     try:
-        return sys.modules.get("pysqlite3._sqlite3") or _extension("pysqlite3", "_sqlite3")
+        return sys.modules.get("pysqlite3._sqlite3") or extension("pysqlite3", "_sqlite3")
     except (ImportError, AttributeError):
         pass
     try:
@@ -42,14 +42,16 @@ def _driver() -> Any:
     return dbapi2
 
 
-def _extension(package: str, name: str) -> Any:
+def extension(package: str, name: str) -> Any:
     """Load an extension module out of a package without the package, as the import system itself would later.
 
     Raises:
         ImportError, AttributeError: it is not there, or not to be had in this way.
     """
-    folder: Any = _spec(package, None)
-    spec: Any = _spec(f"{package}.{name}", folder.submodule_search_locations)
+    found: Any = _spec(package, None)
+    if not found.submodule_search_locations:  # no package: the extension would be looked for everywhere
+        raise ImportError(package)
+    spec: Any = _spec(f"{package}.{name}", found.submodule_search_locations)
     module = spec.loader.create_module(spec)
     sys.modules[spec.name] = module  # whoever imports the package gets this one
     try:
@@ -69,7 +71,7 @@ def _spec(name: str, path: Any) -> Any:
     raise ImportError(name)
 
 
-sqlite: Any = _driver()
+sqlite: Any = driver()
 _SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
 
 
