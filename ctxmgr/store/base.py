@@ -45,6 +45,8 @@ class Store:
         self.queries = Queries(engine)
         self.sessions = Sessions(engine)
         self._masked = masked
+        for name in _LATER:  # made over another engine, where a store is set up again
+            self.__dict__.pop(name, None)
 
     if not TYPE_CHECKING:
 
