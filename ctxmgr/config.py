@@ -6,17 +6,17 @@ nearest folder upwards that has either.
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from ctxmgr import places
 from ctxmgr.errors import InvalidInput
 
-STORE_VARIABLE = "CTXMGR_STORE"
-STORE_NAME = Path(".ctxmgr") / "history.db"
+STORE_VARIABLE = places.STORE_VARIABLE
+STORE_NAME = Path(places.STORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,15 @@ def load_config(folder: Path) -> Config:
     Raises:
         InvalidInput: the file is not TOML or holds an unknown or wrong setting.
     """
-    for place in (folder, *folder.parents):
-        for path, table in ((place / "ctxmgr.toml", ()), (place / "pyproject.toml", ("tool", "ctxmgr"))):
-            if (found := _table(path, table)) is not None:
-                return _config(path, found)
+    for path in map(Path, places.settings_files(str(folder))):
+        if (found := _table(path, ("tool", places.NAME) if path.name == places.SHARED_FILE else ())) is not None:
+            return _config(path, found)
     return Config()
 
 
 def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
-    if not os.path.isfile(path):  # unlike the method of a Path it never raises, e.g. below a locked folder
-        return None
     try:
-        text = path.read_text("utf-8")
-        if names and names[-1] not in text:  # reading somebody's whole configuration would cost more than most commands
-            return None
-        value: Any = tomllib.loads(text)
+        value: Any = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         if names:  # somebody else's pyproject.toml is not ours to complain about
             return None
@@ -124,7 +118,4 @@ def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> 
         return named, True
     if config.store is not None:
         return config.store, True
-    for place in (folder, *folder.parents):
-        if os.path.isfile(place / STORE_NAME):
-            return str(place / STORE_NAME), False
-    return str(folder / STORE_NAME), False
+    return places.nearest_store(str(folder)), False

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-
 import typer
 
 from ctxmgr.cli import context_keys, context_needs, context_package
-from ctxmgr.cli.acting import Command
 
 _HELP = """Give each agent the context it needs: shared values, artifacts, history, within a token budget.
 
@@ -30,7 +27,4 @@ need_app = typer.Typer(no_args_is_help=True, help="What an agent's package must 
 need_app.command("add")(context_needs.add_need)
 need_app.command("remove")(context_needs.remove_need)
 need_app.command("list")(context_needs.list_needs)
-for _part in need_app.registered_commands:
-    _part.cls = Command
-    _part.help = inspect.cleandoc(getattr(_part.callback, "__doc__", "")).replace("Examples:\n", "\b\nExamples:\n")
 context_app.add_typer(need_app, name="need")

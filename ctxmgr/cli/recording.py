@@ -16,6 +16,7 @@ import typer
 from ctxmgr import wire
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, Shown, answer, fail, say, shown
+from ctxmgr.cli.plugins import environment
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import Conflict, CtxmgrError, InvalidInput
@@ -189,7 +190,7 @@ class _Tee(threading.Thread):
 
 def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     try:
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(f"can't run {command[0]}: {reason}", "check the command after --") from None

@@ -15,7 +15,7 @@ from ctxmgr import wire
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.ids import parse_time
 from ctxmgr.masking import mask
-from ctxmgr.store.folding import fold, folded_text
+from ctxmgr.store.folding import fold, folded_text, storable
 from ctxmgr.store.interface import Appended, Engine, OnConflict
 from ctxmgr.store.project import derive, derive_execution
 from ctxmgr.store.reserved import PROJECT
@@ -258,11 +258,6 @@ def record_id(record: Record, body: bytes) -> str:
     if isinstance(named, str) and named and kind not in ("session", "sessionEnd"):
         return storable(named)
     return wire.chain("", body)
-
-
-def storable(text: str) -> str:
-    """Return text that a database can hold: lone surrogates become their escapes."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _optional(value: object) -> str | None:

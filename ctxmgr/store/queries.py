@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import parse_time
-from ctxmgr.store.append import storable
-from ctxmgr.store.folding import fold
+from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import (
     ENTRY_COLUMNS,
     EVENT_COLUMNS,
     ID_CONDITIONS,
     batches,
-    entry_views,
+    entry_rows,
+    entry_view,
+    event_row,
     event_view,
     placeholders,
 )
-from ctxmgr.store.interface import Engine
 from ctxmgr.store.reserved import PROJECT
-from ctxmgr.types.query import Filters, RowKind
-from ctxmgr.types.record import MESSAGE_TYPES
-from ctxmgr.types.view import EntryView, EventView
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ctxmgr.store.hydrate import Plain
+    from ctxmgr.store.interface import Engine
+    from ctxmgr.types.query import Filters, RowKind
+    from ctxmgr.types.view import EntryView, EventView
 
 Hit = tuple[int, str]
 """Place in the log and "entry" or "event"."""
 
 
-class Queries:
-    """The reading half of a store; ``key`` is a session's integer key."""
+class Rows:
+    """The reading half of a store, in rows as JSON shows them; ``key`` is a session's integer key."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
-                ) -> tuple[list[EntryView], int]:  # fmt: skip
+                ) -> tuple[list[Plain], int]:  # fmt: skip
         """Return one page of matching entries in the order of the log, and how many match in all."""
         where, values = _entry_where(filters, key)
-        total = int(self._engine.query(f"SELECT count(*) FROM entry WHERE {where}", values)[0][0])
+        # A whole session is counted already, and counting it again would take longer than all the rest.
+        count = _ALL_OF_SESSION if len(values) == 1 and not filters.event_type else f"SELECT count(*) FROM entry WHERE {where}"
+        total = int(self._engine.query(count, values)[0][0])
         order = "DESC" if newest_first else "ASC"
         rows = self._engine.query(
             f"{ENTRY_COLUMNS} WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset",
             {**values, "limit": -1 if limit is None else limit, "offset": offset},
         )
-        return entry_views(self._engine, rows), total
+        return entry_rows(self._engine, rows), total
 
     def hits(self, key: int | None, filters: Filters, kind: RowKind, query: str | None = None) -> list[Hit]:
         """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
@@ -69,27 +74,27 @@ class Queries:
         rows = self._engine.query("SELECT min(seq), max(seq) FROM record WHERE session = :session", {"session": key})
         return {"low": int(rows[0][0] or 0), "high": int(rows[0][1] or 0)}
 
-    def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
-        """Return the views at these places, in their order."""
-        views: dict[int, EntryView | EventView] = {}
+    def rows(self, places: Sequence[Hit]) -> list[Plain]:
+        """Return the rows at these places, in their order."""
+        views: dict[int, Plain] = {}
         for batch in batches([seq for seq, kind in places if kind == "entry"]):
             names, values = placeholders(batch, "s")
             found = self._engine.query(f"{ENTRY_COLUMNS} WHERE entry.seq IN ({names})", values)
-            views.update(zip((int(row[0]) for row in found), entry_views(self._engine, found), strict=True))
+            views.update(zip((int(row[0]) for row in found), entry_rows(self._engine, found), strict=True))
         for batch in batches([seq for seq, kind in places if kind == "event"]):
             names, values = placeholders(batch, "s")
             found = self._engine.query(f"{EVENT_COLUMNS} WHERE event.seq IN ({names})", values)
-            views.update((int(row[0]), event_view(row)) for row in found)
+            views.update((int(row[0]), event_row(row)) for row in found)
         return [views[seq] for seq, _ in places]
 
-    def entry_at(self, key: int, index: int) -> EntryView | None:
+    def entry_at(self, key: int, index: int) -> Plain | None:
         """Return the entry with this index, or None."""
         rows = self._engine.query(
             f"{ENTRY_COLUMNS} WHERE entry.session = :session AND entry.idx = :idx", {"session": key, "idx": index}
         )
-        return entry_views(self._engine, rows)[0] if rows else None
+        return entry_rows(self._engine, rows)[0] if rows else None
 
-    def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
+    def entry_by_id(self, key: int, entry_id: str) -> Plain | None:
         """Return the entry with this id, or with an id that starts so, if there is exactly one.
 
         Raises:
@@ -103,15 +108,17 @@ class Queries:
             if len(rows) > 1:
                 raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", "give more of the id")
             if rows:
-                return entry_views(self._engine, rows)[0]
+                return entry_rows(self._engine, rows)[0]
         return None
 
-    def messages(self, key: int, entry: EntryView | None, offset: int, limit: int) -> tuple[list[EventView], int]:
+    def messages(self, key: int, entry: Plain | None, offset: int, limit: int) -> tuple[list[Plain], int]:
         """Return a page of message events: those of an entry and what was said on the way to it, or all.
 
         On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
         previous entry in the same process.
         """
+        from ctxmgr.types.plain import MESSAGE_TYPES
+
         names, values = placeholders(MESSAGE_TYPES, "t")
         where = f"event.session = :session AND event.type IN ({names})"
         values = {**values, "session": key}
@@ -121,24 +128,65 @@ class Queries:
                 " AND event.seq > :start AND event.seq < :end AND (event.agent IS NULL OR event.agent = :agent"
                 " OR event.type IN ('user_message', 'user_message_chunk', 'interrupt'))))"
             )
-            values |= {"entry": storable(entry.id), "agent": fold(entry.agent), **self._span(key, entry)}
+            values |= {"entry": storable(entry["id"]), "agent": fold(entry["agent"]), **self._span(key, entry)}
         total = int(self._engine.query(f"SELECT count(*) FROM event WHERE {where}", values)[0][0])
         rows = self._engine.query(
             f"{EVENT_COLUMNS} WHERE {where} ORDER BY event.seq LIMIT :limit OFFSET :offset",
             {**values, "limit": limit, "offset": offset},
         )
-        return [event_view(row) for row in rows], total
+        return [event_row(row) for row in rows], total
 
-    def _span(self, key: int, entry: EntryView) -> dict[str, Any]:
+    def _span(self, key: int, entry: Plain) -> dict[str, Any]:
         """Return the places in the log between the agent's previous entry and this one."""
-        values: dict[str, Any] = {"session": key, "idx": entry.index, "agent": fold(entry.agent)}
-        values["process"] = None if entry.process is None else storable(entry.process)
+        values: dict[str, Any] = {"session": key, "idx": entry["index"], "agent": fold(entry["agent"])}
+        values["process"] = None if entry["process"] is None else storable(entry["process"])
         own = self._engine.query("SELECT seq FROM entry WHERE session = :session AND idx = :idx", values)
         before = self._engine.query(
             "SELECT max(seq) FROM entry WHERE session = :session AND idx < :idx AND agent = :agent AND process IS :process",
             values,
         )
         return {"start": int(before[0][0] or 0), "end": int(own[0][0])}
+
+
+class Queries:
+    """The reading half of a store, in the library's views; ``key`` is a session's integer key."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._rows = Rows(engine)
+
+    def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
+                ) -> tuple[list[EntryView], int]:  # fmt: skip
+        """Return one page of matching entries in the order of the log, and how many match in all."""
+        found, total = self._rows.entries(key, filters, offset, limit, newest_first=newest_first)
+        return [entry_view(row) for row in found], total
+
+    def hits(self, key: int | None, filters: Filters, kind: RowKind, query: str | None = None) -> list[Hit]:
+        """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
+        return self._rows.hits(key, filters, kind, query)
+
+    def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
+        """Return the views at these places, in their order."""
+        return [entry_view(row) if row["kind"] == "entry" else event_view(row) for row in self._rows.rows(places)]
+
+    def entry_at(self, key: int, index: int) -> EntryView | None:
+        """Return the entry with this index, or None."""
+        found = self._rows.entry_at(key, index)
+        return None if found is None else entry_view(found)
+
+    def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
+        """Return the entry with this id, or with an id that starts so, if there is exactly one.
+
+        Raises:
+            InvalidInput: when several ids start so.
+        """
+        found = self._rows.entry_by_id(key, entry_id)
+        return None if found is None else entry_view(found)
+
+    def messages(self, key: int, entry: EntryView | None, offset: int, limit: int) -> tuple[list[EventView], int]:
+        """Return a page of message events, see `Rows.messages`."""
+        place = entry and {"id": entry.id, "index": entry.index, "agent": entry.agent, "process": entry.process}
+        found, total = self._rows.messages(key, place, offset, limit)
+        return [event_view(row) for row in found], total
 
 
 def moment_of(name: str, text: str | None) -> float | None:
@@ -149,6 +197,8 @@ def moment_of(name: str, text: str | None) -> float | None:
     """
     if text is None:
         return None
+    from ctxmgr.ids import parse_time
+
     moment = parse_time(text)
     if moment is None:
         raise InvalidInput(f"{name} {text!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
@@ -193,6 +243,9 @@ _ENTRY_HITS = (
     "CROSS JOIN entry ON entry.seq = asked.seq AND entry.result = hit.seq WHERE {where} ORDER BY 1"
 )
 _EVENT_HITS = _MATCHES + "SELECT event.seq FROM hit CROSS JOIN event ON event.seq = hit.seq WHERE {where} ORDER BY 1"
+
+
+_ALL_OF_SESSION = "SELECT entries FROM session WHERE key = :session"
 
 
 def _entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:

@@ -302,9 +302,9 @@ def test_an_internal_fault_shows_no_content(history: Path, monkeypatch: pytest.M
         secret = "recorded text"
         raise RuntimeError(secret)
 
-    monkeypatch.setattr(Workspace, "list", broken)
+    monkeypatch.setattr(Workspace, "sessions", broken)
     told: list[str] = []
-    for arguments in (["list"], ["list", "--json"]):
+    for arguments in (["sessions"], ["sessions", "--json"]):
         monkeypatch.setattr(sys, "argv", ["ctxmgr", *arguments])
         assert cli.main() == 1
         told.append("".join(capsys.readouterr()))
