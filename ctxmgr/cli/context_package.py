@@ -103,7 +103,7 @@ def assemble(
 
 def request(
     agent: Agent,
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="AGENT/NAME, AGENT/*, an artifact's id, entry:ID, …")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="AGENT/NAME, AGENT/*, an artifact's id, entry:ID, ...")],
     max_tokens: MaxTokens = DEFAULT_BUDGET,
     counter: Counter = ESTIMATE,
     version: Version = None,
@@ -134,7 +134,7 @@ def request(
 
 
 def why(
-    item: Annotated[str, typer.Argument(metavar="ITEM", help="AGENT/NAME, an artifact's id, a context, entry:ID, …")],
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="AGENT/NAME, an artifact's id, a context, entry:ID, ...")],
     package: Annotated[str | None, typer.Option("--package", metavar="ID", help="The package; else the latest one.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="The latest one of this agent.")] = None,
     store: o.Store = None,
