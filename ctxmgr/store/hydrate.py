@@ -249,18 +249,28 @@ def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[
     return gone
 
 
-def entry_view(row: Plain) -> EntryView:
+def entry_shape(row: Plain) -> EntryView:
     """Return the view of one of `entry_rows`."""
     from ctxmgr.types.view import EntryView
 
     return EntryView.model_validate(row)
 
 
-def event_view(row: Plain) -> EventView:
+def event_shape(row: Plain) -> EventView:
     """Return the view of an `event_row`."""
     from ctxmgr.types.view import EventView
 
     return EventView.model_validate(row)
+
+
+def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
+    """Return the views of `ENTRY_COLUMNS` rows, in their order."""
+    return [entry_shape(row) for row in entry_rows(engine, rows)]
+
+
+def event_view(row: Row) -> EventView:
+    """Return the view of one `EVENT_COLUMNS` row."""
+    return event_shape(event_row(row))
 
 
 def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:

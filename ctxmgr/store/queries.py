@@ -10,9 +10,9 @@ from ctxmgr.store.hydrate import (
     ID_CONDITIONS,
     batches,
     entry_rows,
-    entry_view,
+    entry_shape,
     event_row,
-    event_view,
+    event_shape,
     placeholders,
 )
 from ctxmgr.store.reserved import PROJECT
@@ -158,7 +158,7 @@ class Queries:
                 ) -> tuple[list[EntryView], int]:  # fmt: skip
         """Return one page of matching entries in the order of the log, and how many match in all."""
         found, total = self._rows.entries(key, filters, offset, limit, newest_first=newest_first)
-        return [entry_view(row) for row in found], total
+        return [entry_shape(row) for row in found], total
 
     def hits(self, key: int | None, filters: Filters, kind: RowKind, query: str | None = None) -> list[Hit]:
         """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
@@ -166,12 +166,12 @@ class Queries:
 
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
-        return [entry_view(row) if row["kind"] == "entry" else event_view(row) for row in self._rows.rows(places)]
+        return [entry_shape(row) if row["kind"] == "entry" else event_shape(row) for row in self._rows.rows(places)]
 
     def entry_at(self, key: int, index: int) -> EntryView | None:
         """Return the entry with this index, or None."""
         found = self._rows.entry_at(key, index)
-        return None if found is None else entry_view(found)
+        return None if found is None else entry_shape(found)
 
     def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
         """Return the entry with this id, or with an id that starts so, if there is exactly one.
@@ -180,13 +180,13 @@ class Queries:
             InvalidInput: when several ids start so.
         """
         found = self._rows.entry_by_id(key, entry_id)
-        return None if found is None else entry_view(found)
+        return None if found is None else entry_shape(found)
 
     def messages(self, key: int, entry: EntryView | None, offset: int, limit: int) -> tuple[list[EventView], int]:
         """Return a page of message events, see `Rows.messages`."""
         place = entry and {"id": entry.id, "index": entry.index, "agent": entry.agent, "process": entry.process}
         found, total = self._rows.messages(key, place, offset, limit)
-        return [event_view(row) for row in found], total
+        return [event_shape(row) for row in found], total
 
 
 def moment_of(name: str, text: str | None) -> float | None:
