@@ -7,39 +7,44 @@ writes nothing but, where an action was refused, that it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.errors import Conflict, InvalidInput, NotFound
+from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals import acting, planning
 from ctxmgr.goals.brief import write_brief
-from ctxmgr.goals.changes import CHANGES, find
+from ctxmgr.goals.changes import find
 from ctxmgr.goals.fold import ENDED
-from ctxmgr.goals.judge import Judge
-from ctxmgr.goals.ledger import Ledger
 from ctxmgr.goals.resume import claims_of
+from ctxmgr.goals.room import FOLDER
 from ctxmgr.goals.source import source_of
 from ctxmgr.goals.state import State
+from ctxmgr.goals.steering import Steering, probes_data
 from ctxmgr.goals.tree import Node
-from ctxmgr.goals.views import owner_view, state_view
-from ctxmgr.ids import new_id, now
-from ctxmgr.journal import Durability, read
+from ctxmgr.goals.views import owner_view
+from ctxmgr.ids import new_id
+from ctxmgr.journal import read
 from ctxmgr.plain import plain
 from ctxmgr.types.goal import (
-    ActionRequest, AddRequest, BlockRequest, BriefAnswer, BriefRequest, DropRequest, EndRequest, GoalAnswer, GoalSource, GoalState,
-    MessageRequest, NextRequest, Probe, ProbeResult, RecordAnswer, RecordRequest, ReorderRequest, ResumeAnswer, ResumeRequest,
-    SplitRequest, StartRequest, UnblockRequest,
-)  # fmt: skip
+    ActionRequest,
+    BriefAnswer,
+    BriefRequest,
+    EndRequest,
+    GoalAnswer,
+    GoalSource,
+    NextRequest,
+    RecordAnswer,
+    RecordRequest,
+    ResumeAnswer,
+    ResumeRequest,
+    StartRequest,
+)
 from ctxmgr.types.record import build
 from ctxmgr.wire import Record
 
-FOLDER = ".agent_context"
-"""Where a goal is kept, in the folder that is worked in."""
 
-
-class Goals:
+class Goals(Steering):
     """A goal in a folder.
 
     Args:
@@ -60,26 +65,6 @@ class Goals:
         Busy: another process holds the goal. Superseded: another took it over; nothing was written.
         StorageFailed: the system refused.
     """
-
-    def __init__(
-        self,
-        folder: str | os.PathLike[str] = FOLDER,
-        *,
-        agent: str = "agent",
-        hold: bool = False,
-        settings: DetectSettings | None = None,
-        durability: Durability = "os",
-        mask: bool = True,
-        timeout: float = 10.0,
-        root: str | os.PathLike[str] | None = None,
-        commands: bool = False,
-        clock: Callable[[], str] = now,
-    ) -> None:
-        self.agent = agent
-        self._commands = commands
-        self.root = os.path.abspath(root if root is not None else os.path.join(os.path.abspath(folder), os.pardir))
-        self._ledger = Ledger(folder, hold=hold, durability=durability, masked=mask, timeout=timeout, clock=clock)
-        self._judge = Judge(settings)
 
     @classmethod
     def open(
@@ -102,16 +87,6 @@ class Goals:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    @property
-    def folder(self) -> str:
-        """The absolute path of the goal's folder."""
-        return self._ledger.folder
-
-    @property
-    def warnings(self) -> list[str]:
-        """What was found damaged, and what was done about it."""
-        return list(self._ledger.warnings)
 
     def close(self) -> None:
         """Let go of the goal, so that another process may hold it at once."""
@@ -139,77 +114,9 @@ class Goals:
                 self._ledger.event(data, session=session),
             ]
             if request.probes:
-                records.append(self._ledger.event(_probes(request.probes), session=session))
+                records.append(self._ledger.event(probes_data(request.probes), session=session))
             change.write(records)
         return self._answer(["goal"])
-
-    def add(self, request: AddRequest) -> GoalAnswer:
-        """Add tasks, or subtasks of one."""
-
-        def decide(state: State) -> dict[str, Any]:
-            return planning.add(find(state, request.parent or "goal"), request)
-
-        return self._steer("add", decide)
-
-    def split(self, request: SplitRequest) -> GoalAnswer:
-        """Replace a task or subtask by several."""
-
-        def decide(state: State) -> dict[str, Any]:
-            node = find(state, request.id)
-            return planning.split(node, state.tree.parent(node) or state.goal, request)
-
-        return self._steer("split", decide)
-
-    def reorder(self, request: ReorderRequest) -> GoalAnswer:
-        """Put tasks, or the subtasks of one, into another order."""
-        return self._steer("order", lambda state: {"parent": request.parent or "goal", "order": list(request.order)})
-
-    def drop(self, request: DropRequest) -> GoalAnswer:
-        """Give a task or subtask up."""
-        return self._steer("drop", lambda state: {"id": request.id, "reason": request.reason})
-
-    def block(self, request: BlockRequest) -> GoalAnswer:
-        """Block a task or subtask by hand."""
-        return self._steer("block", lambda state: {"id": request.id, "reason": request.reason})
-
-    def unblock(self, request: UnblockRequest) -> GoalAnswer:
-        """Lift a block, or all; the detection of loops starts anew."""
-        with self._ledger.change(work=False) as change:
-            state = self._existing(change.state)
-            data = planning.unblock(state, request)
-            if data is None:
-                return self._answer([], "nothing is blocked")
-            change.write([self._ledger.event(self._checked("unblock", data))])
-        return self._answer([*data.get("nodes", []), *data.get("actions", [])], "unblocked")
-
-    def message(self, request: MessageRequest) -> GoalAnswer:
-        """Take a human message: it lifts what the guard blocked."""
-        return self._note({"text": request.text}, "user_message")
-
-    def compacted(self) -> GoalAnswer:
-        """Note that the agent's context was compacted: its next brief has other words."""
-        return self._note({}, "compaction")
-
-    def add_probe(self, probe: Probe) -> GoalAnswer:
-        """Add a check of the files on disk, in the place of one with the same name."""
-        known = [each for each in self.state().probes if each.name != probe.name]
-        return self.set_probes([*known, probe])
-
-    def set_probes(self, probes: Sequence[Probe]) -> GoalAnswer:
-        """Set the checks of the files on disk."""
-        return self._note(_probes(probes))
-
-    def probed(self, results: Sequence[ProbeResult]) -> GoalAnswer:
-        """Keep what the checks saw; nothing is written when it is what they saw before."""
-        seen = [plain(each.to_json()) for each in results]
-        with self._ledger.change(work=False) as change:
-            if seen != self._existing(change.state).probe_state:
-                change.write([self._ledger.event({"op": "probed", "results": seen})])
-        return self._answer([])
-
-    def check_probes(self) -> GoalAnswer:
-        """Look at the files on disk now, and keep what was seen."""
-        return self.probed(self._look_at_files())
 
     def check(self, request: ActionRequest) -> RecordAnswer:
         """Say whether an action would be allowed; nothing is written."""
@@ -298,10 +205,6 @@ class Goals:
         asked = request or BriefRequest()
         return write_brief(self._existing(self._ledger.look()), asked.max_chars, asked.moment)
 
-    def state(self) -> GoalState:
-        """Return everything that is known of the goal. Writes nothing."""
-        return self._view(self._existing(self._ledger.look()))
-
     def resume(self, request: ResumeRequest | None = None) -> ResumeAnswer:
         """Take the goal up where it was left, and say where that is; a second time nothing is written.
 
@@ -325,18 +228,6 @@ class Goals:
             brief=write_brief(state, BriefRequest().max_chars, "resume").text,
         )  # fmt: skip
 
-    def apply(self, continuation: Mapping[str, Any]) -> GoalAnswer:
-        """Take a continuation that recovery gave (its wire form): what the guard blocked is lifted, the next step noted."""
-        fields: dict[str, Any] = {
-            key: value for key, value in plain(dict(continuation)).items() if key not in ("v", "kind", "ts")
-        }
-        fields["id"] = fields["id"] if isinstance(fields.get("id"), str) and fields["id"] else new_id()
-        fields["of"] = fields.pop("session", None)
-        with self._ledger.change(work=False) as change:
-            state = self._existing(change.state)
-            change.write([build("continuation", state.session, self._ledger.clock(), **fields)])
-        return self._answer([], "the continuation was taken up")
-
     def source(self) -> GoalSource:
         """Return where the goal stands, for recovery and context packages. Writes nothing."""
         return source_of(self._existing(self._ledger.look()))
@@ -348,32 +239,6 @@ class Goals:
             if line.record.get("session") == session:
                 yield line.record
 
-    def _look_at_files(self) -> list[ProbeResult]:
-        probes = self.state().probes
-        if not probes:
-            return []
-        from ctxmgr.goals.probes import check_all
-
-        return check_all(probes, Path(self.root), commands=self._commands)
-
-    def _steer(self, op: str, decide: Callable[[State], dict[str, Any]]) -> GoalAnswer:
-        with self._ledger.change(work=False) as change:
-            data = self._checked(op, decide(self._existing(change.state)))
-            change.write([self._ledger.event({key: value for key, value in data.items() if value is not None})])
-        named = [each["id"] for each in data.get("nodes", [])]
-        return self._answer([*([data["id"]] if "id" in data else []), *named, *data.get("order", [])])
-
-    def _note(self, data: dict[str, Any], kind: str = "goal") -> GoalAnswer:
-        with self._ledger.change(work=False) as change:
-            self._existing(change.state)
-            change.write([self._ledger.event(data, kind)])
-        return self._answer([])
-
-    def _checked(self, op: str, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the data of a change that is legal now."""
-        CHANGES[op][0](self._ledger.state, data)
-        return {"op": op, **data}
-
     def _goes_on(self, state: State, request: StartRequest) -> bool:
         same = request.goal is None or request.goal.strip() == state.goal.text.strip()
         if same or state.goal.status == "done":
@@ -382,19 +247,3 @@ class Goals:
             f"another goal is under way here: {state.goal.text[:200]!r}",
             "go on with it, or give it up for this one with 'ctxmgr goal start --replace'",
         )
-
-    def _existing(self, state: State) -> State:
-        if not state.exists:
-            raise NotFound(f"there is no goal in {self.folder!r}", "begin one with 'ctxmgr goal start'")
-        return state
-
-    def _answer(self, changed: Sequence[str], message: str | None = None) -> GoalAnswer:
-        return GoalAnswer(state=self._view(self._ledger.state), changed=list(changed), message=message)
-
-    def _view(self, state: State) -> GoalState:
-        ledger = self._ledger
-        return state_view(state, ledger.generation, ledger.included.records, ledger.included.sum, ledger.warnings)
-
-
-def _probes(probes: Sequence[Probe]) -> dict[str, Any]:
-    return {"op": "probes", "probes": [plain(each.to_json()) for each in probes]}

@@ -99,10 +99,8 @@ class Judge:
 
 def _comes_back(keys: Sequence[str], longest: int) -> bool:
     """Whether the last steps, of whatever period, were asked in the same order just before."""
-    for period in range(1, min(longest, len(keys) // 2) + 1):
-        if keys[-period:] == keys[-2 * period : -period]:
-            return True
-    return False
+    periods = range(1, min(longest, len(keys) // 2) + 1)
+    return any(keys[-period:] == keys[-2 * period : -period] for period in periods)
 
 
 def _one_more(settings: DetectSettings) -> DetectSettings:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NoReturn
 
 from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
 from ctxmgr.goals import files, owner
@@ -52,12 +52,13 @@ class Ledger:
         self.included = Included()
         self.clock = clock
         self.path = os.path.join(self.folder, files.HISTORY)
-        self._hold, self._durability, self._masked, self._timeout = hold, durability, masked, timeout
+        self._hold, self._masked, self._timeout = hold, masked, timeout
+        self._durability: Durability = durability
         self._journal: Journal | None = None
         self._inode = -1
-        self._lag = 0
+        self._lag: int = 0
         self._aside: list[str] = []
-        self._loops_saved = -1
+        self._loops_saved: int = -1
         self._me: dict[str, Any] | None = None
         self._epoch: int | None = None
 
@@ -67,7 +68,7 @@ class Ledger:
         return self.state
 
     @contextlib.contextmanager
-    def change(self, *, work: bool, take_over: bool = False, create: bool = False) -> Iterator[Change]:
+    def change(self, *, work: bool, take_over: bool = False, create: bool = False) -> Generator[Change]:
         """Hold the lock, caught up and entitled to write.
 
         Args:
@@ -166,9 +167,9 @@ class Ledger:
             for name, given in zip(self._aside, files.set_aside(self.folder, self._aside), strict=False):
                 self._warn(f"{name} was set aside as {given} and made anew from the history")
             self._aside = []
-        refused = len(self.state.loops) + self.state.count("refused")
+        refused: int = len(self.state.loops) + self.state.count("refused")
         try:
-            loops = refused != self._loops_saved and not files.loops_fit(self.folder, self.state)
+            loops: bool = refused != self._loops_saved and not files.loops_fit(self.folder, self.state)
             files.save(self.folder, self.state, self.included, self.generation + 1, loops=loops)
         except StorageFailed as error:
             self._warn(f"{error.message}; {error.hint}")
@@ -181,7 +182,7 @@ class Ledger:
         """Whether the state file lacks something or is damaged."""
         return self._lag > 0 or bool(self._aside)
 
-    def _superseded(self) -> None:
+    def _superseded(self) -> NoReturn:
         self._drop()
         raise Superseded(
             f"the goal in {self.folder!r} was taken over while this process was stopped", "nothing that it wrote since counts"

@@ -14,7 +14,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from ctxmgr.errors import Busy, StorageFailed
@@ -33,9 +33,8 @@ _MOST = 64
 
 def identity() -> dict[str, Any]:
     """Return who this process is, so that another can see whether it still runs."""
-    return {
-        "owner": new_id(), "pid": os.getpid(), "host": socket.gethostname()[:200], "boot": _boot(), "start": _start(os.getpid()),
-    }  # fmt: skip
+    pid = os.getpid()
+    return {"owner": new_id(), "pid": pid, "host": socket.gethostname()[:200], "boot": _boot(), "start": _start(pid)}
 
 
 def is_alive(owner: Mapping[str, Any], last_ts: str | None, now: float) -> bool:
@@ -64,7 +63,7 @@ class Lock:
 
 
 @contextlib.contextmanager
-def locked(folder: str, timeout: float) -> Iterator[Lock]:
+def locked(folder: str, timeout: float) -> Generator[Lock]:
     """Hold the folder's lock.
 
     Raises:

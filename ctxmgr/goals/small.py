@@ -37,7 +37,7 @@ def reduced(value: object) -> Any:
         fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
         if len(canonical(fields) or "") <= 2 * MOST:
             return fields
-    return {"tooLarge": len(whole or ""), "fingerprint": fingerprint(value), "head": (whole or "")[:_HEAD]}
+    return {"tooLarge": len(whole or ""), "fingerprint": fingerprint(cast("object", value)), "head": (whole or "")[:_HEAD]}
 
 
 def _member(item: object) -> Any:
@@ -71,12 +71,13 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
         if not colon and said in _OK:
             return status or "ok", None, None
         return status or "ok", value, None
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
+    given = cast("object", value)
+    if isinstance(given, dict):
+        fields = cast("dict[str, Any]", given)
         if error := fields.get("error"):
             told = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": plain_line(error)}
-            return status or "error", value, {name: plain_line(told[name]) for name in ("type", "message") if name in told}
-    return status or "ok", value, None
+            return status or "error", fields, {name: plain_line(told[name]) for name in ("type", "message") if name in told}
+    return status or "ok", cast("Any", given), None
 
 
 def told(status: str, output: object, error: object, width: int = 120) -> str:

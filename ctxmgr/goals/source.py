@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctxmgr.goals.brief import following_in_task
+from ctxmgr.goals.small import plain_line
 from ctxmgr.goals.state import State
 from ctxmgr.goals.views import action_view
-from ctxmgr.goals.small import plain_line
 from ctxmgr.types.goal import GoalSource, ProbeResult
 
 _MOST = 50

@@ -18,12 +18,27 @@ import os
 from typing import Any
 
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.goals.desk import FOLDER, Goals
+from ctxmgr.goals.desk import Goals
 from ctxmgr.goals.handles import Children, StateHandle, Subtask, Task
+from ctxmgr.goals.room import FOLDER
 from ctxmgr.types.goal import (
-    DEFAULT_CHARS, ActionRequest, AddRequest, BriefRequest, EndRequest, GoalState, MessageRequest, NextRequest, RecordAnswer,
-    RecordRequest, ResumeAnswer, ResumeRequest, StartRequest, SubtaskView, TaskDraft, UnblockRequest,
-)  # fmt: skip
+    DEFAULT_CHARS,
+    ActionRequest,
+    AddRequest,
+    BriefRequest,
+    EndRequest,
+    GoalState,
+    MessageRequest,
+    NextRequest,
+    RecordAnswer,
+    RecordRequest,
+    ResumeAnswer,
+    ResumeRequest,
+    StartRequest,
+    SubtaskView,
+    TaskDraft,
+    UnblockRequest,
+)
 
 
 class GoalTracker:

@@ -253,12 +253,22 @@ def _block(data: object) -> Block:
 
 
 def as_object(data: object) -> dict[str, object]:
+    """Return an object.
+
+    Raises:
+        ValueError: it is something else.
+    """
     if not isinstance(data, dict):
         raise ValueError("no object")
     return cast("dict[str, object]", data)
 
 
 def read_list(fields: dict[str, object], key: str) -> list[object]:
+    """Return a member that is a list.
+
+    Raises:
+        ValueError: it is something else.
+    """
     value = fields.get(key)
     if not isinstance(value, list):
         raise ValueError(f"{key} is no list")
@@ -266,6 +276,11 @@ def read_list(fields: dict[str, object], key: str) -> list[object]:
 
 
 def read_text(fields: dict[str, object], key: str) -> str:
+    """Return a member that is a text.
+
+    Raises:
+        ValueError: it is something else.
+    """
     value = fields.get(key)
     if not isinstance(value, str):
         raise ValueError(f"{key} is no text")
@@ -273,10 +288,16 @@ def read_text(fields: dict[str, object], key: str) -> str:
 
 
 def read_text_or_none(fields: dict[str, object], key: str) -> str | None:
+    """Return a member that is a text or null, as `read_text`."""
     return None if fields.get(key) is None else read_text(fields, key)
 
 
 def read_number(fields: dict[str, object], key: str) -> int:
+    """Return a member that is a whole number.
+
+    Raises:
+        ValueError: it is something else.
+    """
     value = fields.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{key} is no number")

@@ -13,9 +13,20 @@ from ctxmgr.goals.small import told
 from ctxmgr.goals.state import Item, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.types.goal import (
-    ActionStatus, ActionView, AttemptView, Block, BlockedAction, GoalState, GoalView, LoopType, OwnerView, Probe, ProbeResult,
-    SubtaskView, TaskView,
-)  # fmt: skip
+    ActionStatus,
+    ActionView,
+    AttemptView,
+    Block,
+    BlockedAction,
+    GoalState,
+    GoalView,
+    LoopType,
+    OwnerView,
+    Probe,
+    ProbeResult,
+    SubtaskView,
+    TaskView,
+)
 
 _Model = TypeVar("_Model", bound=BaseModel)
 SHOWN_ACTIONS = 10
