@@ -27,6 +27,7 @@ COMMANDS = {
     "note": ("annotations", "note_app"),
     "snapshot": ("annotations", "snapshot_app"),
     "memory": ("memory", "memory_app"),
+    "goal": ("goal", "goal_app"),
     "import": ("sources", "import_"),
     "record": ("recording", "record"),
     "export": ("sources", "export"),
@@ -55,12 +56,20 @@ def build_app(only: str | None = None) -> typer.Typer:
         if only in (None, name) or only not in COMMANDS:
             command: Any = getattr(import_module(f"ctxmgr.cli.{module}"), attribute)
             if isinstance(command, typer.Typer):
-                for part in command.registered_commands:
-                    part.help = _help(part.callback)
+                _explain(command)
                 app.add_typer(command, name=name)
             else:
                 app.command(name, help=_help(command))(command)
     return app
+
+
+def _explain(group: typer.Typer) -> None:
+    """Give every command of a group, and of the groups within it, its docstring as help."""
+    for part in group.registered_commands:
+        part.help = _help(part.callback)
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _explain(inner.typer_instance)
 
 
 def _help(command: Any) -> str:

@@ -16,7 +16,20 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.errors import NotFound
-from ctxmgr.types import backtest, desk, explanation, finding, health, importing, memory, query, view
+from ctxmgr.types import (
+    backtest,
+    comparison,
+    desk,
+    explanation,
+    finding,
+    goal,
+    goal_plan,
+    health,
+    importing,
+    memory,
+    query,
+    view,
+)
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.envelope import Envelope
 from ctxmgr.types.record import MODELS
@@ -72,6 +85,28 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "memory reflect": (memory.Reflection, memory.ReflectRequest),
     "recover": (desk.RecoverResponse, desk.RecoverRequest),
     "request": (desk.RecoverResponse, desk.AgentRequest),
+    "goal": (goal.GoalState, None),
+    "goal add": (goal.GoalAnswer, goal.AddRequest),
+    "goal block": (goal.GoalAnswer, goal.BlockRequest),
+    "goal brief": (goal.BriefAnswer, goal.BriefRequest),
+    "goal compare": (comparison.Comparison, None),
+    "goal done": (goal.GoalAnswer, goal.EndRequest),
+    "goal drop": (goal.GoalAnswer, goal.DropRequest),
+    "goal fail": (goal.GoalAnswer, goal.EndRequest),
+    "goal move": (goal.GoalAnswer, goal.ReorderRequest),
+    "goal next": (goal.GoalAnswer, goal.NextRequest),
+    "goal probe": (goal_plan.ProbeView, goal.Probe),
+    "goal probe add": (goal.GoalAnswer, goal.Probe),
+    "goal probe check": (goal_plan.ProbeView, None),
+    "goal probe list": (goal_plan.ProbeView, None),
+    "goal record": (goal.RecordAnswer, goal.RecordRequest),
+    "goal recover": (goal_plan.RecoverAnswer, None),
+    "goal resume": (goal.ResumeAnswer, goal.ResumeRequest),
+    "goal say": (goal.GoalAnswer, goal.MessageRequest),
+    "goal split": (goal.GoalAnswer, goal.SplitRequest),
+    "goal start": (goal_plan.StartAnswer, goal.StartRequest),
+    "goal tree": (goal.GoalState, None),
+    "goal unblock": (goal.GoalAnswer, goal.UnblockRequest),
     "doctor": (health.Check, None),
     "import": (importing.ImportReport, None),
     "record": (Recorded, None),

@@ -70,7 +70,7 @@ def read_plan(path: Path) -> Plan:
         NotFound: there is no such file.
         InvalidInput: it is no plain file, too big, no UTF-8, broken, or holds no step.
     """
-    return parse_plan(_content(path), str(path))
+    return parse_plan(read_content(path), str(path))
 
 
 def parse_plan(data: bytes, name: str) -> Plan:
@@ -98,7 +98,13 @@ def parse_plan(data: bytes, name: str) -> Plan:
     return plan
 
 
-def _content(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
+    """Return the beginning of a plain file, one byte more than a plan may have; pipes and devices are never waited for.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is no plain file, or can't be read.
+    """
     try:
         # Without waiting, so that a pipe nobody writes to does not hang.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
