@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tests.requirements_design import CONTRACTS, RULINGS, TICKET
 from tests.requirements_functional import FUNCTIONAL, OUTCOMES
+from tests.requirements_hierarchy import HIERARCHY
 from tests.requirements_stories import EDGE_CASES, STORIES
 
 TESTS = Path(__file__).parent
@@ -36,6 +37,7 @@ _SOURCES = {
     "spec 000, edge cases": EDGE_CASES,
     "spec 001": TICKET,
     "spec 002": CONTRACTS,
+    "spec 004": HIERARCHY,
     "design, rulings": RULINGS,
 }
 

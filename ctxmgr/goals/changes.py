@@ -158,6 +158,8 @@ def _end(state: State, data: Data, ts: str | None) -> None:
     state.in_flight = [each for each in state.in_flight if each.get("node") != node.id]
     node.reason = attempt.reason
     node.status = "done" if success else "failed"
+    if not success and not state.active:
+        state.active = node.id  # what failed is tried again, or stands in the way, before anything else
     if success:
         state.blocked = [each for each in state.blocked if each.get("node") != node.id]
         if state.active == node.id:

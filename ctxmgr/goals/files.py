@@ -110,11 +110,9 @@ def set_aside(folder: str, names: list[str]) -> list[str]:
 
 
 def loops_fit(folder: str, state: State) -> bool:
-    """Whether ``loops.json`` says what the state says (where there are none, it may be missing)."""
+    """Whether ``loops.json`` says what the state says."""
     try:
         found: object = json.loads(_read(os.path.join(folder, LOOPS)))
-    except FileNotFoundError:
-        return not state.loops
     except (OSError, ValueError, RecursionError):
         return False
     return found == state.loops
