@@ -29,7 +29,7 @@ from ctxmgr.types.goal import DEFAULT_CHARS
 
 _HEADS = [
     "runs", "of", "points", "history, chars", "last ten, chars", "brief, chars", "brief, most", "chars saved", "tokens saved",
-    "chars saved of last ten", "tokens saved of last ten", "facts held", "refused",
+    "chars saved of last ten", "tokens saved of last ten", "facts held", "next values in last ten", "in brief", "refused",
 ]  # fmt: skip
 
 
@@ -81,13 +81,18 @@ def _report(measured: dict[str, list[Replayed]], counter: str, most: int) -> lis
         f"Made by `python -m bench.goals RUNS LOG... --write bench/goals/RESULTS.md` with ctxmgr {__version__}, "
         f"{datetime.now(UTC).date().isoformat()}; briefs of at most {most:,} characters, tokens by `{counter}`.",
         "",
-        "Each run is replayed action by action as an agent's loop would record it: what a person asks for is a subtask, each "
-        "call with its result an action. After each action (of long runs at 100 points) the brief is compared with what the "
-        "loop would send without it: all messages so far (calls and results as JSON, what was said as text), or the last ten "
-        "of them. Sizes are the mean over the points of all runs; savings are of the sums, as a bill would count them. The "
-        "facts are the current task, the active subtask, the last three actions with how they ended, and the blocked actions; "
-        "`held` is the share of them that stand in the brief. `refused` counts actions that the guard would have stopped; the "
-        "replay goes on without them. The data is not part of this repository.",
+        "Each run is replayed action by action as an agent's loop would record it: what a person asks for is a subtask, "
+        "each call with its result an action. Before each call but the first (of long runs at 100 points) the brief is "
+        "compared with what the loop would send without it: all messages so far (calls and results as JSON, what was said "
+        "as text), or the last ten of them. Sizes are the mean over the points of all runs; savings are of the sums, as a "
+        "bill would count them. The facts are the current task, the active subtask, the last three actions with how they "
+        "ended, and the blocked actions; `held` is the share of them that stand in the brief. `refused` counts actions "
+        "that the guard would have stopped; the replay goes on without them.",
+        "",
+        "`next values` looks at it from the other side, by what the run did then: of the texts and numbers in the "
+        "arguments of the next call that the history held already, how many stand in the last ten messages, and how many "
+        "in the brief. An agent that has the brief alone must look the others up again. The data is not part of this "
+        "repository.",
         "",
         *table(_HEADS, [_row(name, found) for name, found in measured.items() if found]),
         "",
@@ -128,12 +133,18 @@ def _figures(points: list[Point]) -> list[str]:
     tokens, ten_tokens, brief_tokens = (
         sum(getattr(point, name).tokens for point in points) for name in ("history", "last_ten", "brief")
     )
+    values, in_ten, in_brief = (sum(getattr(point, name) for point in points) for name in ("values", "in_ten", "in_brief"))
     facts, held = sum(point.facts for point in points), sum(point.held for point in points)
     return [
         f"{count:,}", f"{chars / count:,.0f}", f"{ten / count:,.0f}", f"{brief / count:,.0f}",
         f"{max(point.brief.chars for point in points):,}", _saved(brief, chars), _saved(brief_tokens, tokens),
-        _saved(brief, ten), _saved(brief_tokens, ten_tokens), f"{100 * held / facts:.2f} %" if facts else "",
+        _saved(brief, ten), _saved(brief_tokens, ten_tokens), _share(held, facts),
+        _share(in_ten, values), _share(in_brief, values),
     ]  # fmt: skip
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""
 
 
 def _saved(part: int, whole: int) -> str:

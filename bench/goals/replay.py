@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -26,19 +27,30 @@ from ctxmgr.types.goal import (
 from ctxmgr.wire import Record
 
 _TITLE = 300
+_SHORT = 4
 _POINTS = 100
 _STATUSES = ("ok", "error", "denied", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Sizes after one action, and how many of the facts that the next step needs the brief holds."""
+    """What an agent could read just before one of its calls.
+
+    Attributes:
+        brief, last_ten, history: sizes.
+        facts, held: facts that the next step needs by definition, and how many of them the brief holds.
+        values: texts and numbers of the call that came next which the history held already, ``in_ten`` and ``in_brief``
+            of them in the last ten messages and in the brief.
+    """
 
     brief: Size
     last_ten: Size
     history: Size
     facts: int
     held: int
+    values: int
+    in_ten: int
+    in_brief: int
 
 
 @dataclass(slots=True)
@@ -51,52 +63,56 @@ class Replayed:
     missing: dict[str, int] = field(default_factory=dict[str, int])
 
 
-class _Sizes:
+class _Messages:
     """What a loop without a brief would send, growing message by message."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self._number = self._chars = self._tokens = 0
-        self._last: deque[tuple[int, int]] = deque(maxlen=LAST)
+        self._texts: list[str] = []
+        self._tokens: list[int] = []
+        self._chars = 0
 
     def add(self, record: Record) -> None:
         for message in messages([record]):
-            size = (len(message), self._counter.count(message, "json"))
-            self._last.append(size)
-            self._number, self._chars, self._tokens = self._number + 1, self._chars + size[0], self._tokens + size[1]
+            self._texts.append(message)
+            self._tokens.append(self._counter.count(message, "json"))
+            self._chars += len(message)
 
-    def now(self) -> tuple[Size, Size]:
-        ten = Size(messages=len(self._last), chars=sum(s[0] for s in self._last), tokens=sum(s[1] for s in self._last))
-        return ten, Size(messages=self._number, chars=self._chars, tokens=self._tokens)
+    def sizes(self) -> tuple[Size, Size]:
+        ten = self._texts[-LAST:]
+        return (
+            Size(messages=len(ten), chars=sum(map(len, ten)), tokens=sum(self._tokens[-LAST:])),
+            Size(messages=len(self._texts), chars=self._chars, tokens=sum(self._tokens)),
+        )
+
+    def holds(self, value: str, most: int = 0) -> bool:
+        return any(value in text for text in self._texts[-most:])
 
 
 def replay(run: Run, folder: Path, counter: Counter, max_chars: int) -> Replayed:
-    """Replay a run in an empty folder; a run without actions has no points."""
+    """Replay a run in an empty folder; a run with less than two actions has no points."""
     done = Replayed(run.name)
-    total = sum(record.get("kind") == "result" for record in run.records)
-    if not total:
-        return done
+    total = sum(record.get("kind") == "entry" for record in run.records)
     every = max(1, total // _POINTS)
-    sizes, open_calls = _Sizes(counter), dict[str, Record]()
+    said, open_calls = _Messages(counter), dict[str, Record]()
     with Goals(folder / FOLDER, hold=True, durability="process") as goals:
         goals.start(StartRequest(goal=_title(_first_words(run)), tasks=[TaskDraft(description="Serve what is asked for")]))
-        number, asked = 0, False
+        calls, asked, acted = 0, False, False
         for record in run.records:
-            sizes.add(record)
-            if record.get("kind") == "entry":
+            kind = record.get("kind")
+            if kind == "entry":
+                if acted and calls % every == 0:
+                    done.points.append(_weigh(goals, said, counter, max_chars, done, record))
+                calls, acted = calls + 1, False
                 open_calls[str(record.get("id"))] = record
-                if record.get("status") is None:
-                    continue
-            elif record.get("kind") != "result":
+            said.add(record)
+            if kind == "event":
                 asked = _heard(goals, record, asked)
-                continue
-            call = record if record.get("kind") == "entry" else open_calls.pop(str(record.get("entry")), None)
-            if call is None:
-                continue
-            _record(goals, call, record, done)
-            number, asked = number + 1, False
-            if number % every == 0:
-                done.points.append(_weigh(goals, sizes, counter, max_chars, done))
+            elif kind == "result" or record.get("status") is not None:
+                call = open_calls.pop(str(record.get("entry") or record.get("id")), None)
+                if call is not None:
+                    _record(goals, call, record, done)
+                    acted, asked = True, False
     return done
 
 
@@ -134,15 +150,31 @@ def _record(goals: Goals, call: Record, result: Record, done: Replayed) -> None:
             goals.unblock(UnblockRequest())
 
 
-def _weigh(goals: Goals, sizes: _Sizes, counter: Counter, max_chars: int, done: Replayed) -> Point:
+def _weigh(goals: Goals, said: _Messages, counter: Counter, max_chars: int, done: Replayed, call: Record) -> Point:
     text, state = goals.brief(BriefRequest(max_chars=max_chars)).text, goals.state()
     needed = facts(state, text)
     for fact in needed:
         if not fact.held:
             done.missing[fact.kind] = done.missing.get(fact.kind, 0) + 1
-    ten, whole = sizes.now()
+    ten, whole = said.sizes()
     brief = Size(messages=1, chars=len(text), tokens=counter.count(text, "text"))
-    return Point(brief, ten, whole, len(needed), sum(fact.held for fact in needed))
+    known = [value for value in set(_values(call.get("input"))) if said.holds(value)]
+    return Point(
+        brief, ten, whole, len(needed), sum(fact.held for fact in needed), len(known),
+        sum(said.holds(value, LAST) for value in known), sum(value in text for value in known),
+    )  # fmt: skip
+
+
+def _values(given: object) -> Iterator[str]:
+    """Yield the texts and numbers in a call's arguments that could be looked up: neither trifles nor whole documents."""
+    if isinstance(given, dict):
+        for value in cast("dict[str, object]", given).values():
+            yield from _values(value)
+    elif isinstance(given, list):
+        for value in cast("list[object]", given):
+            yield from _values(value)
+    elif isinstance(given, str | int | float) and not isinstance(given, bool) and _SHORT <= len(str(given)) <= _TITLE:
+        yield json.dumps(given, ensure_ascii=False).strip('"')
 
 
 def _first_words(run: Run) -> str:

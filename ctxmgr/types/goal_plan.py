@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.goal import GoalState, Probe
@@ -59,3 +59,8 @@ class RecoverAnswer(Shape):
 
     continuation: Continuation
     state: GoalState | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form, of the continuation too."""
+        state = None if self.state is None else self.state.to_json()
+        return {"continuation": self.continuation.to_json(), "state": state}
