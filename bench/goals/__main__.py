@@ -28,8 +28,8 @@ from ctxmgr.assemble.counting import Counter, counter_by_name
 from ctxmgr.types.goal import DEFAULT_CHARS
 
 _HEADS = [
-    "runs", "of", "points", "history, chars", "last ten, chars", "brief, chars", "brief, most", "chars saved", "tokens saved",
-    "chars saved of last ten", "tokens saved of last ten", "facts held", "next values in last ten", "in brief", "refused",
+    "points", "history, chars", "last ten, chars", "brief, chars", "brief, most", "chars saved", "tokens saved",
+    "chars saved of last ten", "tokens saved of last ten", "facts held", "next values in last ten", "in brief",
 ]  # fmt: skip
 
 
@@ -86,19 +86,23 @@ def _report(measured: dict[str, list[Replayed]], counter: str, most: int) -> lis
         "compared with what the loop would send without it: all messages so far (calls and results as JSON, what was said "
         "as text), or the last ten of them. Sizes are the mean over the points of all runs; savings are of the sums, as a "
         "bill would count them. The facts are the current task, the active subtask, the last three actions with how they "
-        "ended, and the blocked actions; `held` is the share of them that stand in the brief. `refused` counts actions "
-        "that the guard would have stopped; the replay goes on without them.",
+        "ended, and the blocked actions; `held` is the share of them that stand in the brief. Where the guard refuses an "
+        "action the replay goes on without it.",
         "",
         "`next values` looks at it from the other side, by what the run did then: of the texts and numbers in the "
         "arguments of the next call that the history held already, how many stand in the last ten messages, and how many "
         "in the brief. An agent that has the brief alone must look the others up again. The data is not part of this "
         "repository.",
         "",
-        *table(_HEADS, [_row(name, found) for name, found in measured.items() if found]),
+        *table(["runs", "of", *_HEADS], [_row(name, found) for name, found in measured.items() if found]),
         "",
         "By how long the history is, all runs together:",
         "",
-        *table(_HEADS[:1] + _HEADS[2:-1], _by_length(measured)),
+        *table(["runs", *_HEADS], _by_length(measured)),
+        "",
+        "What the guard refused, and how many of the runs that it stopped had solved their task all the same:",
+        "",
+        *table(["runs", "refused actions", "in runs", "of", "of them solved"], _refusals(measured)),
         "",
         "The claim to compare with: 92 % fewer characters and 87 % fewer tokens, for histories of 8,000 to 12,000 characters.",
     ]
@@ -112,7 +116,16 @@ def _report(measured: dict[str, list[Replayed]], counter: str, most: int) -> lis
 
 def _row(name: str, found: list[Replayed]) -> list[str]:
     points = [point for each in found for point in each.points]
-    return [name, str(len(found)), *_figures(points), str(sum(each.refused for each in found))]
+    return [name, str(len(found)), *_figures(points)]
+
+
+def _refusals(measured: dict[str, list[Replayed]]) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for name, found in measured.items():
+        stopped = [each for each in found if each.refused]
+        judged = str(sum(each.success is True for each in stopped)) if any(each.success is not None for each in found) else ""
+        rows.append([name, f"{sum(each.refused for each in found):,}", str(len(stopped)), str(len(found)), judged])
+    return rows
 
 
 def _by_length(measured: dict[str, list[Replayed]]) -> list[list[str]]:

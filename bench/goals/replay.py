@@ -55,9 +55,13 @@ class Point:
 
 @dataclass(slots=True)
 class Replayed:
-    """One run: its points, how many actions were refused, and which kinds of facts a brief did not hold."""
+    """One run: its points, how many actions were refused, and which kinds of facts a brief did not hold.
+
+    ``success`` is whether its task was solved, None where nobody judged.
+    """
 
     name: str
+    success: bool | None
     points: list[Point] = field(default_factory=list[Point])
     refused: int = 0
     missing: dict[str, int] = field(default_factory=dict[str, int])
@@ -91,7 +95,7 @@ class _Messages:
 
 def replay(run: Run, folder: Path, counter: Counter, max_chars: int) -> Replayed:
     """Replay a run in an empty folder; a run with less than two actions has no points."""
-    done = Replayed(run.name)
+    done = Replayed(run.name, run.success)
     total = sum(record.get("kind") == "entry" for record in run.records)
     every = max(1, total // _POINTS)
     said, open_calls = _Messages(counter), dict[str, Record]()

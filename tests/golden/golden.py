@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cli.console import Ran, lines, make_history, records, run
+from tests.golden import goals
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden"
 
@@ -93,6 +94,7 @@ def answers() -> Iterator[tuple[str, Ran]]:
     for name, command in CASES.items():
         with tempfile.TemporaryDirectory(prefix="golden-") as folder:
             yield name, _masked(_run(Path(folder), name, command), folder)
+    yield from goals.answers()
 
 
 def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
@@ -120,6 +122,16 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
 def _masked(ran: Ran, folder: str) -> Ran:
     text = ran.out.replace(os.path.realpath(folder), "<folder>").replace(folder, "<folder>")
     return ran._replace(out=_TIME.sub("<time>", _ID.sub("<id>", text)))
+
+
+def names() -> set[str]:
+    """Return the names of all golden files."""
+    return {*CASES, *goals.CASES}
+
+
+def commands() -> set[str]:
+    """Return the commands that are pinned."""
+    return {command[0] for command in CASES.values()} | {"goal"}
 
 
 def golden(ran: Ran) -> str:
