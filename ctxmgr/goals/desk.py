@@ -160,7 +160,7 @@ class Goals(Steering):
             if request.to is not None:
                 node: Node | None = find(state, request.to)
             elif active is not None and state.tree.can_work(active):
-                node = active if active.status == "failed" else state.tree.first_open(active) or active
+                node = active
             else:
                 node = state.tree.first_open(active)
             if node is None:

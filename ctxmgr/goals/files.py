@@ -8,6 +8,7 @@ aside under another name, never deleted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -56,6 +57,9 @@ def load(folder: str) -> Loaded:
         except FileNotFoundError:
             continue
         except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+                damaged.append((name, "it is no plain file"))
+                continue
             raise StorageFailed(f"{path!r} can't be read: {error.strerror}", "fix the permissions") from error
         try:
             state, included, generation = _parse(raw)

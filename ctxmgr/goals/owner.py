@@ -26,7 +26,8 @@ LOCK, GATE = "lock", "gate"
 LEASE = 30.0
 """Seconds after its last record in which an owner counts as alive that this machine can't look at."""
 
-_GRACE = 0.3
+GRACE = 0.3
+"""Seconds for which the holder of the lock must be seen stopped before the lock is taken from it."""
 _STOPPED = frozenset("TtZXx")
 _MOST = 64
 
@@ -34,7 +35,7 @@ _MOST = 64
 def identity() -> dict[str, Any]:
     """Return who this process is, so that another can see whether it still runs."""
     pid = os.getpid()
-    return {"owner": new_id(), "pid": pid, "host": socket.gethostname()[:200], "boot": _boot(), "start": _start(pid)}
+    return {"owner": new_id(), "pid": pid, "host": socket.gethostname()[:200], "boot": _boot(), "start": started(pid)}
 
 
 def is_alive(owner: Mapping[str, Any], last_ts: str | None, now: float) -> bool:
@@ -105,7 +106,7 @@ def _lock(folder: str, timeout: float) -> int:
         os.close(descriptor)
         now = time.monotonic()
         frozen_since = (frozen_since or now) if _is_frozen(holder) else None
-        if frozen_since is not None and now - frozen_since >= _GRACE:
+        if frozen_since is not None and now - frozen_since >= GRACE:
             return _break(folder, path, max(0.0, deadline - now))
         if now >= deadline:
             pid = holder[0].decode("ascii", "replace") if holder else "unknown"
@@ -181,11 +182,12 @@ def _signature() -> bytes:
     pid = os.getpid()
     if pid not in _own:
         _own.clear()  # of the parent
-        _own[pid] = f"{pid:<10} {_start(pid):<20}\n".encode("ascii")
+        _own[pid] = f"{pid:<10} {started(pid):<20}\n".encode("ascii")
     return _own[pid]
 
 
-def _start(pid: int) -> str:
+def started(pid: int) -> str:
+    """Return when a process began, in ticks since boot; "0" where that is not known."""
     fields = _stat(pid)
     return fields[1] if fields else "0"
 

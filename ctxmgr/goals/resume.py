@@ -7,14 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ctxmgr.goals.small import plain_line
+from ctxmgr.goals.small import is_shortened, plain_line
 from ctxmgr.goals.state import Item, State
 from ctxmgr.types.goal import Claim, ProbeResult
 
 _KEYS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
 _TAKES_AWAY = re.compile(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
 _MOST_PATHS, _MOST_DONE = 20, 20
-_MOST_PATH = 1_000
 
 
 def claims_of(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Claim]:
@@ -59,7 +58,7 @@ def _path(item: Item) -> str | None:
         return None
     fields = cast("dict[str, Any]", args)
     path = next((fields[key] for key in _KEYS if isinstance(fields.get(key), str)), None)
-    if not path or len(path) > _MOST_PATH or "\0" in path or "://" in path:
+    if not path or "\0" in path or "://" in path or is_shortened(path):
         return None
     return path
 

@@ -51,6 +51,11 @@ def _text(text: str) -> str:
     return f"{text[:_HEAD]}… [{len(text)} characters, {fingerprint(whole)}]"
 
 
+def is_shortened(text: str) -> bool:
+    """Whether a text is one that `reduced` cut."""
+    return len(text) > _HEAD and text[_HEAD : _HEAD + 3] == "… ["
+
+
 def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultStatus, Any, dict[str, Any] | None]:
     """Return what a caller gave as the result of an action as status, output and error of a record.
 
@@ -91,7 +96,7 @@ def told(status: str, output: object, error: object, width: int = 120) -> str:
 
 def plain_line(value: object, width: int = 200) -> str:
     """Return any recorded value as one printable line of at most ``width`` characters."""
-    if width <= 0:
+    if width <= 0 or value is None:
         return ""
     text = value if isinstance(value, str) else canonical(value) or type(value).__name__
     return one_line(text, width)

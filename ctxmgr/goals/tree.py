@@ -179,11 +179,12 @@ class Tree:
         blocked = [child for child in node.children if child.status == "blocked"]
         if not blocked:
             return None
-        if node is self.root:
-            stuck = not any(child.status in _OPEN for child in node.children)
-            if not stuck and len(blocked) < _TASKS_THAT_STOP_A_GOAL:
-                return None
-        first = blocked[-1]
+        # What failed climbs at once, to the goal when a second task failed; what a person put off only when it is all there is.
+        failed = [child for child in blocked if child.block is not None and child.block.by != "user"]
+        enough = _TASKS_THAT_STOP_A_GOAL if node is self.root else 1
+        if len(failed) < enough and any(child.status in _OPEN for child in node.children):
+            return None
+        first = (failed or blocked)[-1]
         why = first.block.reason if first.block else "blocked"
         return Block("escalation", f"{first.id} is blocked: {why}", first.block.since if first.block else None)
 
@@ -194,7 +195,8 @@ def _of_children(node: Node, *, is_root: bool) -> NodeStatus:
         return "pending" if is_root else "dropped"
     if all(status == "done" for status in counted):
         return "done"
-    return "pending" if all(status == "pending" for status in counted) else "in_progress"
+    begun = any(status in ("in_progress", "failed", "done") for status in counted) or any(each.attempts for each in node.walk())
+    return "in_progress" if begun else "pending"
 
 
 def may_follow(before: NodeStatus, after: NodeStatus) -> bool:

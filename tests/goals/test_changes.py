@@ -223,3 +223,13 @@ def test_there_must_be_a_goal(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             ask()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_put_off_by_hand_does_not_stop_the_rest(tmp_path: Path) -> None:
+    """A subtask that a person blocked leaves its neighbours open; its task is blocked when nothing else is left of it."""
+    goals = begun(tmp_path)
+    goals.block(BlockRequest(id="t1.2", reason="waiting for a key"))
+    assert statuses(goals.state())["t1"] == "pending"
+    done(goals)
+    state = goals.state()
+    assert (statuses(state)["t1"], statuses(state)["goal"], state.current) == ("blocked", "in_progress", "t2.1")
