@@ -22,9 +22,9 @@ The state is in .agent_context/ of the current folder, or of the one named with 
 
 \b
 Examples:
-  ctxmgr goal start --from plan.md
-  ctxmgr goal record run_tests --args '{"path": "tests"}' --result success
-  ctxmgr goal brief --max-chars 2000
+  ctxmgr goal start "Create the mathx package"
+  ctxmgr goal next
+  ctxmgr goal brief
   ctxmgr goal tree
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ctxmgr.goals.plan import Item, Plan, folded, titled
+from ctxmgr.goals.steps import Item, Plan, folded, titled
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

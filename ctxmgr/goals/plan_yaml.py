@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.plan import MAX_STEPS, Item, Plan, folded, titled
+from ctxmgr.goals.steps import MAX_STEPS, Item, Plan, folded, titled
 
 MAX_DEPTH = 40
 _TITLES = ("title", "task", "name", "description", "summary", "subtask", "step", "goal")

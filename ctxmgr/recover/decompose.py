@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.goals.plan import Plan, Step, titled
+from ctxmgr.goals.steps import Plan, Step, titled
 from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.fence import Fence
 from ctxmgr.recover.model.choice import ModelChoice, describe, missing
