@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ctxmgr.detect.blur import blur
 from ctxmgr.detect.cycle import CycleDetector
 from ctxmgr.detect.escalating_failure import EscalatingFailureDetector
 from ctxmgr.detect.interface import Detector
@@ -58,15 +59,16 @@ class Judge:
         time it was asked.
         """
         window = [each for each in state.actions if each["n"] > state.fresh]
-        keys = [each["key"] for each in window] + [candidate["key"]]
-        if not _comes_back(keys, self._longer.max_period):
-            return None  # looking at the keys spares the engine what can be no loop
-        same = [each for each in window if each["key"] == candidate["key"]]
+        periods = _periods([each for each in window if each.get("agent") == candidate.get("agent")], candidate)
+        if not periods:
+            return None  # looking at what came back spares the engine what can be no loop
         if "status" not in candidate:
-            last = same[-1]
+            last = next(each for each in reversed(window) if each["key"] == candidate["key"])
             candidate = {**candidate, "status": last["status"], "output": last["output"], "error": last["error"]}
         shown = list(_observations(state.session, [*window, candidate]))
         for settings in (self._turns, self._longer):
+            if periods == {2} if settings is self._longer else 2 not in periods:
+                continue
             finding = _raised_last(settings, _REPEATS, shown)
             if finding is not None and finding.severity == "loop":
                 return Verdict("A" if finding.period == 1 else "B", finding)
@@ -97,10 +99,24 @@ class Judge:
         return next((each for each in found if each.evidence.get("task") == node), None)
 
 
-def _comes_back(keys: Sequence[str], longest: int) -> bool:
-    """Whether the last steps, of whatever period, were asked in the same order just before."""
-    periods = range(1, min(longest, len(keys) // 2) + 1)
-    return any(keys[-period:] == keys[-2 * period : -period] for period in periods)
+def _periods(own: Sequence[Item], candidate: Item) -> set[int]:
+    """Return the periods for which the last steps, the candidate's among them, were asked in the same order just before."""
+    keys = [*(each["key"] for each in own), candidate["key"]]
+    return {
+        period
+        for period in range(1, len(keys) // 2 + 1)
+        if keys[-period:] == keys[-2 * period : -period] and _may_be_alike(own[-period], candidate)
+    }
+
+
+def _may_be_alike(earlier: Item, candidate: Item) -> bool:
+    """Whether the engine might take two results for the same; one that is not known yet might be any."""
+    if "status" not in candidate:
+        return True
+    if earlier["status"] != candidate["status"]:
+        return False
+    one, two = earlier["output"], candidate["output"]
+    return not (isinstance(one, str) and isinstance(two, str)) or blur(one, ids=True) == blur(two, ids=True)
 
 
 def _one_more(settings: DetectSettings) -> DetectSettings:

@@ -23,7 +23,7 @@ from ctxmgr.masking import mask
 from ctxmgr.types.record import build
 from ctxmgr.wire import Record, chain, decode, encode
 
-LAG = 16
+LAG = 128
 """Records that a process which holds a goal may write before it saves the state again."""
 
 
