@@ -23,12 +23,16 @@ from ctxmgr.journal import Durability, Journal
 from ctxmgr.types.goal import RecordRequest, StartRequest, SubtaskDraft, TaskDraft
 from ctxmgr.types.record import build
 
-_TASKS = [TaskDraft(description=f"task {n}", subtasks=[SubtaskDraft(description=f"step {m}") for m in range(5)]) for n in range(6)]
+_TASKS = [
+    TaskDraft(description=f"task {n}", subtasks=[SubtaskDraft(description=f"step {m}") for m in range(5)]) for n in range(6)
+]
 
 
 def _record(goals: Goals, number: int, same: bool = False) -> None:
     part = number % 7 if same else number
-    goals.record(RecordRequest(action="edit_file", args={"path": f"src/module_{part}.py", "old": "a" * 80}, result=f"{number} lines"))
+    goals.record(
+        RecordRequest(action="edit_file", args={"path": f"src/module_{part}.py", "old": "a" * 80}, result=f"{number} lines")
+    )
 
 
 def _grow(folder: Path, actions: int) -> None:
