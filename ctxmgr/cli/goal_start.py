@@ -193,7 +193,12 @@ def _started(named: str | None, goal: str | None, proposal: GoalPlan | None, aga
             done = _ticked(goals, done, proposal).model_copy(update={"changed": changed, "message": done.message})
     found = StartAnswer(started=True, plan=proposal, state=done.state, changed=done.changed, message=done.message)
     remarks = [] if proposal is None else _remarks(proposal)
+
+    def draw(out: Printer) -> None:
+        views.show_change(out, done)
+        if out.terminal and not done.state.goal.tasks:
+            out.hint("no steps yet: add them with 'ctxmgr goal add TEXT', or work on the goal itself")
+
     return Answer(
-        found.to_json(), lambda out: views.show_change(out, done), warnings=[*remarks, *c.warnings(done.state)],
-        next=["ctxmgr goal next", "ctxmgr goal brief"],
-    )  # fmt: skip
+        found.to_json(), draw, warnings=[*remarks, *c.warnings(done.state)], next=["ctxmgr goal next", "ctxmgr goal brief"]
+    )

@@ -69,7 +69,7 @@ def _head(printer: Printer, state: GoalState) -> None:
     width = max(min(printer.width, _WIDEST) // 3, 8)
     drawn, rest = bar(printer, goal.percent, width), Span(f" {printer.symbols.unknown} ".join(told), "dim")
     if printer.cells(rest.text) + width + 12 <= printer.width:
-        printer.line(*drawn, Span("  "), rest, indent=2)
+        printer.line(*drawn, *([Span("  "), rest] if rest.text else []), indent=2)
     else:
         printer.line(*drawn, indent=2)
         printer.line(rest, indent=2)
@@ -158,7 +158,8 @@ class _Drawing:
         ``below`` carries on the branches at the left; ``drawn`` says that what blocks it from below is drawn itself.
         """
         said: list[Span] = []
-        if node.block is not None and not (node.block.by == "escalation" and drawn):
+        own = node.id != self._state.goal.id  # the goal's block stands below its bar already
+        if own and node.block is not None and not (node.block.by == "escalation" and drawn):
             said.append(Span(f"blocked: {node.block.reason}", "hung"))
         elif node.reason and node.status in _TELLING:
             said.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
@@ -249,7 +250,7 @@ def probe_line(printer: Printer, state: GoalState) -> list[Span]:
     spans: list[Span] = []
     for result in state.probe_state:
         sign, style = verdict(printer, result.ok)
-        spans += [Span(f"{result.name}:"), Span(sign, style), Span("  ")]
+        spans += [Span("  " if spans else ""), Span(f"{result.name}:"), Span(sign, style)]
     return spans
 
 

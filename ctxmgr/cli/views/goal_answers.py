@@ -61,7 +61,7 @@ def show_where(printer: Printer, state: GoalState) -> None:
     else:
         why = state.goal.block.reason if state.goal.block is not None else "no step can be worked on"
         printer.line(Span(f"{printer.symbols.denied} {why}", "hung"), hang=2)
-    if state.next_step and block is None:
+    if state.next_step and where and block is None:
         printer.line(Span(f"next: {state.next_step}", "dim"), indent=2, hang=2)
     if steps:
         printer.line(
@@ -211,6 +211,8 @@ def show_comparison(printer: Printer, found: Comparison) -> None:
         ],
     )
     printer.line(Span(f"tokens counted by: {found.counter}", "dim"))
+    if not found.facts:
+        return
     held = sum(fact.held for fact in found.facts)
     printer.line(
         f"{held} of {plural(len(found.facts), 'fact')} that the next step needs {'is' if held == 1 else 'are'} in the brief"
