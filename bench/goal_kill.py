@@ -44,7 +44,7 @@ class _Ledger:
 
     @property
     def counts(self) -> tuple[int, int]:
-        return cast("tuple[int, int]", struct.unpack("<QQ", self._memory[:16]))
+        return struct.unpack("<QQ", self._memory[:16])
 
     def begin(self, number: int) -> None:
         struct.pack_into("<Q", self._memory, 0, number)

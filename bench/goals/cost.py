@@ -1,10 +1,10 @@
-"""Measure what recording one action costs behind 10, 1,000 and 100,000 others, in a process that holds the goal and a fresh one.
+"""Measure what recording one action costs behind 10, 1,000 and 100,000 others.
 
     python -m bench.goals.cost [--actions 10 1000 100000] [--rounds 300] [--durability os]
 
-Prints one JSON object a line. ``held`` is `GoalTracker.record_action` with new actions, ``repeated`` with actions that come
-back in the same order, which the engine is asked about; ``fresh`` opens the goal anew for each action, as a command does
-(without starting an interpreter).
+Prints one JSON object a line. ``held`` is a process that holds the goal and records new actions, ``repeated`` one whose
+actions come back in the same order; ``fresh`` opens the goal anew for each action, as a command does (without starting an
+interpreter).
 """
 
 from __future__ import annotations

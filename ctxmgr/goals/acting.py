@@ -15,7 +15,8 @@ from ctxmgr.goals.tree import Node
 from ctxmgr.ids import new_id
 from ctxmgr.plain import plain, type_name
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal import ActionRequest, LoopType, RecordAnswer, RecordRequest
+from ctxmgr.types.goal import ActionRequest, RecordAnswer, RecordRequest
+from ctxmgr.types.goal_status import LoopType
 from ctxmgr.types.record import build
 from ctxmgr.wire import Record
 

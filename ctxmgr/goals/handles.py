@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, MutableSequence
 from typing import TYPE_CHECKING, overload
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.goal import GoalState, GoalView, NodeStatus, SubtaskDraft, SubtaskView, TaskDraft
+from ctxmgr.types.goal import GoalState, GoalView, SubtaskDraft, SubtaskView, TaskDraft
+from ctxmgr.types.goal_status import NodeStatus
 
 if TYPE_CHECKING:
     from ctxmgr.goals.tracker import GoalTracker

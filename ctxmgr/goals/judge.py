@@ -20,7 +20,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.goals.state import Item, State
 from ctxmgr.ids import parse_time
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal import LoopType
+from ctxmgr.types.goal_status import LoopType
 from ctxmgr.types.observation import Observation
 
 _REPEATS: tuple[type[Detector], ...] = (RepetitionDetector, CycleDetector)

@@ -20,13 +20,13 @@ from ctxmgr.types.goal import (
     BlockedAction,
     GoalState,
     GoalView,
-    LoopType,
     OwnerView,
     Probe,
     ProbeResult,
     SubtaskView,
     TaskView,
 )
+from ctxmgr.types.goal_status import LoopType
 
 _Model = TypeVar("_Model", bound=BaseModel)
 SHOWN_ACTIONS = 10

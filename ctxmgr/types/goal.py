@@ -13,40 +13,11 @@ from pydantic import Field
 
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.goal_status import AttemptStatus, BlockedBy, LoopType, NodeStatus
 
-GOAL_ID = "goal"
-"""The id of the root of the tree."""
-
-NodeStatus = Literal["pending", "in_progress", "done", "failed", "blocked", "split", "dropped"]
-AttemptStatus = Literal["in_progress", "done", "failed", "left"]
-LoopType = Literal["A", "B", "C"]
-BlockedBy = Literal["loop", "attempts", "escalation", "user"]
 Moment = Literal["start", "continue", "resume", "compaction"]
 ActionStatus = Literal["ok", "error", "denied", "interrupted", "open"]
 ProbeKind = Literal["fileExists", "fileContains", "command"]
-
-TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
-    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
-    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
-    "failed": frozenset({"pending", "in_progress", "done", "blocked", "split", "dropped"}),
-    "blocked": frozenset({"pending", "in_progress", "done", "failed", "split", "dropped"}),
-    "done": frozenset({"pending", "in_progress", "failed", "blocked"}),
-    "split": frozenset(),
-    "dropped": frozenset(),
-}
-"""Which status may follow which, of any node. What is split or dropped stays so; what is done opens again only where
-something is added below it or it is blocked, never by working on it: `LEAF_TRANSITIONS` is the narrower table of leaves."""
-
-LEAF_TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
-    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
-    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
-    "failed": frozenset({"in_progress", "done", "blocked", "split", "dropped"}),
-    "blocked": frozenset({"pending", "failed", "split", "dropped"}),
-    "done": frozenset(),
-    "split": frozenset(),
-    "dropped": frozenset(),
-}
-"""Which status may follow which, of a leaf."""
 
 DEFAULT_CHARS = 2000
 MaxChars = Annotated[int, Field(ge=0, le=1_000_000)]

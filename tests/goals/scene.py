@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ctxmgr.goals import Goals
 from ctxmgr.ids import format_time
@@ -26,7 +26,9 @@ TASKS = [
     TaskDraft(description="Create package", subtasks=[SubtaskDraft(description="init"), SubtaskDraft(description="add")]),
     TaskDraft(description="Write tests", subtasks=[SubtaskDraft(description="cases")]),
 ]
-_NAMELESS = frozenset({"id", "ts", "since", "first", "last", "session", "timestamp", "warnings", "sum", "generation", "owner"})
+_NAMELESS = frozenset(
+    {"id", "ts", "since", "first", "last", "session", "timestamp", "warnings", "sum", "generation", "owner", "records"}
+)
 
 
 def ticking(start: float = 1_700_000_000.0, step: float = 1.0) -> Callable[[], str]:
@@ -90,12 +92,14 @@ def bare(state: GoalState) -> Any:
 
 def _bare(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: _bare(item) for name, item in value.items() if name not in _NAMELESS or (name == "id" and len(item) < 8)}
-        kept.pop("records", None)
-        return kept
+        return {name: _bare(item) for name, item in cast("dict[str, Any]", value).items() if not _is_nameless(name, item)}
     if isinstance(value, list):
-        return [_bare(each) for each in value]
+        return [_bare(each) for each in cast("list[Any]", value)]
     return value
+
+
+def _is_nameless(name: str, item: Any) -> bool:
+    return name in _NAMELESS and not (name == "id" and isinstance(item, str) and len(item) < 8)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

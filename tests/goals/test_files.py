@@ -30,7 +30,7 @@ def _older(path: Path) -> None:
 
 
 def _edited_and_sealed(path: Path) -> None:
-    """A state that is whole but includes a history that is not this one."""
+    """Make it whole, but of a history that is not this one."""
     body = json.loads(path.read_text())
     body.pop("check")
     body["history"]["sum"] = "0" * 16
@@ -53,7 +53,7 @@ DAMAGE: dict[str, Damage] = {
 
 @pytest.fixture
 def lived(tmp_path: Path) -> Path:
-    """A folder in which some work was done."""
+    """Return a folder in which some work was done."""
     goals = begun(tmp_path)
     for number in range(5):
         act(goals, "look", {"n": number})

@@ -17,7 +17,6 @@ from ctxmgr.goals.state import State
 from ctxmgr.goals.tree import may_follow
 from ctxmgr.journal import read
 from ctxmgr.types.goal import (
-    LEAF_TRANSITIONS,
     ActionRequest,
     AddRequest,
     BlockRequest,
@@ -33,6 +32,7 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
+from ctxmgr.types.goal_status import LEAF_TRANSITIONS
 from tests.goals.scene import bare, begun, contents, desk, statuses, stored
 
 _KEYS = ["op", "id", "text", "nodes", "parent", "at", "order", "epoch", "held", "reason", "success", "subtask", "type", "node",
@@ -56,12 +56,12 @@ _STEPS = st.one_of(
 
 
 def _do(goals: Goals, step: str, given: Any) -> None:
-    in_flight = goals.state().in_flight
+    in_flight = [each.id for each in goals.state().in_flight]
     requests: dict[str, Any] = {
         "record": lambda: goals.record(RecordRequest(action=given[0], args={"n": given[1]}, result=given[2])),
         "begin": lambda: goals.begin(ActionRequest(action=given[0], args={"n": given[1]})),
         "finish": lambda: goals.record(
-            RecordRequest(action="x", entry=in_flight[given % len(in_flight)].id if in_flight else "no", result="success")
+            RecordRequest(action="x", entry=in_flight[int(given) % len(in_flight)] if in_flight else "no", result="success")
         ),
         "done": lambda: goals.done(EndRequest(id=given)),
         "fail": lambda: goals.fail(EndRequest(id=given, reason="it did not work")),

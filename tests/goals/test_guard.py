@@ -12,60 +12,65 @@ from ctxmgr.goals.small import outcome
 from ctxmgr.types.goal import EndRequest, MessageRequest, UnblockRequest
 from tests.goals.scene import act, advance, ask, begun, desk, done, fail, statuses, stored, ticking
 
-A: tuple[str, Any, Any] = ("action_A", {"x": 1}, "success")
-B: tuple[str, Any, Any] = ("action_B", {"y": 2}, "success")
-C: tuple[str, Any, Any] = ("action_C", {}, "success")
+Action = tuple[str, Any, Any]
+A: Action = ("action_A", {"x": 1}, "success")
+B: Action = ("action_B", {"y": 2}, "success")
+C: Action = ("action_C", {}, "success")
 
 
-def _run(folder: Path, actions: list[tuple[str, Any, Any]], **options: Any) -> str:
+def _pair(one: Action, two: Action) -> list[Action]:
+    return [one, two]
+
+
+def _run(folder: Path, actions: list[Action], **options: Any) -> str:
     goals = begun(folder, **options)
     answers = [act(goals, *each) for each in actions]
     return "".join("." if each else (each.type or "?") for each in answers)
 
 
+_TEXT = "x" * 9000
+_RUN: Action = ("run_tests", {}, "error")
+REFUSED: list[tuple[list[Action], str]] = [
+    ([A] * 4, "...A"),
+    ([A] * 6, "...AAA"),
+    ([("run_cmd", {"cmd": "make"}, "error")] * 4, "...A"),
+    ([("read_file", {"path": "a"}, "same text")] * 4, "...A"),
+    ([("write_file", {"path": "a", "content": _TEXT}, "success")] * 4, "...A"),
+    ([A, B, A, B], "...B"),
+    ([A, B, A, B, A], "...B."),
+    ([("write", {"f": 1}, "success"), _RUN] * 2, "...B"),
+    ([A, B, C] * 3, "........B"),
+    ([A, A, B, A, A], "....."),
+    ([A, A, A, B, A], "....."),
+]
+ALLOWED: list[list[Action]] = [
+    [("read_log", {"path": "log"}, f"{n} lines") for n in range(8)],
+    [("run_tests", {}, f"{9 - n} failed") for n in range(8)],
+    [step for n in range(5) for step in _pair(("edit", {"f": "a", "new": n}, "success"), _RUN)],
+    [("list_dir", {"path": str(n)}, "success") for n in range(8)],
+    [("press_key", {"key": "down"}, "success")] * 8,
+    [step for n in range(4) for step in _pair(C, ("action_D", {}, f"answer {n}"))],
+    [("write_file", {"path": "a", "content": _TEXT + str(n)}, "success") for n in range(6)],
+]
+
+
 @pytest.mark.requirement("H-A", "H-B")
-@pytest.mark.parametrize(
-    ("actions", "expected"),
-    [
-        ([A] * 4, "...A"),
-        ([A] * 6, "...AAA"),
-        ([("run_cmd", {"cmd": "make"}, "error")] * 4, "...A"),
-        ([("read_file", {"path": "a"}, "same text")] * 4, "...A"),
-        ([("write_file", {"path": "a", "content": "x" * 9000}, "success")] * 4, "...A"),
-        ([A, B, A, B], "...B"),
-        ([A, B, A, B, A], "...B."),
-        ([("write", {"f": 1}, "success"), ("run", {}, "error")] * 2, "...B"),
-        ([A, B, C] * 3, "........B"),
-        ([A, A, B, A, A], "....."),
-        ([A, A, A, B, A], "....."),
-    ],
-)
-def test_what_is_refused(tmp_path: Path, actions: list[Any], expected: str) -> None:
+@pytest.mark.parametrize(("actions", "expected"), REFUSED)
+def test_what_is_refused(tmp_path: Path, actions: list[Action], expected: str) -> None:
     """The fourth identical action, the second B of A-B-A-B and the last step of a third longer round are refused."""
     assert _run(tmp_path, actions) == expected
 
 
 @pytest.mark.requirement("H-legitimate", "R-06")
-@pytest.mark.parametrize(
-    "actions",
-    [
-        [("read_log", {"path": "log"}, f"{n} lines") for n in range(8)],
-        [("run_tests", {}, f"{9 - n} failed") for n in range(8)],
-        [step for n in range(5) for step in (("edit", {"f": "a", "new": n}, "success"), ("run_tests", {}, "error"))],
-        [("list_dir", {"path": str(n)}, "success") for n in range(8)],
-        [("press_key", {"key": "down"}, "success")] * 8,
-        [step for n in range(4) for step in (("A", {}, "ok"), ("B", {}, f"answer {n}"))],
-        [("write_file", {"path": "a", "content": "x" * 9000 + str(n)}, "success") for n in range(6)],
-    ],
-)
-def test_what_is_not(tmp_path: Path, actions: list[Any]) -> None:
+@pytest.mark.parametrize("actions", ALLOWED)
+def test_what_is_not(tmp_path: Path, actions: list[Action]) -> None:
     """Repetition whose results or arguments change is not refused, nor are key presses."""
     assert set(_run(tmp_path, actions)) == {"."}
 
 
 def test_a_patient_poll_is_not_a_loop(tmp_path: Path) -> None:
     """A poll that waits between its questions may be asked again."""
-    polls = [("check_status", {"job": 1}, "pending")] * 8
+    polls: list[Action] = [("check_status", {"job": 1}, "pending")] * 8
 
     assert set(_run(tmp_path, polls, clock=ticking(step=10))) == {"."}
 

@@ -85,7 +85,7 @@ def _live(folder: Path, told: int, tells: int, freeze_in_write: bool) -> None:
 
 @pytest.fixture
 def child(tmp_path: Path) -> Child:
-    """A process that holds the goal in the test's folder."""
+    """Return a process that holds the goal in the test's folder."""
     made = Child(tmp_path)
     assert made.said() == "ready"
     return made
@@ -206,7 +206,9 @@ def test_an_owner_elsewhere_has_a_lease() -> None:
     assert not owner.is_alive(elsewhere, None, moment)
 
 
-@pytest.mark.parametrize("change", [{"boot": "another"}, {"start": "0"}, {"pid": -1}, {"pid": 1 << 40}, {"pid": True}, {"pid": "1"}])
+@pytest.mark.parametrize(
+    "change", [{"boot": "another"}, {"start": "0"}, {"pid": -1}, {"pid": 1 << 40}, {"pid": True}, {"pid": "1"}]
+)
 def test_a_reused_process_id_is_not_the_owner(change: dict[str, object]) -> None:
     """An owner is known by its start and the machine's, not by a number that another process may have by now."""
     parent = {**owner.identity(), "pid": os.getppid(), "start": owner.started(os.getppid())}

@@ -84,7 +84,7 @@ def test_a_recovered_session_updates_the_tree(tmp_path: Path) -> None:
     goals = begun(tmp_path)
     fail(goals)
     fail(goals)
-    wire = {
+    wire: dict[str, object] = {
         "id": "c1", "session": "elsewhere", "v": 7, "kind": "odd", "target": "coder", "reason": "stuck",
         "alternatives": [{"text": "write the test first", "basis": "x", "entries": []}],
     }  # fmt: skip

@@ -12,7 +12,7 @@ from ctxmgr.goals import ContextManager, GoalTracker, Subtask, Task
 
 @pytest.fixture
 def ctx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GoalTracker:
-    """A tracker in an empty folder."""
+    """Return a tracker in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return ContextManager()
 
