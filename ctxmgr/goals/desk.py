@@ -98,10 +98,9 @@ class Goals(Steering):
         Raises:
             Conflict: another, unfinished goal is there. NotFound: the request names none, and there is none.
         """
-        self._ledger.forget_claim()
         if request.goal is None:
             self._existing(self._ledger.look())
-        with self._ledger.change(work=True, create=True) as change:
+        with self._ledger.change(work=True, anew=True, create=True) as change:
             state = change.state
             if state.exists and not request.replace and self._goes_on(state, request):
                 change.write([])
@@ -130,7 +129,10 @@ class Goals(Steering):
         return self._act(ActionRequest(action=request.action, args=request.args, agent=request.agent))
 
     def record(self, request: RecordRequest) -> RecordAnswer:
-        """Record an action with its result (of an action begun before: its result), unless it is refused."""
+        """Record an action with its result (of an action begun before: its result), unless it is refused.
+
+        A request without any result begins the action, as `begin` does.
+        """
         if request.entry is None:
             return self._act(request)
         with self._ledger.change(work=True) as change:
@@ -212,8 +214,7 @@ class Goals(Steering):
         """
         asked = request or ResumeRequest()
         probed = self._look_at_files()
-        self._ledger.forget_claim()
-        with self._ledger.change(work=True, take_over=asked.take_over) as change:
+        with self._ledger.change(work=True, anew=True, take_over=asked.take_over) as change:
             state = self._existing(change.state)
             seen = [plain(each.to_json()) for each in probed]
             records = [self._ledger.event({"op": "probed", "results": seen})] if seen and seen != state.probe_state else []

@@ -68,11 +68,12 @@ class Ledger:
         return self.state
 
     @contextlib.contextmanager
-    def change(self, *, work: bool, take_over: bool = False, create: bool = False) -> Generator[Change]:
+    def change(self, *, work: bool, anew: bool = False, take_over: bool = False, create: bool = False) -> Generator[Change]:
         """Hold the lock, caught up and entitled to write.
 
         Args:
             work: whether this is for the owner alone; what only steers (a block, a further task, a message) is not.
+            anew: whether one that was superseded may take the goal up again.
             take_over: also from an owner that is alive.
             create: whether the folder is made where it is missing.
 
@@ -86,6 +87,8 @@ class Ledger:
         with owner.locked(self.folder, self._timeout) as lock:
             self._catch_up()
             previous = self.state.owner
+            if anew and self._epoch != self.state.epoch:
+                self._epoch = None
             claim = self._claim(work, take_over)
             yield Change(self, lock, claim, previous)
 
@@ -101,10 +104,6 @@ class Ledger:
         if self._journal is not None:
             journal, self._journal = self._journal, None
             journal.close()
-
-    def forget_claim(self) -> None:
-        """Stand as a new comer again, after having been superseded."""
-        self._epoch = None
 
     def event(self, data: dict[str, Any], kind: str = EVENT, session: str | None = None) -> Record:
         """Return an event of the goal's session."""

@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import socket
 import time
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -35,7 +34,7 @@ _MOST = 64
 def identity() -> dict[str, Any]:
     """Return who this process is, so that another can see whether it still runs."""
     pid = os.getpid()
-    return {"owner": new_id(), "pid": pid, "host": socket.gethostname()[:200], "boot": _boot(), "start": started(pid)}
+    return {"owner": new_id(), "pid": pid, "host": _host(), "boot": _boot(), "start": started(pid)}
 
 
 def is_alive(owner: Mapping[str, Any], last_ts: str | None, now: float) -> bool:
@@ -45,7 +44,7 @@ def is_alive(owner: Mapping[str, Any], last_ts: str | None, now: float) -> bool:
     itself: what it held before, it has let go of.
     """
     pid, host = owner.get("pid"), owner.get("host")
-    if host != socket.gethostname()[:200] or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
+    if host != _host() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
         written = parse_time(last_ts)
         return written is not None and 0 <= now - written < LEASE
     return owner.get("boot") == _boot() and pid != os.getpid() and _runs(pid, owner.get("start"))
@@ -200,6 +199,10 @@ def _stat(pid: int) -> tuple[str, str] | None:
         return fields[0].decode("ascii"), fields[19].decode("ascii")
     except (OSError, IndexError, UnicodeDecodeError):
         return None
+
+
+def _host() -> str:
+    return os.uname().nodename[:200]
 
 
 def _boot() -> str:

@@ -225,6 +225,9 @@ def test_superseded_is_final_until_asked_again(tmp_path: Path) -> None:
     with pytest.raises(Superseded):
         first.block(BlockRequest(id="t2", reason="x"))
     first.resume()
+    before = contents(tmp_path)
+    first.resume()
+    assert contents(tmp_path) == before
     assert act(first, "look")
     with pytest.raises(Superseded):
         act(second, "look")
