@@ -149,7 +149,7 @@ class Goals(Steering):
             item, node = acting.candidate(state, request, self.agent, self._ledger.clock())
             no = acting.refusal(state, item, node, self._judge)
             if no is not None:
-                change.write([self._ledger.event(acting.refused_event(state, item, node, no))])
+                change.write([self._ledger.event(acting.refused_event(state, item, node, no), name=item["id"])])
             else:
                 change.write([acting.entry(state, item, node, request, state.session)], save=False)
         return acting.answer(item, node, no, recorded=True)

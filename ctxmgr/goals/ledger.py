@@ -105,9 +105,12 @@ class Ledger:
             journal, self._journal = self._journal, None
             journal.close()
 
-    def event(self, data: dict[str, Any], kind: str = EVENT, session: str | None = None) -> Record:
-        """Return an event of the goal's session."""
-        return build("event", session or self.state.session or "goal", self.clock(), id=new_id(), type=kind, data=data)
+    def event(
+        self, data: dict[str, Any], kind: str = EVENT, *, session: str | None = None, name: str | None = None
+    ) -> Record:  # fmt: skip
+        """Return an event of the goal's session, with a new id unless one is given."""
+        place = session or self.state.session or "goal"
+        return build("event", place, self.clock(), id=name or new_id(), type=kind, data=data)
 
     def _claim(self, work: bool, take_over: bool) -> list[Record]:
         if self._me is not None and self._me["pid"] != os.getpid():

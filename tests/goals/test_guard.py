@@ -93,13 +93,15 @@ def test_asking_first_assumes_the_same_result(tmp_path: Path) -> None:
 def test_a_refused_action_stays_blocked_with_its_reason(tmp_path: Path) -> None:
     """A refused action is part of the state and of the brief, and stays refused whatever lies between."""
     goals = begun(tmp_path)
-    for _ in range(4):
-        act(goals, *A)
+    first = [act(goals, *A) for _ in range(4)][-1]
     act(goals, *B)
     again = act(goals, *A)
 
     state = goals.state()
+    refused = [each["id"] for each in goals.records() if each["kind"] == "event" and each["data"].get("op") == "refused"]
     assert (again.allowed, again.type) == (False, "A")
+    assert first.finding is not None
+    assert refused[0] == first.finding.last
     assert [(each.action, each.type, each.times) for each in state.blocked_actions] == [("action_A", "A", 2)]
     assert state.blocked_actions[0].reason in goals.brief().text
     assert state.loop_counts == {"A": 2, "B": 0, "C": 0}
