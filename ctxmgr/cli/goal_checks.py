@@ -62,8 +62,10 @@ def probe_add(
         probe = build(Probe, name=name, kind=kind, path=exists or file, text=text, argv=what or [], code=code)
         checks.require_sound(probe)
         with c.opened(dir_) as goals:
-            found = goals.add_probe(probe)
-        return c.changed(found)
+            done = c.changed(goals.add_probe(probe))
+        done.draw = lambda out: views.show_probes(out, [ProbeView(**dict(probe))])
+        done.next = ["ctxmgr goal probe check"]
+        return done
 
     c.answer("probe add", lambda: shown(json_, format_, fields, jq), work)
 

@@ -130,6 +130,7 @@ def test_what_cannot_start_says_why(arguments: tuple[str, ...], error: str, code
     assert not (project / ".agent_context" / "state.json").exists()
 
 
+@pytest.mark.requirement("H-1", "H-C")
 def test_the_tree_is_walked_through() -> None:
     """Steps are begun, done, failed, blocked after two failures, escalated, and unblocked."""
     data("start", "--from", "plan.md")
@@ -153,6 +154,7 @@ def test_the_tree_is_walked_through() -> None:
     assert data("next", "t2.1")["changed"] == ["t2.1"]
 
 
+@pytest.mark.requirement("H-reorder")
 def test_the_tree_is_changed_while_it_is_walked_through() -> None:
     """Tasks and subtasks are added at any place, split, moved and dropped; what has no place is told."""
     data("start", "--from", "plan.md")
@@ -183,6 +185,7 @@ def test_the_tree_is_changed_while_it_is_walked_through() -> None:
     assert kind("add", "") == (2, "invalid")
 
 
+@pytest.mark.requirement("H-A", "H-blocked", "H-lift")
 def test_the_fourth_same_action_is_refused_until_something_changes() -> None:
     """The exit code tells a script: 0 allowed, 10 refused; a new result, a person or unblock lifts it."""
     data("start", "fix it")
@@ -258,6 +261,7 @@ def test_arguments_and_results_come_from_stdin() -> None:
     assert second.result == "what came back"
 
 
+@pytest.mark.requirement("H-limit", "H-words", "H-need")
 def test_the_brief_is_plain_text_within_its_limit() -> None:
     """The brief goes to stdout as it is; it is never longer than was asked for and says which words it was given in."""
     data("start", "--from", "plan.md")

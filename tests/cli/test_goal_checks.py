@@ -25,6 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.requirement("H-next")
 def test_probes_look_at_the_files(project: Path) -> None:
     """Probes are added, listed, checked and stand in the brief; a command runs only where it is allowed."""
     data("start", "fix it")
@@ -65,6 +66,7 @@ def test_commands_of_probes_may_be_allowed_by_the_environment(monkeypatch: pytes
         assert [row["ok"] for row in data("probe", "check")] == [ok]
 
 
+@pytest.mark.requirement("H-told")
 def test_resume_tells_what_is_seen_and_what_is_assumed(project: Path) -> None:
     """Claims are verified or refuted by the files on disk, or only assumed; a second resume changes nothing."""
     data("start", "--from", "plan.md")
@@ -80,6 +82,7 @@ def test_resume_tells_what_is_seen_and_what_is_assumed(project: Path) -> None:
     assert "resumed Create the mathx package" in run("goal", "resume").out
 
 
+@pytest.mark.requirement("H-damage")
 def test_a_damaged_state_is_made_anew(project: Path) -> None:
     """A hand-edited state file is set aside, said so, and made anew from the history."""
     data("start", "--from", "plan.md")
@@ -111,6 +114,7 @@ def test_compare_weighs_the_brief() -> None:
     assert kind("compare", "--counter", "odd") == (2, "invalid")
 
 
+@pytest.mark.requirement("H-lift", "H-source")
 def test_recover_answers_a_goal_that_is_stuck(project: Path) -> None:
     """One continuation is worked out from the goal's own history and taken up; with --plan nothing is written."""
     data("start", "--from", "plan.md")

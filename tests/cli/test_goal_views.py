@@ -88,6 +88,7 @@ def _rich(text: str = "") -> GoalState:
     )  # fmt: skip
 
 
+@pytest.mark.requirement("H-2")
 def test_the_tree_shows_where_we_are_and_why_not_further() -> None:
     """Marks, bars, ids, attempts, reasons, blocked actions and probes: all of it on one page."""
     assert (

@@ -60,7 +60,7 @@ def show_tree(printer: Printer, state: GoalState, *, whole: bool = False) -> Non
 
 def _head(printer: Printer, state: GoalState) -> None:
     goal = state.goal
-    printer.line(_mark(printer, goal, False), " ", Span(goal.description, "strong"), hang=2)
+    printer.line(mark(printer, goal, False), " ", Span(goal.description, "strong"), hang=2)
     steps = leaves(goal)
     done = sum(step.status == "done" for step in steps)
     told = [f"{done:,} of {plural(len(steps), 'step')} done"] if steps else []
@@ -86,7 +86,8 @@ def bar(printer: Printer, percent: int, width: int) -> list[Span]:
     ]  # fmt: skip
 
 
-def _mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
+def mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
+    """Return the sign of a step's status; ``current`` says that it is, or leads to, the current one."""
     symbols = printer.symbols
     sign = {
         "done": symbols.healthy, "in_progress": symbols.tip, "blocked": symbols.denied, "failed": symbols.error,
@@ -128,7 +129,7 @@ class _Drawing:
             current = part.id == self._state.current
             style = "strong" if current else _text_style(part)
             self._out.line(
-                Span(lead, "dim"), _mark(self._out, part, current), Span(f" {part.id}  ", "dim"), Span(part.description, style),
+                Span(lead, "dim"), mark(self._out, part, current), Span(f" {part.id}  ", "dim"), Span(part.description, style),
                 Span(_tries(part, current), "dim"), hang=len(lead) + 2 + len(part.id) + 2,
             )  # fmt: skip
             self.attempts(part, below + "  ")
@@ -137,7 +138,7 @@ class _Drawing:
         """Draw a task's own line, its bar at the right where there is room."""
         out = self._out
         current = task.id == self._state.current
-        lead = [_mark(out, task, here), Span(f" {task.id}  ", "dim")]
+        lead = [mark(out, task, here), Span(f" {task.id}  ", "dim")]
         indent = 4 + len(task.id)
         text = [Span(out.safe(task.description), "strong" if here else _text_style(task)), Span(_tries(task, current), "dim")]
         if folded:

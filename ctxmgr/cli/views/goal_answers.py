@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.views.brief import brief
-from ctxmgr.cli.views.goal import bar, leaves, show_actions, verdict
+from ctxmgr.cli.views.goal import bar, leaves, mark, show_actions, verdict
 from ctxmgr.cli.views.humane import plural
 from ctxmgr.cli.views.layout import Column, Span
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.goal import Block, Claim, GoalAnswer, GoalState, Probe, RecordAnswer, ResumeAnswer
     from ctxmgr.types.goal_plan import GoalPlan, ProbeView, RecoverAnswer
 
+_CHANGED = 5
 _TYPES = {"A": "repetition", "B": "alternation", "C": "failed attempts"}
 
 
@@ -39,9 +40,16 @@ def _planned(printer: Printer, title: str, done: bool, indent: int) -> None:
 
 def show_change(printer: Printer, found: GoalAnswer) -> None:
     """Say what was done, and where that leaves us."""
+    state = found.state
+    nodes = {node.id: node for task in state.goal.tasks for node in (task, *task.subtasks)}
+    for name in found.changed[:_CHANGED]:
+        node = nodes.get(name)
+        if node is not None and not (name == state.current and node.status in ("pending", "in_progress")):
+            told = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
+            printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, told, hang=2)
     if found.message:
         printer.line(found.message)
-    show_where(printer, found.state)
+    show_where(printer, state)
 
 
 def show_where(printer: Printer, state: GoalState) -> None:
@@ -78,7 +86,8 @@ def _current(state: GoalState) -> tuple[list[Span], Block | None]:
             if node.id == state.current:
                 above = [] if node is task else [Span(f"{task.description}: ")]
                 tries = node.attempts[-1].number if node.attempts else 0
-                behind = [Span(f"  attempt {tries}", "dim")] if tries > 1 else []
+                failed = " failed" if node.status == "failed" else ""
+                behind = [Span(f"  attempt {tries}{failed}", "dim")] if tries > 1 or failed else []
                 waiting = [] if state.active or node.block is not None else [Span("  not begun", "dim")]
                 told = [Span(f"{node.id}  ", "dim"), *above, Span(node.description, "strong"), *behind, *waiting]
                 return told, node.block or task.block
