@@ -125,7 +125,7 @@ def test_replay_is_what_was_lived(steps: list[tuple[str, Any]]) -> None:
         assert State.from_json(stored(folder)).to_json() == _replayed(folder).to_json()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(
