@@ -25,6 +25,7 @@ COMMANDS = {
     "note": ("annotations", "note_app"),
     "snapshot": ("annotations", "snapshot_app"),
     "memory": ("memory", "memory_app"),
+    "goal": ("goal", "goal_app"),
     "artifact": ("artifact", "artifact_app"),
     "version": ("version", "version_app"),
     "context": ("context", "context_app"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store import reserved
 from ctxmgr.store.append import storable
-from ctxmgr.store.hydrate import ENTRY_COLUMNS, entry_rows, entry_view, load
+from ctxmgr.store.hydrate import ENTRY_COLUMNS, entry_views, load
 from ctxmgr.store.interface import Engine
 from ctxmgr.wire import Record
 
@@ -97,7 +97,7 @@ class Shared:
             if len(rows) > 1:
                 raise InvalidInput(f"several execution ids start with {identity!r}", "give more of the id")
             if rows:
-                return entry_view(entry_rows(self._engine, rows)[0]), load(rows[0][4])
+                return entry_views(self._engine, rows)[0], load(rows[0][4])
         return None
 
     def executions(
@@ -117,8 +117,7 @@ class Shared:
             "ORDER BY entry.seq DESC",
             values,
         )
-        views = map(entry_view, entry_rows(self._engine, rows))
-        return list(zip(views, (load(row[4]) for row in rows), strict=True))
+        return list(zip(entry_views(self._engine, rows), (load(row[4]) for row in rows), strict=True))
 
     def events(self, kind: str, *, newest_first: bool = False) -> list[Record]:
         """Return the events of one type of the reserved session, in the order of the log."""

@@ -18,6 +18,7 @@ from ctxmgr.cli.acting import remember
 from ctxmgr.store import open_store
 from ctxmgr.types.artifact_request import PutRequest
 from tests.cli.console import Ran, lines, make_history, records, run
+from tests.golden import goals
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden"
 
@@ -117,6 +118,7 @@ def answers() -> Iterator[tuple[str, Ran]]:
     for name, command in CASES.items():
         with tempfile.TemporaryDirectory(prefix="golden-") as folder:
             yield name, _masked(_run(Path(folder), name, command), folder)
+    yield from goals.answers()
 
 
 def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
@@ -166,6 +168,16 @@ def _make_project(place: str) -> None:
 def _masked(ran: Ran, folder: str) -> Ran:
     text = ran.out.replace(os.path.realpath(folder), "<folder>").replace(folder, "<folder>")
     return ran._replace(out=_TIME.sub("<time>", _ID.sub("<id>", text)))
+
+
+def names() -> set[str]:
+    """Return the names of all golden files."""
+    return {*CASES, *goals.CASES}
+
+
+def commands() -> set[str]:
+    """Return the commands that are pinned."""
+    return {command[0] for command in CASES.values()} | {"goal"}
 
 
 def golden(ran: Ran) -> str:
