@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 from collections.abc import Generator
@@ -20,6 +21,7 @@ CURRENT = "current"
 _MARKER = ".store"
 _LOCK = ".lock"
 _UNDER_WAY, _AT_REST = b"under way\n", b"at rest  \n"  # as long as each other: on a full disk it can still be said
+_HASH = re.compile("[0-9a-f]{64}")
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MARKER_DRAFT = _MARKER + "-"
 LOCK_SECONDS = 30.0
@@ -158,16 +160,17 @@ class Folder:
             os.close(lock)
 
     def shard(self, digest: str, *, create: bool = False) -> int:
-        """Return the descriptor of the folder of the objects whose hash starts so.
+        """Return the descriptor of the folder in which the object with this hash lies.
 
         Raises:
-            OSError: it is not there, or not a folder.
+            OSError: it is not there, or not a folder. What is no hash has none: a history may come from anywhere, and what
+                it says here becomes a path.
         """
+        if not _HASH.fullmatch(digest):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         name = digest[:2]
         if name not in self._shards:
-            if OBJECTS not in self._shards:
-                self._shards[OBJECTS] = open_folder(self.root, OBJECTS, create=create)
-            self._shards[name] = open_folder(self._shards[OBJECTS], name, create=create)
+            self._shards[name] = open_folder(self.objects(create=create), name, create=create)
         return self._shards[name]
 
     def objects(self, *, create: bool = False) -> int:

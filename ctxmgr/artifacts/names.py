@@ -148,7 +148,7 @@ def _escaped(part: str) -> str:
         for place, letter in enumerate(part)
     )
     if len(out.encode("utf-8")) > _MAX_PART:
-        return f"{_cut(out, _MAX_PART - 17)}~{_digest(part)[:16]}~"
+        return f"{_cut(out, _MAX_PART - 18)}~{_digest(part)[:16]}~"
     return out
 
 

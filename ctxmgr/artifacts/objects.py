@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from ctxmgr.artifacts.folder import Folder, failed, open_file
+from ctxmgr.artifacts.folder import Folder, failed, open_file, open_folder
 from ctxmgr.artifacts.measuring import Measure, Measured
 from ctxmgr.errors import StorageFailed
 
@@ -150,8 +150,12 @@ class Objects:
                 if name.startswith(DRAFT):
                     os.unlink(name, dir_fd=objects)
                 elif len(name) == 2:
-                    held = os.listdir(self._folder.shard(name))
-                    self.remove(name + rest for rest in held if len(rest) == 62 and name + rest not in kept)
+                    shard = open_folder(objects, name)
+                    try:
+                        surplus = [rest for rest in os.listdir(shard) if len(rest) == 62 and name + rest not in kept]
+                    finally:
+                        os.close(shard)
+                    self.remove(name + rest for rest in surplus)
         except FileNotFoundError:
             return
         except OSError as error:

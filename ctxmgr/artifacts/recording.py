@@ -11,7 +11,7 @@ from ctxmgr import wire
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder
 from ctxmgr.artifacts.healing import heal
 from ctxmgr.artifacts.views import Views
-from ctxmgr.errors import Busy, InvalidInput, StorageFailed
+from ctxmgr.errors import Busy, Damaged, InvalidInput, StorageFailed
 from ctxmgr.ids import new_id, now
 from ctxmgr.store import LogStore, Store
 from ctxmgr.store.artifacts import ArtifactRow, DependencyRow
@@ -20,6 +20,7 @@ from ctxmgr.store.reserved import PROJECT, VERSION
 from ctxmgr.types.record import build
 from ctxmgr.wire import Record
 
+_MOST = 2**53  # versions; what other programs read as a whole number
 _ROOM = 10_000  # bytes of an event beside its artifacts
 
 
@@ -60,7 +61,10 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
         if isinstance(store, LogStore):
             store.catch_up()  # another process may have written since it was opened
         heal(store, folder, broken=broken)
-        yield Held(folder, store.artifacts.current(), store.artifacts.highest() + 1)
+        highest = store.artifacts.highest()
+        if highest >= _MOST:
+            raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
+        yield Held(folder, store.artifacts.current(), highest + 1)
 
 
 def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Callable[[], bool]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from ctxmgr.artifacts.folder import CURRENT, Folder, failed, open_folder, remove_tree
 from ctxmgr.artifacts.names import view_paths
 from ctxmgr.artifacts.objects import PIECE
+from ctxmgr.errors import StorageFailed
 from ctxmgr.store.artifacts import ArtifactRow
 
 DRAFT = ".v"
@@ -130,7 +131,10 @@ class Views:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(draft, dir_fd=root)
-            raise failed(str(self._folder.path / CURRENT), error) from None
+            raise StorageFailed(
+                f"{self._folder.path / CURRENT}: {error.strerror}; version {number} is current, but this link lags behind",
+                "the next change of artifacts moves it",
+            ) from None
 
     def remove(self, number: int) -> None:
         """Remove the folder of a version.

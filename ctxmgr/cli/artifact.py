@@ -31,7 +31,7 @@ _HELP = """Keep what agents produce, in versions.
 
 \b
 Examples:
-  ctxmgr artifact put architecture.yaml --agent system_architect
+  ctxmgr artifact list
   ctxmgr artifact get system_architect/architecture.yaml
   ctxmgr artifact diff system_architect/architecture.yaml
 """

@@ -23,8 +23,7 @@ _HELP = """Versions of what all agents produced.
 \b
 Examples:
   ctxmgr version list
-  ctxmgr version rollback 2 --reason "the new architecture broke the parser"
-  ctxmgr version prune --dry-run
+  ctxmgr version create "after the security review"
 """
 
 version_app = typer.Typer(no_args_is_help=True, help=_HELP)

@@ -115,7 +115,7 @@ def test_a_name_keeps_its_path_whatever_the_order(names: list[str]) -> None:
         assert name_paths(names) == alone
 
 
-@given(st.lists(st.text(max_size=300), max_size=8, unique=True))
+@given(st.lists(st.one_of(st.text(max_size=300), st.text("a/%é.", min_size=80, max_size=900)), max_size=8, unique=True))
 def test_any_text_has_a_path(names: list[str]) -> None:
     """Names that no put would take, as a foreign history may hold them, still get paths inside the folder."""
     paths = view_paths([(name, name) for name in names])
@@ -123,3 +123,4 @@ def test_any_text_has_a_path(names: list[str]) -> None:
     assert len(set(paths.values())) == len(names)
     for path in paths.values():
         assert all(part and part not in (".", "..") and "\0" not in part for part in path.split("/"))
+        assert all(len(os.fsencode(part)) <= 255 for part in path.split("/"))

@@ -87,9 +87,8 @@ def test_every_reason_keeps_a_version(five: ArtifactStore, store: Store) -> None
 def test_what_a_record_names_is_pinned(five: ArtifactStore, store: Store, kind: str) -> None:
     """An artifact whose id stands in a snapshot or a continuation keeps its version."""
     two = get(five, "arch/a.yaml", 2).artifact.id
-    fields = (
-        {"entries": [], "summary": f"built on {two}", "reasoning": "r", "hash": "0"} if kind == "snapshot" else {"why": two}
-    )
+    snapshot: dict[str, object] = {"entries": [], "summary": f"built on {two}", "reasoning": "r", "hash": "0"}
+    fields: dict[str, object] = snapshot if kind == "snapshot" else {"why": two}
     store.append([build(kind, "s", now(), id=new_id(), **fields)])
 
     _prune(five)
