@@ -18,7 +18,7 @@ from ctxmgr.cli.acting import remember
 from ctxmgr.store import open_store
 from ctxmgr.types.artifact_request import PutRequest
 from tests.cli.console import Ran, lines, make_history, records, run
-from tests.golden import artifact_cases, goals
+from tests.golden import artifact_cases, goals, project_cases
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden"
 
@@ -100,6 +100,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "context-need-list": ("context", "need", "list", "--store", "PROJECT"),
     "context-need-list-empty": ("context", "need", "list", "--store", "EMPTY"),
     **artifact_cases.CASES,
+    **project_cases.CASES,
     "import": ("import", "LOG"),
     "import-empty": ("import", "FOLDER"),
     "import-error": ("import", "--from", "odd"),
