@@ -10,7 +10,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history.address import entry_of, session_key
 from ctxmgr.store import Store
 from ctxmgr.store.folding import find, fold
-from ctxmgr.store.queries import moment_of
+from ctxmgr.store.queries import Hit, moment_of
 from ctxmgr.types.query import (
     Filters,
     ListRequest,
@@ -83,7 +83,11 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
     if not request.query.replace("\0", " ").strip():
         raise InvalidInput("Query cannot be empty", "give some text to search for")
     key, filters = None if request.all_sessions else session_key(store, request.session), _filters(request)
-    places = store.queries.hits(key, filters, request.kind, request.query) if key is not None or request.all_sessions else []
+    places: list[Hit] = []
+    total, exact = 0, True
+    if key is not None or request.all_sessions:
+        wanted = request.offset + request.max_results + 1
+        places, total, exact = store.queries.find(key, filters, request.kind, request.query, wanted)
     chosen = places[request.offset : request.offset + request.max_results]
     needle = fold(request.query)
     hits = [_hit(row, needle) for row in store.queries.rows(chosen)]
@@ -91,7 +95,7 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
         status=_status(hits),
         session=_session_of(store, key),
         hits=hits,
-        page=Page.of(request.offset, request.max_results, len(hits), len(places)),
+        page=Page.of(request.offset, request.max_results, len(hits), total, exact=exact),
     )
 
 

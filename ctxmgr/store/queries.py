@@ -19,9 +19,13 @@ from ctxmgr.store.hydrate import (
     placeholders,
 )
 from ctxmgr.store.interface import Engine
+from ctxmgr.store.search import Search, Snapshot
 from ctxmgr.types.query import Filters, RowKind
 from ctxmgr.types.record import MESSAGE_TYPES
 from ctxmgr.types.view import EntryView, EventView
+
+Scope = tuple[str, str, dict[str, Any]]
+"""A kind of row, conditions on it, and their values."""
 
 Hit = tuple[int, str]
 """Place in the log and "entry" or "event"."""
@@ -45,28 +49,31 @@ class Queries:
         )
         return entry_views(self._engine, rows), total
 
-    def hits(self, key: int | None, filters: Filters, kind: RowKind, query: str | None = None) -> list[Hit]:
-        """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
+    def hits(self, key: int, filters: Filters, kind: RowKind) -> list[Hit]:
+        """Return the places of all rows that pass the filters, in the order of the log."""
         found: list[Hit] = []
-        for table in ("entry", "event"):
-            if kind not in (table, "all"):
-                continue
-            where, values = (_entry_where if table == "entry" else _event_where)(filters, key)
-            if query is None:
-                sql = f"SELECT seq FROM {table} WHERE {where} ORDER BY seq"
-            else:
-                sql = _ENTRY_HITS if table == "entry" else _EVENT_HITS
-                sql = sql.format(where=where)
-                values |= {"needle": fold(query), **self._reach(key)}
-            found += [(int(row[0]), table) for row in self._engine.query(sql, values)]
+        for table, where, values in _scopes(filters, kind, key):
+            rows = self._engine.query(f"SELECT seq FROM {table} WHERE {where} ORDER BY seq", values)
+            found += [(int(row[0]), table) for row in rows]
         return sorted(found)
 
-    def _reach(self, key: int | None) -> dict[str, int]:
+    def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
+        """Return the places of rows that hold a text, in the order of the log; ``key`` None searches every session.
+
+        Returns:
+            The first of them, at least as many as wanted if there are; how many there are in all; whether that is exact.
+        """
+        with Snapshot(self._engine):
+            low, high = self._reach(key)
+            search = Search(self._engine, _scopes(filters, kind, key), fold(query), low, high)
+            return search.find(wanted)
+
+    def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
-        if key is None:
-            return {"low": 0, "high": 2**62}
-        rows = self._engine.query("SELECT min(seq), max(seq) FROM record WHERE session = :session", {"session": key})
-        return {"low": int(rows[0][0] or 0), "high": int(rows[0][1] or 0)}
+        where = "" if key is None else "WHERE session = :session"
+        ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
+        rows = self._engine.query(ends, {} if key is None else {"session": key})
+        return int(rows[0][0] or 0), int(rows[0][1] or 0)
 
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
@@ -182,16 +189,14 @@ def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     return conditions, values
 
 
-# The folded texts are read in the order in which they lie, which is several times faster than one look-up for each row; only
-# what matches is looked up. A result's text stands for the entry that it completed.
-_MATCHES = "WITH hit AS MATERIALIZED (SELECT seq FROM folded WHERE seq BETWEEN :low AND :high AND instr(text, :needle)) "
-_ENTRY_HITS = (
-    _MATCHES + "SELECT entry.seq FROM hit CROSS JOIN entry ON entry.seq = hit.seq WHERE {where} "
-    "UNION SELECT entry.seq FROM hit CROSS JOIN record AS answer ON answer.seq = hit.seq AND answer.kind = 'result' "
-    "CROSS JOIN record AS asked ON asked.session = answer.session AND asked.kind = 'entry' AND asked.id = answer.id "
-    "CROSS JOIN entry ON entry.seq = asked.seq AND entry.result = hit.seq WHERE {where} ORDER BY 1"
-)
-_EVENT_HITS = _MATCHES + "SELECT event.seq FROM hit CROSS JOIN event ON event.seq = hit.seq WHERE {where} ORDER BY 1"
+def _scopes(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
+    """Return (table, conditions, values) of each kind of row that is wanted."""
+    scopes: list[Scope] = []
+    if kind in ("entry", "all"):
+        scopes.append(("entry", *_entry_where(filters, key)))
+    if kind in ("event", "all"):
+        scopes.append(("event", *_event_where(filters, key)))
+    return scopes
 
 
 def _entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:

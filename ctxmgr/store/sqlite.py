@@ -212,6 +212,7 @@ def _pragmas(readonly: bool, durable: bool) -> list[str]:
         *common,
         "PRAGMA foreign_keys = ON",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
+        "PRAGMA cache_size = -24000",
     ]
 
 

@@ -39,19 +39,26 @@ class Filters(Shape):
 
 
 class Page(Shape):
-    """Where a page stands in the whole; ``next_offset`` is null on the last page."""
+    """Where a page stands in the whole; ``next_offset`` is null on the last page.
+
+    ``total`` is an estimate where ``total_is_exact`` is false: counting all of them would cost more than the page.
+    """
 
     offset: int
     limit: int
     has_more: bool
     next_offset: int | None
     total: int
+    total_is_exact: bool = True
 
     @classmethod
-    def of(cls, offset: int, limit: int, shown: int, total: int) -> Page:
+    def of(cls, offset: int, limit: int, shown: int, total: int, *, exact: bool = True) -> Page:
         """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on."""
         more = offset + shown < total and shown > 0
-        return cls(offset=offset, limit=limit, has_more=more, next_offset=offset + shown if more else None, total=total)
+        return cls(
+            offset=offset, limit=limit, has_more=more, next_offset=offset + shown if more else None, total=total,
+            total_is_exact=exact,
+        )  # fmt: skip
 
 
 class TraceRequest(Filters):
