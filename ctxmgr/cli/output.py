@@ -186,7 +186,8 @@ def _emit(command: str, how: Shown, done: Answer) -> None:
 def _point_on(how: Shown, done: Answer) -> None:
     page = done.page
     if how.format == "table" and page is not None and page.has_more and sys.stderr.isatty():
-        say(f"{page.offset + 1} to {page.next_offset} of {page.total}; more: --offset {page.next_offset}")
+        about = "" if page.total_is_exact else "about "
+        say(f"{page.offset + 1} to {page.next_offset} of {about}{page.total}; more: --offset {page.next_offset}")
 
 
 def _envelope(

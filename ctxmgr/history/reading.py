@@ -43,10 +43,10 @@ def trace(store: Store, request: TraceRequest) -> TraceResponse:
     """Return the ordered history of an action or agent."""
     key, filters = session_key(store, request.session), _filters(request)
     entries: list[EntryView] = []
-    total = 0
+    total, exact = 0, True
     if key is not None:
-        entries, total = store.queries.entries(key, filters, request.offset, request.limit)
-    page = Page.of(request.offset, request.limit or max(1, len(entries)), len(entries), total)
+        entries, total, exact = store.queries.entries(key, filters, request.offset, request.limit)
+    page = Page.of(request.offset, request.limit or max(1, len(entries)), len(entries), total, exact=exact)
     return TraceResponse(status=_status(entries), session=_session_of(store, key), entries=entries, page=page)
 
 
@@ -54,23 +54,24 @@ def list_(store: Store, request: ListRequest) -> ListResponse:
     """Return one page of a session's entries, events, or both."""
     key, filters = session_key(store, request.session), _filters(request)
     rows: list[EntryView | EventView] = []
-    total = 0
+    total, exact = 0, True
     # Who asks for types of events wants to see events.
     kind = "event" if request.event_type and request.kind == "entry" else request.kind
     if key is not None and kind == "entry":
-        found, total = store.queries.entries(key, filters, request.offset, request.limit, newest_first=request.newest_first)
+        found, total, exact = store.queries.entries(
+            key, filters, request.offset, request.limit, newest_first=request.newest_first
+        )
         rows = list(found)
     elif key is not None:
-        hits = store.queries.hits(key, filters, kind)
-        if request.newest_first:
-            hits.reverse()
-        total = len(hits)
-        rows = store.queries.rows(hits[request.offset : request.offset + request.limit])
+        places, total, exact = store.queries.places(
+            key, filters, kind, request.offset, request.limit, newest_first=request.newest_first
+        )
+        rows = store.queries.rows(places)
     return ListResponse(
         status=_status(rows),
         session=_session_of(store, key),
         rows=rows,
-        page=Page.of(request.offset, request.limit, len(rows), total),
+        page=Page.of(request.offset, request.limit, len(rows), total, exact=exact),
     )
 
 
@@ -86,7 +87,7 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
     places: list[Hit] = []
     total, exact = 0, True
     if key is not None or request.all_sessions:
-        wanted = request.offset + request.max_results + 1
+        wanted = 2**62 if request.exact_total else request.offset + request.max_results + 1
         places, total, exact = store.queries.find(key, filters, request.kind, request.query, wanted)
     chosen = places[request.offset : request.offset + request.max_results]
     needle = fold(request.query)

@@ -38,24 +38,63 @@ class Queries:
         self._engine = engine
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
-                ) -> tuple[list[EntryView], int]:  # fmt: skip
-        """Return one page of matching entries in the order of the log, and how many match in all."""
+                ) -> tuple[list[EntryView], int, bool]:  # fmt: skip
+        """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
         where, values = _entry_where(filters, key)
-        total = int(self._engine.query(f"SELECT count(*) FROM entry WHERE {where}", values)[0][0])
         order = "DESC" if newest_first else "ASC"
-        rows = self._engine.query(
-            f"{ENTRY_COLUMNS} WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset",
-            {**values, "limit": -1 if limit is None else limit, "offset": offset},
-        )
-        return entry_views(self._engine, rows), total
+        values |= {"limit": -1 if limit is None else limit, "offset": offset}
+        count = int(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key})[0][0])
+        exact = True
+        if where == _SESSION.format("entry"):  # indexes are dense: a page begins where its index says
+            total = count
+            values |= {"first": max(0, count - offset - (limit or count)) if newest_first else offset}
+            values |= {"last": count - offset - 1 if newest_first else count - 1}
+            page = f"{where} AND entry.idx BETWEEN :first AND :last"
+        else:
+            total, exact = self._count([("entry", where, values)], count)
+            # The page is found in an index that holds all that is asked for, where it can be; only its rows are read.
+            chosen = f"SELECT entry.idx FROM entry WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset"
+            page = f"entry.session = :session AND entry.idx IN ({chosen})"
+        found = self._engine.query(f"{ENTRY_COLUMNS} WHERE {page} ORDER BY entry.idx {order} LIMIT :limit", values)
+        if limit is None and (found or not offset):
+            total, exact = offset + len(found), True
+        if not exact:
+            total = max(total, offset + len(found) + (len(found) == limit))
+        return entry_views(self._engine, found), total, exact
 
-    def hits(self, key: int, filters: Filters, kind: RowKind) -> list[Hit]:
-        """Return the places of all rows that pass the filters, in the order of the log."""
-        found: list[Hit] = []
-        for table, where, values in _scopes(filters, kind, key):
-            rows = self._engine.query(f"SELECT seq FROM {table} WHERE {where} ORDER BY seq", values)
-            found += [(int(row[0]), table) for row in rows]
-        return sorted(found)
+    def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
+               ) -> tuple[list[Hit], int, bool]:  # fmt: skip
+        """Return the places of one page of rows of any kind; else as `entries`."""
+        scopes = _scopes(filters, kind, key)
+        low, high = self._reach(key)
+        values: dict[str, Any] = {"low": low, "high": high, "limit": limit, "offset": offset}
+        parts: list[str] = []
+        for table, where, bound in scopes:
+            values |= bound
+            ordered = "entry NOT INDEXED" if table == "entry" else table  # an index by place in the log exists for events alone
+            parts.append(f"SELECT seq, '{table}' FROM {ordered} WHERE seq BETWEEN :low AND :high AND {where}")
+        order = "DESC" if newest_first else "ASC"
+        rows = self._engine.query(f"{' UNION ALL '.join(parts)} ORDER BY seq {order} LIMIT :limit OFFSET :offset", values)
+        total, exact = self._count(scopes, high - low + 1)
+        if not exact:
+            total = max(total, offset + len(rows) + (len(rows) == limit))
+        return [(int(row[0]), str(row[1])) for row in rows], total, exact
+
+    def _count(self, scopes: Sequence[Scope], most: int) -> tuple[int, bool]:
+        """Return how many rows match, and whether that is exact: of very many the rest is estimated.
+
+        ``most`` is how many there can be.
+        """
+        total, exact = 0, True
+        for table, where, values in scopes:
+            matching = f"SELECT seq FROM {table} WHERE {where} LIMIT {_COUNTED:d}"
+            rows = self._engine.query(f"SELECT count(*), max(seq) FROM ({matching})", values)
+            found = int(rows[0][0])
+            if found == _COUNTED < most:  # what the log holds up to the last one counted stands for all of it
+                low, high = self._reach(values.get("session"))
+                found, exact = found * (high - low + 1) // (int(rows[0][1]) - low + 1), False
+            total += found
+        return total, exact
 
     def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
         """Return the places of rows that hold a text, in the order of the log; ``key`` None searches every session.
@@ -147,6 +186,11 @@ class Queries:
         return {"start": int(before[0][0] or 0), "end": int(own[0][0])}
 
 
+_SESSION = "{}.session = :session"
+_COUNTED = 20_000
+"""Matches up to which a page says exactly how many there are."""
+
+
 def moment_of(name: str, text: str | None) -> float | None:
     """Return the seconds since 1970 of a limit of a time range, or None when there is no limit.
 
@@ -165,7 +209,7 @@ def _common(filters: Filters, table: str, key: int | None) -> tuple[list[str], d
     conditions: list[str] = []
     values: dict[str, Any] = {}
     if key is not None:
-        conditions.append(f"{table}.session = :session")
+        conditions.append(_SESSION.format(table))
         values["session"] = key
     for name, sign, text in (("since", ">=", filters.since), ("until", "<", filters.until)):
         if (moment := moment_of(name, text)) is not None:

@@ -23,7 +23,13 @@ _FEW = 48
 _MOST = 1500
 """Terms after which reading on is no slower than looking them all up."""
 
+_MANY = 400
+"""Terms of a part that are looked up to narrow down what other parts propose."""
+
 _CHUNK = 64
+
+_NOTHING = '"\U0010ffff"'
+"""A term that no text has: it stands between texts."""
 
 _TERMS = (
     "SELECT term.id, term.text, term.head, term.since FROM search_gram JOIN search_term AS term ON term.id = search_gram.rowid "
@@ -47,32 +53,41 @@ class Proposals:
         self._high = high
         runs = runs_of(needle)
         self._whole = [_quoted(run) for run, starts, ends in runs if starts and ends]
-        parts = [run for run in runs if not (run[1] and run[2]) and len(run[0]) >= _GRAM]
-        self._part = max(parts, key=lambda run: len(run[0]), default=None)
-        self.usable = bool(self._whole or self._part)
+        self._parts = [run for run in runs if not (run[1] and run[2]) and len(run[0]) >= _GRAM]
+        self.usable = bool(self._whole or self._parts)
 
     def __iter__(self) -> Iterator[tuple[int, list[int]]]:
         """Yield (place, the proposed places up to there that were not yielded yet); may give up before the last place."""
-        if self._part is None:
-            yield from self._stream(" AND ".join(self._whole), self._low, self._high)
-            return
-        words = _Words(self._engine, self._part)
+        parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
+        for words in parts:
+            words.fetch(_FEW)
+        if len(parts) > 1 or self._whole:
+            for words in parts:
+                words.fetch(_MANY)
+        if self._whole or not parts or any(words.complete for words in parts):
+            yield from self._stream(self._asked(parts), self._low, self._high)
+        else:
+            yield from self._grow(parts[0])
+
+    def _asked(self, parts: list[_Words]) -> str:
+        """Return what is asked of the index: all of the whole words, and any term of each part whose terms are known."""
+        groups = [f"({' OR '.join(words.terms)})" if words.terms else _NOTHING for words in parts if words.complete]
+        return " AND ".join([*self._whole, *groups])
+
+    def _grow(self, words: _Words) -> Iterator[tuple[int, list[int]]]:
+        """Look up more and more terms, and propose places before the first term that was not looked up."""
         low, most = self._low, _FEW
         while low < self._high:
-            words.fetch(most)
-            if not words.complete and self._whole:  # the whole words say enough
-                yield from self._stream(" AND ".join(self._whole), low, self._high)
-                return
             high = self._high if words.complete else min(words.since - 1, self._high)
-            if high > low:
-                if words.terms:
-                    yield from self._stream(" AND ".join([*self._whole, f"({' OR '.join(words.terms)})"]), low, high)
-                else:
-                    yield high, []
-                low = high
+            if high > low and words.terms:
+                yield from self._stream(" OR ".join(words.terms), low, high)
+            elif high > low:
+                yield high, []
+            low = max(low, high)
             if most > _MOST:
                 return
             most *= 2
+            words.fetch(most)
 
     def _stream(self, terms: str, low: int, high: int) -> Iterator[tuple[int, list[int]]]:
         size = _CHUNK

@@ -98,12 +98,14 @@ class ListResponse(Shape):
 class SearchRequest(Filters):
     """Text anywhere in actions, agents, input types, inputs, outputs, errors and events (FR-008).
 
-    The query is taken literally, whatever its punctuation, and found inside words, regardless of case.
+    The query is taken literally, whatever its punctuation, and found inside words, regardless of case. Searching stops
+    behind the page; ``exact_total`` goes on to the end, to say exactly how many rows match.
     """
 
     query: Text
     max_results: Limit = 50
     offset: Offset = 0
+    exact_total: bool = False
     kind: RowKind = "all"
     all_sessions: bool = False
 
