@@ -77,6 +77,9 @@ Diff = Annotated[
         "--diff/--fresh", help="Leave out what the agent was given before and holds, or tell everything.", show_default=False
     ),
 ]
+TrustProject = Annotated[
+    bool, typer.Option("--trust-project", help="Take over access rules, artifacts and context that the records set.")
+]
 Routes = Annotated[
     str | None, typer.Option("--routes", metavar="FILE", help="A routing table (TOML or JSON); else the configured one.")
 ]

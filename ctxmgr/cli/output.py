@@ -14,6 +14,7 @@ import typer
 
 from ctxmgr.cli.acting import asking
 from ctxmgr.cli.exits import Exit, exit_for
+from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.streams import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
@@ -93,7 +94,12 @@ def answer(
 
     def opened() -> Answer:
         with Workspace.open(
-            store, create=create, readonly=not (writes or create), masked=masked, progress=_indexing, agent=asking()
+            store,
+            create=create,
+            readonly=not (writes or create),
+            masked=masked,
+            progress=Pace("indexing the log", "MB", 1_000_000),
+            agent=asking(),
         ) as workspace:
             done = work(workspace)
             done.warnings[:0] = workspace.warnings
@@ -283,8 +289,3 @@ def _markdown(rows: list[dict[str, Any]]) -> list[str]:
         cells = [safe(_cell(row.get(name))).replace("\\", "\\\\").replace("|", "\\|") for name in names]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
-
-
-def _indexing(done: int, total: int) -> None:
-    if sys.stderr.isatty() and total > 50_000_000:
-        sys.stderr.write(f"\rindexing the log: {100 * done // max(1, total)} %" + ("\n" if done >= total else ""))

@@ -15,10 +15,12 @@ from ctxmgr import wire
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, answer, say, shown
+from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.history.address import session_key
+from ctxmgr.store.reserved import untrusted
 from ctxmgr.workspace import Workspace
 
 NOT_UNDERSTOOD = 0.02
@@ -33,6 +35,7 @@ def import_(
         str | None, typer.Option("--from", metavar="FORMAT", help="Only this format: claude-code, codex, ctxmgr.")
     ] = None,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
+    trust_project: o.TrustProject = False,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,
@@ -50,24 +53,25 @@ def import_(
     """
 
     def work(workspace: Workspace) -> Answer:
-        report = workspace.import_logs(paths or None, only=from_, progress=_progress)
+        report = workspace.import_logs(
+            paths or None,
+            only=from_,
+            trust_project=trust_project,
+            progress=Pace("importing", "MB", 1_000_000),
+            indexing=Pace("indexing for search", "records", 1),
+        )
         partial = report.not_understood > NOT_UNDERSTOOD or any(file.skipped for file in report.files)
         empty = not report.files and not report.unchanged
         return Answer(
             report.to_json(),
             lambda out: views.show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
+            warnings=[untrusted(report.untrusted)] if report.untrusted else [],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
 
     answer("import", lambda: shown(json_, format_, fields, jq), work, store=store, create=True, masked=mask)
-
-
-def _progress(done: int, total: int, path: Path) -> None:
-    if sys.stderr.isatty() and total > 20 and done % 10 == 0:
-        sys.stderr.write(f"\r{done} of {total} files")
-        sys.stderr.flush()
 
 
 def export(

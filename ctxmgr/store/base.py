@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ctxmgr import wire
 from ctxmgr.errors import Damaged, StorageFailed
 from ctxmgr.liveness import is_live
+from ctxmgr.store import search_index
 from ctxmgr.store.annotations import Annotations
 from ctxmgr.store.append import Appender
 from ctxmgr.store.artifacts import Artifacts
@@ -66,6 +67,20 @@ class Store:
         self._require_writable()
         with self.engine.transaction():
             return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
+
+    def index(self, progress: search_index.Progress | None = None) -> bool:
+        """Bring the search index up to date; it can be interrupted, and goes on next time.
+
+        Args:
+            progress: called with places of the log done and in all.
+
+        Returns:
+            Whether there was anything to do.
+
+        Raises:
+            StorageFailed, Busy: it can't be written.
+        """
+        return search_index.Builder(self.engine).advance(progress)
 
     def _require_writable(self) -> None:
         if self.readonly:

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
+from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.ids import new_id
 from ctxmgr.salvage import Line, read
-from ctxmgr.store import schema
+from ctxmgr.store import schema, search_index
 from ctxmgr.store.append import Appender, Refused
 from ctxmgr.store.base import DamagedRange, Store
+from ctxmgr.store.cache import BORN, cache_name, open_cache
 from ctxmgr.store.interface import Appended, OnConflict
-from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.store.sqlite import MEMORY
 from ctxmgr.types.record import check
 from ctxmgr.wire import Record
 
-_BATCH = 5_000
+_BATCH = 2_000
+_SLICE = 10
+"""Batches that are committed together: what is indexed is kept when indexing is interrupted."""
+
 _HEAD = 4096
+_STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all while an index is built."""
@@ -43,12 +48,13 @@ class LogStore(Store):
     ) -> None:
         require_regular_file(path)
         self.path = path
-        engine = _open_index(path)
+        engine = open_cache(cache_name(os.fsencode(path.resolve())))
         super().__init__(engine, str(path), readonly=readonly, masked=masked)
         # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
         self._indexer = Appender(engine, masked=False, sums=False)
         self._masked = masked
         self._durable = durable
+        self._kept = engine.path != MEMORY
         self._tail: list[DamagedRange] = []
         self.catch_up(progress)
 
@@ -97,11 +103,21 @@ class LogStore(Store):
         return sum(1 for _ in lines), damaged
 
     def catch_up(self, progress: Progress | None = None) -> None:
-        """Index what was appended to the log since last time; rebuild when it is another file now."""
-        with self.engine.transaction():
-            self._catch_up_locked(progress)
+        """Index what was appended to the log since last time; rebuild when it is another file now.
 
-    def _catch_up_locked(self, progress: Progress | None) -> None:
+        The words follow in long steps, see `Store.index`; what is left out of the index is read when it is searched.
+        """
+        grown = False
+        done = False
+        while not done:
+            with self.engine.transaction():
+                done = self._catch_up_locked(progress, _SLICE)
+            grown = grown or not done
+        if grown and self._kept:
+            self.index()
+
+    def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
+        """Index the log, or so many batches of it; return whether this was all of it."""
         try:
             size = self.path.stat().st_size
             head = _head(self.path)
@@ -109,42 +125,50 @@ class LogStore(Store):
             raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
         state = dict(self.engine.query("SELECT name, value FROM state"))
         done = int(state.get("offset", "0"))
-        same = head.startswith(state.get("head", "")) and state.get("before", "") == (_before(self.path, done) if state else "")
+        same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == _before(self.path, done))
         if not same or size < done:
             self._clear()
             done, state = 0, {}
+        if BORN not in state:
+            self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
         if size == done:
             self._tail = []
-            return
-        end, last_sum = self._index_from(done, state.get("sum", ""), size, progress)
+            return True
+        end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
         before = _before(self.path, end)
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
-            self.engine.execute(
-                "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)", {"name": name, "value": value}
-            )
+            self.engine.execute(_STATE, {"name": name, "value": value})
+        return finished
 
-    def _index_from(self, start: int, last_sum: str, size: int, progress: Progress | None) -> tuple[int, str]:
+    def _index_from(
+        self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
+    ) -> tuple[int, str, bool]:
         damaged: list[DamagedRange] = []
         lines = read(
             self.path, start, last=last_sum,
             damage=lambda offset, length, reason: damaged.append(DamagedRange(offset, length, reason)),
         )  # fmt: skip
-        end = start
+        end, batches, finished = start, 0, True
         while batch := list(islice(lines, _BATCH)):
             self._index(batch, damaged)
             end = batch[-1].offset + batch[-1].length
             last_sum = next((line.total for line in reversed(batch) if line.total), last_sum)
             if progress is not None:
                 progress(end, size)
+            batches += 1
+            if most is not None and batches >= most and (begin := _next_line(self.path, end)) is not None:
+                end, finished = begin, False
+                break
         # A last line without its end may still be being written: it is looked at again next time.
-        end = max(end, _complete_end(self.path, start, size))
+        if finished:
+            end = max(end, _complete_end(self.path, start, size))
         self._tail = [item for item in damaged if item.offset >= end]
         damaged = [item for item in damaged if item.offset < end]
         self.engine.many(
             "INSERT OR REPLACE INTO damage (offset, length, reason) VALUES (:offset, :length, :reason)",
             [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged],
         )
-        return end, last_sum
+        return end, last_sum, finished
 
     def _index(self, batch: list[Line], damaged: list[DamagedRange]) -> None:
         """Index records; one that does not follow the format, or that can't be written again, counts as damage."""
@@ -159,6 +183,7 @@ class LogStore(Store):
     def _clear(self) -> None:
         for table in schema.DERIVED:
             self.engine.execute(f"DELETE FROM {table}")
+        search_index.drop(self.engine)
 
 
 def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Record]:
@@ -196,6 +221,13 @@ def _before(path: Path, end: int) -> str:
         return hashlib.sha256(stream.read(min(end, _HEAD))).hexdigest()
 
 
+def _next_line(path: Path, end: int) -> int | None:
+    """Return where the line behind a record begins, or None when the record's own line goes on."""
+    with path.open("rb") as stream:
+        stream.seek(end)
+        return end + 1 if stream.read(1) == b"\n" else None
+
+
 def _complete_end(path: Path, start: int, size: int) -> int:
     """Return the offset after the last line end between ``start`` and ``size``."""
     with path.open("rb") as stream:
@@ -208,42 +240,3 @@ def _complete_end(path: Path, start: int, size: int) -> int:
                 return begin + at + 1
             end = begin
     return start
-
-
-def _open_index(path: Path) -> SqliteEngine:
-    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32] + ".db"
-    for folder in (_cache_folder(), Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"):
-        try:
-            if not folder.exists():
-                from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
-
-                make_private_folder(str(folder))
-            if folder.stat().st_uid != os.getuid():
-                continue
-            return _usable(folder / name)
-        except (OSError, CtxmgrError):
-            continue
-    return _prepared(SqliteEngine(":memory:"))  # nothing is writable: indexed anew each time
-
-
-def _usable(place: Path) -> SqliteEngine:
-    try:
-        return _prepared(SqliteEngine(str(place)))
-    except Damaged:  # or of a newer version: it holds nothing that the log does not
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{place}{suffix}").unlink(missing_ok=True)
-        return _prepared(SqliteEngine(str(place)))
-
-
-def _prepared(engine: SqliteEngine) -> SqliteEngine:
-    try:
-        engine.migrate(schema.LATEST, schema.apply)
-    except CtxmgrError:
-        engine.close()
-        raise
-    return engine
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "ctxmgr" / "index"

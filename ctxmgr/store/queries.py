@@ -19,6 +19,7 @@ from ctxmgr.store.hydrate import (
     placeholders,
 )
 from ctxmgr.store.interface import Engine
+from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.search import Search, Snapshot
 from ctxmgr.types.query import Filters, RowKind
 from ctxmgr.types.record import MESSAGE_TYPES
@@ -253,6 +254,9 @@ def _entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]
 
 def _event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
     conditions, values = _common(filters, "event", key)
+    if key is None:  # what the project's own state says is for its own commands to show
+        conditions.append("event.session IS NOT (SELECT session.key FROM session WHERE session.id = :project)")
+        values["project"] = PROJECT
     if filters.event_type:
         names, bound = placeholders([storable(item) for item in filters.event_type], "type")
         conditions.append(f"event.type IN ({names})")

@@ -20,3 +20,9 @@ EVENT_TYPES = (VERSION, PRUNED, KEY, RULES, NEEDS, PACKAGE, ACCESS)
 
 EXECUTION = "execution"
 """Action and input type of the entries that record a run of an agent; they stand in any session."""
+
+
+def untrusted(count: int) -> str:
+    """Return how a person is told that so many records of the session were left out of what somebody else wrote."""
+    records = "1 record" if count == 1 else f"{count:,} records"
+    return f"{records} of the project's own state (rules, artifacts, context) left out; --trust-project takes them over"

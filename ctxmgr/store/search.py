@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Scope = tuple[str, str, dict[str, Any]]
     Hit = tuple[int, str]
 
+_BROAD = {"session", "project"}
+"""Values of conditions that leave most rows: those on the session."""
+
 _FIRST = 32
 _DENSE = 640
 _WINDOW = 4096
@@ -82,7 +85,7 @@ class Search:
         self._high = high
 
     def find(self, wanted: int) -> tuple[list[Hit], int, bool]:
-        """Return the first matches, at least as many as wanted if there are, how many there are in all, and whether that is exact.
+        """Return the first matches, at least as many as wanted if there are; how many there are in all; whether that is exact.
 
         Call it where nothing changes meanwhile: inside a snapshot.
         """
@@ -107,7 +110,8 @@ class Search:
             yield place, self._between(start, place)
         limit = min(mark(self._engine), self._high) if place < self._high else 0
         if place < limit:
-            for place, found in self._proposed(place, limit):
+            for reached, found in self._proposed(place, limit):
+                place = reached
                 yield place, found
         yield from self._read(place, self._high)
 
@@ -139,7 +143,7 @@ class Search:
 
     def _between(self, low: int, high: int) -> list[Hit]:
         values = {"low": low, "high": high}
-        if any(bound.keys() - {"session"} for _, _, bound in self._scopes):  # few texts have to be read
+        if any(bound.keys() - _BROAD for _, _, bound in self._scopes):  # few texts have to be read
             return self._matches(_BETWEEN, values)
         return self._listed([int(row[0]) for row in self._engine.query(_HOLDING, {**values, "needle": self._needle})])
 

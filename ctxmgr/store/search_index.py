@@ -23,6 +23,7 @@ TABLES = ("search_word", "search_term", "search_gram", "search_open", "search_st
 _ROWS = 4096
 _BYTES = 8_000_000
 _KNOWN = 200_000
+_PAGES = 1000
 
 _CREATE = (
     f"CREATE VIRTUAL TABLE search_word USING fts5(words, content='', detail=none, columnsize=0, tokenize='{TOKENIZER}')",
@@ -80,6 +81,12 @@ def mark(engine: Engine) -> int:
     return int(rows[0][0]) if rows else 0
 
 
+def available(engine: Engine) -> bool:
+    """Whether the SQLite library has what the index is made of."""
+    rows = engine.query("SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'")
+    return bool(rows[0][0])
+
+
 def drop(engine: Engine) -> None:
     """Delete the index."""
     for table in TABLES:
@@ -93,39 +100,64 @@ class Builder:
         self._engine = engine
         self._known: set[bytes] = set()
 
-    def behind(self) -> int:
-        """Return how many places of the log are not in the index yet."""
-        return self._last() - mark(self._engine)
-
-    def advance(self, progress: Progress | None = None, until: Callable[[], bool] | None = None) -> bool:
+    def advance(self, progress: Progress | None = None) -> bool:
         """Index the log to its end, slice by slice; what is done is kept when this is interrupted.
 
         Args:
             progress: called with places done and places in all.
-            until: asked after each slice whether to stop.
 
         Returns:
-            Whether the index covers the whole log.
+            Whether there was anything to do.
         """
+        if not available(self._engine):
+            return False
+        moved = False
         while True:
-            with self._engine.transaction():
-                start = self._slice()
-            last = self._last()
-            if progress is not None:
+            start, last = mark(self._engine), self._last()
+            if progress is not None and (moved or start < last):
                 progress(start, last)
             if start >= last:
-                return True
-            if until is not None and until():
-                return False
+                break
+            with self._engine.transaction():
+                self._slice()
+            moved = True
+        self._gather(start)
+        return moved
+
+    def _gather(self, last: int) -> None:
+        """Merge the parts of which the indexes consist, when many were added: each look-up goes to every part."""
+        rows = self._engine.query("SELECT value FROM search_state WHERE name = 'gathered'") if last else []
+        if not last or last * 3 < 4 * int(rows[0][0] if rows else 0):
+            return
+        for table in ("search_word", "search_gram"):
+            for pages in [-_PAGES, *[_PAGES] * 10_000]:
+                with self._engine.transaction():
+                    if not mark(self._engine):  # deleted meanwhile
+                        return
+                    before = self._changes()
+                    self._engine.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', :pages)", {"pages": pages})
+                    if self._changes() - before < 2:  # then there is nothing left to merge (the manual's own test)
+                        break
+        with self._engine.transaction():
+            if mark(self._engine):
+                self._note("gathered", last)
+
+    def _changes(self) -> int:
+        return int(self._engine.query("SELECT total_changes()")[0][0])
+
+    def _note(self, name: str, value: object) -> None:
+        self._engine.execute(
+            "INSERT OR REPLACE INTO search_state (name, value) VALUES (:name, :value)", {"name": name, "value": value}
+        )
 
     def _last(self) -> int:
         return int(self._engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
-    def _slice(self) -> int:
-        """Index the next slice; return the new mark."""
+    def _slice(self) -> None:
+        """Index what is next, as it stands now: another process may have been faster."""
         start, last = mark(self._engine), self._last()
         if start >= last:
-            return start
+            return
         if not start:  # there is none, or what is there belongs to another log
             drop(self._engine)
             self._known.clear()
@@ -147,11 +179,8 @@ class Builder:
             reach,
         )
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": end})[0][0]
-        for name, value in (("mark", end), ("seen", seen)):
-            self._engine.execute(
-                "INSERT OR REPLACE INTO search_state (name, value) VALUES (:name, :value)", {"name": name, "value": value}
-            )
-        return end
+        self._note("mark", end)
+        self._note("seen", seen)
 
     def _end(self, start: int, last: int) -> int:
         """Return where the slice ends: a record, and no more text before it than is indexed at once."""

@@ -12,6 +12,7 @@ from ctxmgr.store.append import storable
 from ctxmgr.store.folding import fold
 from ctxmgr.store.hydrate import load
 from ctxmgr.store.interface import Engine, Row
+from ctxmgr.store.reserved import PROJECT
 from ctxmgr.types.view import ProcessView, SessionView
 from ctxmgr.wire import Record
 
@@ -27,22 +28,27 @@ class Sessions:
     def key(self, session: str) -> int | None:
         """Return the integer key of a session given by its id or an unambiguous prefix, or None.
 
+        The reserved session is given by its whole id alone.
+
         Raises:
             InvalidInput: when several ids start so.
         """
         rows = self._engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
         if not rows and session:
             rows = self._engine.query(
-                "SELECT key FROM session WHERE id >= :id AND id < :after LIMIT 3",
-                {"id": storable(session), "after": storable(session) + "\U0010ffff"},
+                "SELECT key FROM session WHERE id >= :id AND id < :after AND id <> :project LIMIT 3",
+                {"id": storable(session), "after": storable(session) + "\U0010ffff", "project": PROJECT},
             )
         if len(rows) > 1:
             raise InvalidInput(f"several session ids start with {session!r}", "give more of the id")
         return int(rows[0][0]) if rows else None
 
     def latest(self) -> int | None:
-        """Return the key of the session with the latest activity, or None in an empty store."""
-        rows = self._engine.query("SELECT key FROM session ORDER BY last DESC NULLS LAST, seq DESC LIMIT 1")
+        """Return the key of the session with the latest activity, or None in an empty store; it is never the reserved one."""
+        rows = self._engine.query(
+            "SELECT key FROM session WHERE id <> :project ORDER BY last DESC NULLS LAST, seq DESC LIMIT 1",
+            {"project": PROJECT},
+        )
         return int(rows[0][0]) if rows else None
 
     def name(self, key: int) -> str:
@@ -59,12 +65,12 @@ class Sessions:
         return None if last is None else float(last)
 
     def count(self, agent: str | None = None) -> int:
-        """Return the number of sessions; ``agent`` counts those in which it acted."""
+        """Return the number of sessions but the reserved one; ``agent`` counts those in which it acted."""
         where, values = _acted(agent)
         return int(self._engine.query(f"SELECT count(*) FROM session {where}", values)[0][0])
 
     def page(self, offset: int, limit: int | None, agent: str | None = None) -> list[tuple[int, SessionView]]:
-        """Return sessions with their keys, latest activity first; ``agent`` keeps those in which it acted."""
+        """Return sessions but the reserved one with their keys, latest activity first; ``agent`` keeps those where it acted."""
         where, values = _acted(agent)
         rows = self._engine.query(
             f"{_COLUMNS} {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
@@ -133,12 +139,17 @@ class Sessions:
         return [str(row[0]) for row in rows] if process else []
 
     def of_entry(self, entry_id: str) -> list[int]:
-        """Return the keys of up to three sessions with an entry of this id, or of one that starts so."""
+        """Return the keys of up to three sessions with an entry of this id, or of one that starts so.
+
+        The reserved session is meant only where no other one is.
+        """
         rows = self._engine.query(
-            "SELECT DISTINCT session FROM record WHERE id >= :id AND id < :after AND kind = 'entry' LIMIT 3",
+            "SELECT DISTINCT record.session, session.id FROM record JOIN session ON session.key = record.session "
+            "WHERE record.id >= :id AND record.id < :after AND record.kind = 'entry' LIMIT 4",
             {"id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
         )
-        return [int(row[0]) for row in rows]
+        others = [int(row[0]) for row in rows if row[1] != PROJECT]
+        return others[:3] or [int(row[0]) for row in rows]
 
     def usage(self, key: int) -> dict[str, int]:
         """Return the session's tokens: each API response once, plus what results, or finished entries, themselves carry."""
@@ -193,10 +204,11 @@ class Sessions:
 
 
 def _acted(agent: str | None) -> tuple[str, dict[str, Any]]:
+    where, values = "WHERE id <> :project", {"project": PROJECT}
     if agent is None:
-        return "", {}
-    where = "WHERE EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
-    return where, {"agent": fold(agent)}
+        return where, values
+    where += " AND EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
+    return where, {**values, "agent": fold(agent)}
 
 
 def _time(seconds: float | None) -> str | None:

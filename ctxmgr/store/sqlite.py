@@ -26,6 +26,9 @@ from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
 from ctxmgr.store.interface import Row, Values
 
 BUSY_MS = 10_000
+MEMORY = ":memory:"
+"""The path of a database that is in no file."""
+
 _SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
 
 
@@ -54,7 +57,7 @@ class SqliteEngine:
     """One connection; any thread may use it, one at a time.
 
     Args:
-        path: the database file, or ":memory:".
+        path: the database file, or `MEMORY`.
         readonly: open for reading only; the file must exist.
         durable: sync every commit (level ``os``) instead of leaving it to the kernel (level ``process``).
     """
@@ -83,7 +86,7 @@ class SqliteEngine:
             "cached_statements": 256,
             "check_same_thread": False,
         }
-        if path == ":memory:":
+        if path == MEMORY:
             return sqlite.connect(path, **options)
         uri = Path(path).absolute().as_uri()
         if not readonly:

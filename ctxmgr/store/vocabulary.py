@@ -36,7 +36,8 @@ _TERMS = (
     "WHERE search_gram MATCH :grams AND search_gram.rowid > :after ORDER BY search_gram.rowid LIMIT :most"
 )
 _PLACES = (
-    "SELECT rowid FROM search_word WHERE search_word MATCH :terms AND rowid > :low AND rowid <= :high ORDER BY rowid LIMIT :most"
+    "SELECT rowid FROM search_word WHERE search_word MATCH :terms AND rowid > :low AND rowid <= :high "
+    "ORDER BY rowid LIMIT :most"
 )
 
 

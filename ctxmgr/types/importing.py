@@ -76,7 +76,7 @@ class ImportReport(Shape):
         files: one report a file that was read; unchanged ones are only counted in ``unchanged``.
         added: records written now; known: records that the store already held; doubles: copies of records that belong to
             another session (forks, resumes) and were left out; changed: records whose id is known with other content
-            (the first content is kept).
+            (the first content is kept); untrusted: records of the project's own state that were left out.
         unknown: record types that were not understood, with counts; not_understood: their share of all records, 0 to 1.
     """
 
@@ -90,6 +90,7 @@ class ImportReport(Shape):
     known: int
     doubles: int
     changed: int
+    untrusted: int = 0
     unknown: dict[str, int]
     damaged: int
     not_understood: float
