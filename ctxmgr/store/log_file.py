@@ -105,16 +105,20 @@ class LogStore(Store):
     def catch_up(self, progress: Progress | None = None) -> None:
         """Index what was appended to the log since last time; rebuild when it is another file now.
 
-        The words follow in long steps, see `Store.index`; what is left out of the index is read when it is searched.
+        Where that is much its words are indexed with it, see `Store.index`; little is read when it is searched.
         """
+        builder = search_index.Builder(self.engine)
         grown = False
-        done = False
-        while not done:
+        while True:
             with self.engine.transaction():
                 done = self._catch_up_locked(progress, _SLICE)
-            grown = grown or not done
-        if grown and self._kept:
-            self.index()
+            if done and not grown:
+                return
+            if self._kept:
+                builder.advance(gather=done)
+            if done:
+                return
+            grown = True
 
     def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
         """Index the log, or so many batches of it; return whether this was all of it."""

@@ -100,11 +100,12 @@ class Builder:
         self._engine = engine
         self._known: set[bytes] = set()
 
-    def advance(self, progress: Progress | None = None) -> bool:
+    def advance(self, progress: Progress | None = None, *, gather: bool = True) -> bool:
         """Index the log to its end, slice by slice; what is done is kept when this is interrupted.
 
         Args:
             progress: called with places done and places in all.
+            gather: also make it quick to look up; not worth it while more is to come.
 
         Returns:
             Whether there was anything to do.
@@ -121,7 +122,8 @@ class Builder:
             with self._engine.transaction():
                 self._slice()
             moved = True
-        self._gather(start)
+        if gather:
+            self._gather(start)
         return moved
 
     def _gather(self, last: int) -> None:
