@@ -102,12 +102,15 @@ class Search:
     def _windows(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield (last place looked at, matches up to there that were not yielded yet), until all are found."""
         place = min(self._low + _FIRST - 1, self._high)
-        first = self._between(self._low, place)
-        yield place, first
-        needed = wanted * _FIRST // max(1, len(first))
-        if needed < _DENSE and place < self._high:  # so common that reading on is the quickest
-            start, place = place + 1, min(place + needed, self._high)
-            yield place, self._between(start, place)
+        found = self._between(self._low, place)
+        yield place, found
+        seen = len(found)
+        # While it is so common that reading on is the quickest, that is done.
+        while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < _DENSE:
+            start, place = place + 1, min(place + max(needed, _FIRST), self._high)
+            found = self._between(start, place)
+            yield place, found
+            seen += len(found)
         limit = min(mark(self._engine), self._high) if place < self._high else 0
         if place < limit:
             for reached, found in self._proposed(place, limit):

@@ -26,6 +26,7 @@ _MOST = 1500
 _MANY = 400
 """Terms of a part that are looked up to narrow down what other parts propose."""
 
+_COMMON = 500
 _CHUNK = 64
 
 _NOTHING = '"\U0010ffff"'
@@ -61,14 +62,21 @@ class Proposals:
         """Yield (place, the proposed places up to there that were not yielded yet); may give up before the last place."""
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
         for words in parts:
-            words.fetch(_FEW)
-        if len(parts) > 1 or self._whole:
+            words.fetch(_FEW if len(parts) == 1 and not self._whole else _MANY)
+        if len(parts) > 1 and not all(words.complete for words in parts) and self._is_common(self._asked(parts)):
             for words in parts:
-                words.fetch(_MANY)
+                words.fetch(_MOST)
         if self._whole or not parts or any(words.complete for words in parts):
             yield from self._stream(self._asked(parts), self._low, self._high)
         else:
             yield from self._grow(parts[0])
+
+    def _is_common(self, asked: str) -> bool:
+        """Whether so much matches that looking up more terms, to ask for less, is quicker than reading it all."""
+        if not asked:
+            return True
+        values = {"terms": asked, "low": self._low, "high": self._high, "most": _COMMON}
+        return len(self._engine.query(_PLACES, values)) == _COMMON
 
     def _asked(self, parts: list[_Words]) -> str:
         """Return what is asked of the index: all of the whole words, and any term of each part whose terms are known."""

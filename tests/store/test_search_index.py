@@ -35,6 +35,7 @@ def small() -> Generator[None]:
         for module, name, value in (
             (searching, "_FIRST", 2), (searching, "_DENSE", 3), (searching, "_WINDOW", 5), (searching, "_EXACT", 0),
             (vocabulary, "_FEW", 2), (vocabulary, "_MANY", 4), (vocabulary, "_MOST", 9), (vocabulary, "_CHUNK", 2),
+            (vocabulary, "_COMMON", 3),
             (search_index, "_ROWS", 7), (search_index, "_KNOWN", 20), (search_index, "_PAGES", 1),
         ):  # fmt: skip
             patch.setattr(module, name, value)
