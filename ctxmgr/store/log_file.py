@@ -23,8 +23,8 @@ from ctxmgr.store.sqlite import MEMORY
 from ctxmgr.types.record import check
 from ctxmgr.wire import Record
 
-_BATCH = 2_000
-_SLICE = 10
+_BATCH = 1_000
+_SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
 
 _HEAD = 4096
@@ -107,6 +107,9 @@ class LogStore(Store):
 
         Where that is much its words are indexed with it, see `Store.index`; little is read when it is searched.
         """
+        if self._is_current():  # then no lock is needed
+            self._tail = []
+            return
         builder = search_index.Builder(self.engine)
         grown = False
         while True:
@@ -119,6 +122,18 @@ class LogStore(Store):
             if done:
                 return
             grown = True
+
+    def _is_current(self) -> bool:
+        state = dict(self.engine.query("SELECT name, value FROM state"))
+        if "offset" not in state or BORN not in state:
+            return False
+        try:
+            end = int(state["offset"])
+            if self.path.stat().st_size != end or not _head(self.path).startswith(state["head"]):
+                return False
+            return _before(self.path, end) == state["before"]
+        except OSError:  # told where it is read
+            return False
 
     def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
         """Index the log, or so many batches of it; return whether this was all of it."""

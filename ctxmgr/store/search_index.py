@@ -8,6 +8,8 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ctxmgr.store.words import SEPARATOR, TOKENIZER, windows_of, words_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -22,7 +24,8 @@ TABLES = ("search_word", "search_term", "search_gram", "search_open", "search_st
 
 _ROWS = 4096
 _BYTES = 8_000_000
-_KNOWN = 200_000
+_PART = 256
+_KNOWN = 100_000
 _PAGES = 1000
 
 _CREATE = (
@@ -200,8 +203,10 @@ class Builder:
 
     def _terms(self, reach: dict[str, int]) -> None:
         """Add what is new to the vocabulary."""
-        rows = self._engine.query("SELECT text FROM folded WHERE seq > :start AND seq <= :end", reach)
-        fresh = words_of(row[0] for row in rows) - self._known
+        rows = self._engine.stream("SELECT text FROM folded WHERE seq > :start AND seq <= :end", reach)
+        fresh: set[bytes] = set()
+        while part := [str(row[0]) for row in islice(rows, _PART)]:  # few at a time: words take ten times the room of a text
+            fresh |= words_of(part) - self._known
         before = self._engine.query("SELECT coalesce(max(id), 0) FROM search_term")[0][0]
         # A result before its entry was in an earlier slice, one after it is in this slice or late: none is before ``since``.
         self._engine.many(_TERM, _values(fresh, reach["start"] + 1))

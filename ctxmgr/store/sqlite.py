@@ -215,7 +215,7 @@ def _pragmas(readonly: bool, durable: bool) -> list[str]:
         *common,
         "PRAGMA foreign_keys = ON",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
-        "PRAGMA cache_size = -24000",
+        "PRAGMA cache_size = -16000",
     ]
 
 
