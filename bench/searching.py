@@ -57,7 +57,7 @@ _SYLLABLES = (
     "un",
     "vi",
 )
-_JOINTS = (" ", " ", " ", " ", " ", ", ", ". ", "(", ") ", "_", ".", " = ", ": ", "\n    ", '"', "/")
+_JOINTS = (" ", " ", " ", " ", " ", ", ", ". ", "(", ") ", ".", " = ", ": ", "\n    ", '"', "/")
 
 TERMS = {
     "rare word": "zxqvortex", "rare part": "xqvort", "1 % word": "quillfish", "1 % part": "uillfis", "common": "error",
@@ -70,6 +70,7 @@ def records(count: int) -> Iterator[str]:
     """Yield the lines of a history of so many records."""
     chance = random.Random(20_260_122)
     words = sorted({"".join(chance.choices(_SYLLABLES, k=chance.randint(1, 5))) for _ in range(40_000)})
+    words += ["_".join(chance.sample(words, 2)) for _ in range(10_000)]
     chance.shuffle(words)
     weights = list(itertools.accumulate(1 / (rank + 8) for rank in range(len(words))))
     yield json.dumps({"v": 1, "kind": "session", "session": "s", "ts": "2026-01-01T00:00:00Z", "process": "p"})

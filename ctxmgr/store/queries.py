@@ -97,6 +97,14 @@ class Queries:
             total += found
         return total, exact
 
+    def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
+        """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
+        found: list[Hit] = []
+        for table, where, values in _scopes(filters, kind, key):
+            rows = self._engine.query(f"SELECT seq FROM {table} WHERE {where} ORDER BY seq", values)
+            found += [(int(row[0]), table) for row in rows]
+        return sorted(found)
+
     def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
         """Return the places of rows that hold a text, in the order of the log; ``key`` None searches every session.
 
