@@ -5,11 +5,9 @@ The public names are resolved when first used, so that importing the recorder ne
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError
     from ctxmgr.history.blackboard import BlackboardHistory
@@ -59,4 +57,6 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ctxmgr' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(home), name)

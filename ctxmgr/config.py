@@ -6,17 +6,17 @@ nearest folder upwards that has either.
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from ctxmgr import places
 from ctxmgr.errors import InvalidInput
 
-STORE_VARIABLE = "CTXMGR_STORE"
-STORE_NAME = Path(".ctxmgr") / "history.db"
+STORE_VARIABLE = places.STORE_VARIABLE
+STORE_NAME = Path(places.STORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Config:
         diff: whether continuations leave out what their agent was given before.
         model: the ``recover.model`` table, checked where a model is chosen.
         routes: the ``recover.routes`` table, or the path of a file that holds one; checked where it is used.
+        artifacts: the ``artifacts`` table: which versions `version prune` keeps; checked where it is used.
     """
 
     path: Path | None = None
@@ -40,6 +41,7 @@ class Config:
     diff: bool = False
     model: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     routes: Mapping[str, Any] | Path | None = None
+    artifacts: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
 
 
 def load_config(folder: Path) -> Config:
@@ -48,21 +50,15 @@ def load_config(folder: Path) -> Config:
     Raises:
         InvalidInput: the file is not TOML or holds an unknown or wrong setting.
     """
-    for place in (folder, *folder.parents):
-        for path, table in ((place / "ctxmgr.toml", ()), (place / "pyproject.toml", ("tool", "ctxmgr"))):
-            if (found := _table(path, table)) is not None:
-                return _config(path, found)
+    for path in map(Path, places.settings_files(str(folder))):
+        if (found := _table(path, ("tool", places.NAME) if path.name == places.SHARED_FILE else ())) is not None:
+            return _config(path, found)
     return Config()
 
 
 def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
-    if not os.path.isfile(path):  # unlike the method of a Path it never raises, e.g. below a locked folder
-        return None
     try:
-        text = path.read_text("utf-8")
-        if names and names[-1] not in text:  # reading somebody's whole configuration would cost more than most commands
-            return None
-        value: Any = tomllib.loads(text)
+        value: Any = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         if names:  # somebody else's pyproject.toml is not ours to complain about
             return None
@@ -73,17 +69,19 @@ def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _config(path: Path, table: dict[str, Any]) -> Config:
-    if unknown := sorted(set(table) - {"store", "detect", "recover"}):
-        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", "known: store, [detect], [recover]")
+    if unknown := sorted(set(table) - {"store", "detect", "recover", "artifacts"}):
+        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", "known: store, [detect], [recover], [artifacts]")
     store, detect, recover = table.get("store"), table.get("detect", {}), table.get("recover", {})
+    artifacts = table.get("artifacts", {})
     if store is not None and not isinstance(store, str):
         raise InvalidInput(f"{path}: store must be text", 'e.g. store = ".ctxmgr/history.db"')
-    if not isinstance(detect, dict) or not isinstance(recover, dict):
-        raise InvalidInput(f"{path}: detect and recover must be tables", "e.g. [detect]")
+    if not all(isinstance(item, dict) for item in (detect, recover, artifacts)):
+        raise InvalidInput(f"{path}: detect, recover and artifacts must be tables", "e.g. [detect]")
     return Config(
         path=path,
         store=None if store is None else str(path.parent / store),
         detect=cast("dict[str, Any]", detect),
+        artifacts=cast("dict[str, Any]", artifacts),
         **_recovery(path, cast("dict[str, Any]", recover)),
     )
 
@@ -120,7 +118,4 @@ def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> 
         return named, True
     if config.store is not None:
         return config.store, True
-    for place in (folder, *folder.parents):
-        if os.path.isfile(place / STORE_NAME):
-            return str(place / STORE_NAME), False
-    return str(folder / STORE_NAME), False
+    return places.nearest_store(str(folder)), False

@@ -88,6 +88,12 @@ class Busy(CtxmgrError):
     retryable = True
 
 
+class Superseded(CtxmgrError):
+    """Another owner has taken over what this one was working on; nothing was written."""
+
+    kind = "superseded"
+
+
 class BudgetExceeded(CtxmgrError):
     """A token budget that can't hold what is required; nothing was assembled."""
 

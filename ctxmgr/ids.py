@@ -13,19 +13,48 @@ _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 
+_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+_STOCK = 256
+
+# Texts of the latest millisecond and second; replaced whole, so that threads need no lock.
+_head = (-1, "")
+_second = (-1, "")
+# Random parts of ids, asked for together: one call of the system each would be half of what an id costs.
+_tails: list[str] = []
+os.register_at_fork(after_in_child=_tails.clear)
+
+
 def new_id(milliseconds: int | None = None) -> str:
     """Return a UUIDv7 (RFC 9562): sortable by its first 48 bits, milliseconds since 1970."""
+    global _head
     stamp = time.time_ns() // 1_000_000 if milliseconds is None else milliseconds
-    value = (stamp & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    head = _head
+    if head[0] != stamp:
+        text = f"{stamp & (1 << 48) - 1:012x}"
+        _head = head = (stamp, f"{text[:8]}-{text[8:]}-7")
+    try:
+        return head[1] + _tails.pop()
+    except IndexError:
+        return head[1] + _new_tail()
+
+
+def _new_tail() -> str:
+    digits = os.urandom(10 * _STOCK).hex()
+    parts = (digits[at : at + 20] for at in range(0, len(digits), 20))
+    first, *others = (f"{part[:3]}-{_VARIANT[part[3]]}{part[4:7]}-{part[8:]}" for part in parts)
+    _tails.extend(others)
+    return first
 
 
 def now() -> str:
     """Return the present as RFC 3339 in UTC with microseconds, ending in ``Z``."""
-    return format_time(time.time())
+    global _second
+    moment = time.time_ns() // 1_000
+    second = moment // 1_000_000
+    present = _second
+    if present[0] != second:
+        _second = present = (second, format_time(second)[:20])
+    return f"{present[1]}{moment - second * 1_000_000:06d}Z"
 
 
 def format_time(seconds: float) -> str:

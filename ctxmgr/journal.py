@@ -7,18 +7,18 @@ masked bytes. Standard library only.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from typing import Literal
 
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
 from ctxmgr.salvage import Line, read, tail
-from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal
+from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal, use_loaded_encoder
 
 __all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder", "read"]
 
@@ -26,7 +26,7 @@ Durability = Literal["process", "os"]
 """``process``: handed to the kernel, synced within a second. ``os``: on the disk before the call returns."""
 
 _SYNC_EVERY = 0.5  # seconds; leaves half of the promised second for the sync itself
-_SEAL = 27  # bytes that a sum adds to a line
+_LONGEST = MAX_LINE - 27  # bytes that a sum adds to a line
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 
 
@@ -66,6 +66,7 @@ class Journal:
             from ctxmgr.masking import mask as mask_secrets  # its patterns take longer to compile than all else to load
 
             self._mask = mask_secrets
+        use_loaded_encoder()
         self._timeout = timeout
         self._descriptor = self._size = -1
         self._last = ""
@@ -102,31 +103,45 @@ class Journal:
             StorageFailed: when the records are not durable at this journal's level; what was written of them has been
                 cut off again where the system allowed it.
         """
-        bodies = [self._encode(record) for record in records]
-        if self._owner == threading.get_ident():
+        return self._append([self._encode(record) for record in records])
+
+    def append_made(self, body: bytes, known: int) -> None:
+        """Append one record that is encoded already, exactly as `ctxmgr.wire.encode` would have done it.
+
+        Args:
+            body: the record as one line, without line end and sum.
+            known: how many bytes at its beginning are not masked, for they hold nothing but names of the format and ids
+                and times that were made here. They end behind a member.
+
+        Raises:
+            InvalidInput, Busy, StorageFailed: as `append`.
+        """
+        self._append([body[:known] + self._mask(body[known:]) if self._mask is not None else body])
+
+    def _encode(self, record: Record) -> bytes:
+        if "sum" in record:
+            record = {key: value for key, value in record.items() if key != "sum"}
+        return self._mask(encode(record)) if self._mask is not None else encode(record)
+
+    def _append(self, bodies: list[bytes]) -> int:
+        for body in bodies:
+            if len(body) > _LONGEST:
+                raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
+        thread = threading.get_ident()
+        if self._owner == thread:
             raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
         with self._lock:
-            self._owner = threading.get_ident()
+            self._owner = thread
             try:
                 if self._failure is not None:
                     self._raise_late_failure()
                 if self._descriptor < 0:
                     self._open()
-                return self._append(bodies) if bodies else os.lseek(self._descriptor, 0, os.SEEK_END)
+                return self._append_alone(bodies) if bodies else os.lseek(self._descriptor, 0, os.SEEK_END)
             finally:
                 self._owner = 0
 
-    def _encode(self, record: Record) -> bytes:
-        if "sum" in record:
-            record = {key: value for key, value in record.items() if key != "sum"}
-        body = encode(record)
-        if self._mask:
-            body = self._mask(body)
-        if len(body) > MAX_LINE - _SEAL:
-            raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {MAX_LINE - _SEAL:,}")
-        return body
-
-    def _append(self, bodies: list[bytes]) -> int:
+    def _append_alone(self, bodies: list[bytes]) -> int:
         descriptor = self._descriptor
         try:
             if not lock_within(descriptor, self._timeout):
@@ -140,23 +155,25 @@ class Journal:
                 self._torn, self._last = tail(descriptor, size)
             last = self._last
             # A torn line keeps its bytes and gets an end, so that it can't take the next record with it.
-            parts = [b"\n"] if self._torn else []
+            lines = [b""] if self._torn else []
             for body in bodies:
                 last = chain(last, body)
-                parts += (seal(body, last), b"\n")
-            data = b"".join(parts)
+                lines.append(seal(body, last))
+            lines.append(b"")
+            data = b"\n".join(lines)
             self._write(descriptor, data, size)
             self._size, self._last, self._torn = size + len(data), last, False
-            if self.durability == "process":
+            syncer = self._syncer
+            if self.durability == "process" and (syncer is None or not syncer.dirty):
                 self._sync_soon(descriptor)
             return self._size
         except OSError as error:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            flock(descriptor, LOCK_UN)
             self._drop()
             raise StorageFailed(f"can't append to {self.path!r}: {error.strerror}", _hint(error)) from error
         finally:
             if self._descriptor >= 0:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
+                flock(descriptor, LOCK_UN)
 
     def _write(self, descriptor: int, data: bytes, size: int) -> None:
         """Write and, at level ``os``, sync; on failure cut the file back to ``size``.
@@ -290,13 +307,13 @@ class _Syncer:
         self._journal = weakref.ref(journal)
         self._wake = threading.Event()
         self._stopped = threading.Event()
-        self._dirty = False
+        self.dirty = False  # whether something was appended since the last sync began
         threading.Thread(target=self._run, name="ctxmgr-journal-sync", daemon=True).start()
 
     def note(self) -> None:
         """Remember that something was appended."""
-        if not self._dirty:
-            self._dirty = True
+        if not self.dirty:
+            self.dirty = True
             self._wake.set()
 
     def stop(self) -> None:
@@ -307,7 +324,7 @@ class _Syncer:
     def _run(self) -> None:
         while self._wake.wait() and not self._stopped.wait(_SYNC_EVERY):
             self._wake.clear()
-            self._dirty = False
+            self.dirty = False
             journal = self._journal()
             if journal is None:
                 return
@@ -335,7 +352,7 @@ def lock_within(descriptor: int, timeout: float) -> bool:
     deadline, pause = 0.0, 0.0002
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(descriptor, LOCK_EX | LOCK_NB)
             return True
         except BlockingIOError:
             now = time.monotonic()

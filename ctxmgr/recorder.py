@@ -20,7 +20,7 @@ from ctxmgr.journal import Durability, Journal
 from ctxmgr.liveness import Claim, claim, is_live, live_sessions
 from ctxmgr.plain import plain, shorten, type_name
 from ctxmgr.step import Beside, Details, Status, Step, error_body, is_interruption, surrounding
-from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, encode
+from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, encode, encode_value
 
 __all__ = ["SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
 
@@ -33,6 +33,8 @@ not have to load a database.
 _OTHER_SINK = "ctxmgr.store.sink:open_sink"
 
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
+
+_MOST_NAMES = 1_000
 
 Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
@@ -143,6 +145,7 @@ class Recorder:
         return cast("Sink", getattr(import_module(module), name)(self._path, self._durability, self._mask))
 
     def _start(self, **extra: str) -> None:
+        self._entries = _Entries(self._sink, self.session, self.process) if isinstance(self._sink, Journal) else None
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
         self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 
@@ -164,21 +167,23 @@ class Recorder:
             self._start(forkedFrom=parent)
             self._forked = False
 
-    def _record(self, kind: str, fields: dict[str, Any]) -> Record:
-        record: Record = {"v": 1, "kind": kind, "session": self.session, "ts": ids.now()}
-        for name, value in fields.items():
-            if value is not None or name == "input":  # null is an input too
-                record[name] = value
-        return record
+    def _record(self, kind: str, fields: dict[str, Any], present: str | None = None) -> Record:
+        # null is an input too
+        given = {name: value for name, value in fields.items() if value is not None or name == "input"}
+        return {"v": 1, "kind": kind, "session": self.session, "ts": present or ids.now(), **given}
 
     def _write(self, kind: str, fields: dict[str, Any]) -> None:
+        if self._forked or self._ended:
+            self._require_open()
+        if "process" in fields:
+            fields["process"] = self.process
+        self._put(self._record(kind, fields))
+
+    def _require_open(self) -> None:
         if self._forked:
             self._continue_as_child()
         if self._ended:
             raise InvalidInput(f"the recorder of session {self.session!r} has ended", "open a new one")
-        if "process" in fields:
-            fields["process"] = self.process
-        self._put(self._record(kind, fields))
 
     def _put(self, record: Record) -> None:
         if isinstance(self._sink, Journal):
@@ -187,7 +192,7 @@ class Recorder:
                 return
             except InvalidInput:  # an odd value; looking for one beforehand would cost every record
                 pass
-        record = {name: plain(value) for name, value in record.items()}
+        record = {name: value if type(value) is str else plain(value) for name, value in record.items()}
         try:
             self._sink.append((record,))
         except InvalidInput:
@@ -221,22 +226,21 @@ class Recorder:
             timeout_ms: declared limit, in milliseconds.
             meta: anything else.
         """
-        entry = ids.new_id()
-        fields: dict[str, Any] = {
-            "id": entry,
-            "agent": self._name(agent),
-            "action": action,
-            "inputType": input_type or type_name(input),
-            "input": input,
-            "process": self.process,
-            "turn": turn,
-            "step": step,
-            "parent": parent or self._inside(),
-            "task": task,
-            "timeoutMs": timeout_ms,
-            "meta": meta,
-        }
-        self._write("entry", fields)
+        if self._forked or self._ended:
+            self._require_open()
+        entry, present = ids.new_id(), ids.now()
+        agent = agent or self._agent or "agent"
+        kind = input_type or type_name(input)
+        parent = parent or surrounding(self.session)
+        if self._entries is not None and turn is step is parent is task is timeout_ms is meta is None:
+            try:
+                self._entries.append(present, entry, (agent, action, kind), input)
+                return entry
+            except (InvalidInput, TypeError):  # something odd
+                pass
+        fields: dict[str, Any] = {"id": entry, "agent": agent, "action": action, "inputType": kind, "input": input}
+        more = {"turn": turn, "step": step, "parent": parent, "task": task, "timeoutMs": timeout_ms, "meta": meta}
+        self._put(self._record("entry", {**fields, "process": self.process, **more}, present))
         return entry
 
     def result(
@@ -284,9 +288,6 @@ class Recorder:
         """
         return Step(self, agent, name, details)
 
-    def _name(self, agent: str | None) -> str:
-        return agent or self._agent or "agent"
-
     def _inside(self) -> str | None:
         return surrounding(self.session)
 
@@ -316,6 +317,44 @@ class Recorder:
         outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
         with Beside(error):
             self.end(outcome)
+
+
+class _Entries:
+    """Writes entries of one process into a log, each put together from texts of which most are always the same."""
+
+    def __init__(self, log: Journal, session: str, process: str) -> None:
+        self._log = log
+        self._head = f'{{"v":1,"kind":"entry","session":{encode_value(session, 1)},"ts":"'
+        self._tail = f',"process":{encode_value(process, 1)}}}'
+        self._own = _is_id(session)
+        self._names: dict[tuple[str, str, str], str] = {}
+
+    def append(self, present: str, entry: str, names: tuple[str, str, str], value: object) -> None:
+        """Append the entry; ``names`` are its agent, action and input type.
+
+        Raises:
+            InvalidInput, TypeError: when a part of it can't be written as it is; nothing was written.
+        """
+        head = f'{self._head}{present}","id":"{entry}"'
+        members = self._names.get(names) or self._remember(names)
+        body = f"{head}{members}{encode_value(value, 1)}{self._tail}".encode("ascii")
+        self._log.append_made(body, len(head) if self._own else 0)
+
+    def _remember(self, names: tuple[str, str, str]) -> str:
+        if not all(type(name) is str for name in names):
+            raise TypeError("a name that is no text")
+        if len(self._names) >= _MOST_NAMES:
+            self._names.clear()
+        agent, action, kind = (encode_value(name, 1) for name in names)
+        members = self._names[names] = f',"agent":{agent},"action":{action},"inputType":{kind},"input":'
+        return members
+
+
+def _is_id(text: object) -> bool:
+    """Whether the text is an id as `ids.new_id` makes them, which is never taken for a secret."""
+    if not isinstance(text, str) or [len(part) for part in text.split("-")] != [8, 4, 4, 4, 12]:
+        return False
+    return not set(text) - set("0123456789abcdef-")
 
 
 def _within_limits(value: object) -> object:

@@ -20,6 +20,7 @@ Damage = Callable[[int, int, str], None]
 
 BROKEN_SUM = "sum does not match: changed, removed or inserted before this record"
 FOREIGN = "not a record of log format 1"
+TORN_TAIL = "torn last line, or one still being written"
 
 _HEAD = '{"v":'
 _SPACE = b" \t\r\n"
@@ -128,7 +129,7 @@ def _records(raw: bytes, offset: int, length: int, last: str | None, report: Dam
         if b"\0" in raw[len(content) :]:
             report(offset + len(content), len(raw) - len(content), "NUL bytes")
         return
-    torn = "torn last line, or one still being written" if length == len(raw) else "torn or unreadable record"
+    torn = TORN_TAIL if length == len(raw) else "torn or unreadable record"
     at = 0
     for found in _salvage(text, last):
         if raw[at : found.at].strip(_SPACE):

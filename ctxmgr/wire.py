@@ -6,9 +6,11 @@ of the file; NaN and infinities are refused (design section 4). Standard library
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
+import sys
+from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import Any, NoReturn, cast
 
 from ctxmgr.errors import InvalidInput
@@ -29,10 +31,87 @@ EVENT_ALIASES = {
 }
 """Event names of the source documents (spec 000, US7) and the types they are stored as."""
 
+_DELETE = 0x7F  # the one ASCII character that only the standard library escapes
+_LEVELS, _CONTAINERS = 8, 64  # beyond these to look at a value takes longer than to write it
+_LEAVES = frozenset({str, int, float, bool, type(None)})
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 
 _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+_Chunks = Callable[[object, int], Iterable[str]]
+
+
+def _prepared() -> _Chunks:
+    """Return what `_encoder` would make anew for every record, where this Python has it in C."""
+    make = cast("Callable[..., _Chunks] | None", getattr(json.encoder, "c_make_encoder", None))
+    if make is None:
+        return cast("_Chunks", _encoder.iterencode)
+    text = json.encoder.encode_basestring_ascii
+    return make({}, _encoder.default, text, None, ":", ",", False, False, False)
+
+
+_chunks = _prepared()
+
+
+def use_loaded_encoder() -> None:
+    """Let orjson write what it writes byte for byte as this module does, if the program has loaded it for itself.
+
+    It is not loaded here: that takes longer than to record a thousand entries.
+    """
+    global _faster
+    dumps = cast("Callable[[object], bytes] | None", getattr(sys.modules.get("orjson"), "dumps", None))
+    _faster = dumps if dumps is not None and dumps(_SAMPLE) == _encoder.encode(_SAMPLE).encode("ascii") else None
+
+
+_faster: Callable[[object], bytes] | None = None
+_SAMPLE: Record = {"text": "".join(map(chr, range(127))), "list": [0, -1, 2**63 - 1, True, False, None, {}, []]}
+_SAME = frozenset({str, int, bool, type(None)})
+"""Types of which the faster encoder writes the same. Not float: it writes 1e16 for 1e+16 and null for NaN."""
+
+
+def _is_same(value: object) -> bool:
+    """Whether a value is small, not deep, and made of nothing but JSON's own types without numbers that are not whole."""
+    level = [value]
+    for _ in range(_LEVELS):
+        below: list[object] = []
+        for item in level:
+            if type(item) is dict:
+                members = cast("dict[object, object]", item).values()
+            elif type(item) is list:
+                members = cast("list[object]", item)
+            elif type(item) in _SAME:
+                continue
+            else:
+                return False
+            if not _SAME.issuperset(map(type, members)):
+                below.extend(member for member in members if type(member) not in _SAME)
+        if not below:
+            return True
+        if len(below) > _CONTAINERS:
+            return False
+        level = below
+    return False
+
+
+def _text(value: object) -> str:
+    global _chunks
+    if _faster is not None and _is_same(value):
+        # It raises a TypeError at lone surrogates, integers of more than 64 bits, keys that are no text.
+        try:
+            line = _faster(value)
+            if line.isascii() and _DELETE not in line:
+                return line.decode("ascii")
+        except TypeError:
+            pass
+    try:
+        return "".join(_chunks(value, 0))
+    except (TypeError, ValueError, KeyError, RecursionError):
+        # It remembers the containers that it was inside of, and so does the one that another thread was using. A new
+        # one has the last word.
+        _chunks = _prepared()
+        return _encoder.encode(value)
 
 
 def encode(record: Record) -> bytes:
@@ -41,26 +120,47 @@ def encode(record: Record) -> bytes:
     Raises:
         InvalidInput: when a value is not JSON (NaN, an infinity, a set, a cycle), nested too deep, or too long.
     """
+    return encode_value(record, 0).encode("ascii")
+
+
+def encode_value(value: object, depth: int) -> str:
+    """Return the text of a value inside of a record: ASCII JSON, as `encode` writes it.
+
+    Args:
+        value: any JSON.
+        depth: how many containers it will stand in.
+
+    Raises:
+        InvalidInput: as `encode`.
+    """
     try:
-        line = _encoder.encode(record).encode("ascii")
+        text = _text(value)
     except (TypeError, ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InvalidInput(
             f"record is not JSON: {reason}", "pass only text, numbers, lists, objects, true, false and null"
         ) from None
-    if len(line) > MAX_LINE:
+    if len(text) > MAX_LINE:
         raise InvalidInput(
-            f"record is {len(line):,} bytes long; the limit is {MAX_LINE:,}",
+            f"record is {len(text):,} bytes long; the limit is {MAX_LINE:,}",
             "record a reference to large content (a path and a hash) instead of the content",
         )
-    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_deep(record):
+    if len(text) > MAX_DEPTH and not _is_flat(value) and _is_deep(value, MAX_DEPTH - depth, text):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
-    return line
+    return text
 
 
-def _is_deep(record: Record) -> bool:
-    level: list[object] = [record]
-    for _ in range(MAX_DEPTH):
+def _is_flat(value: object) -> bool:
+    if type(value) is dict:
+        return _LEAVES.issuperset(map(type, cast("dict[str, object]", value).values()))
+    return type(value) in _LEAVES
+
+
+def _is_deep(value: object, limit: int, text: str) -> bool:
+    if text.count("[") + text.count("{") <= limit:
+        return False
+    level: list[object] = [value]
+    for _ in range(limit):
         below: list[object] = []
         for item in level:
             if isinstance(item, dict):
@@ -105,12 +205,12 @@ decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 def chain(previous: str, body: bytes) -> str:
     """Return the sum that follows ``previous`` ("" at the start) over ``body``: 16 hex digits of SHA-256."""
-    return hashlib.sha256(previous.encode("ascii") + body).hexdigest()[:16]
+    return sha256(previous.encode("ascii") + body).hexdigest()[:16]
 
 
 def seal(body: bytes, total: str) -> bytes:
     """Return ``body`` (from `encode`, without a sum) with its sum as the last member."""
-    return body[:-1] + _SUM_MEMBER + total.encode("ascii") + b'"}'
+    return b"".join((body[:-1], _SUM_MEMBER, total.encode("ascii"), b'"}'))
 
 
 def unseal(line: bytes) -> tuple[bytes, str | None]:
@@ -129,4 +229,4 @@ def fingerprint(value: object) -> str:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=lambda odd: f"<{type(odd).__name__}>")
     except (TypeError, ValueError, RecursionError):
         text = f"<{type(value).__name__}>"
-    return hashlib.sha256(text.encode("ascii", "replace")).hexdigest()[:16]
+    return sha256(text.encode("ascii", "replace")).hexdigest()[:16]

@@ -21,43 +21,22 @@ from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
-from ctxmgr.store import DamagedRange, Store, empty_store, open_store
-from ctxmgr.types.desk import (
-    AgentRequest,
-    DetectRequest,
-    DetectResponse,
-    RecoverRequest,
-    RecoverResponse,
-    SessionsRequest,
-    SessionsResponse,
-)
-from ctxmgr.types.query import (
-    AddNoteRequest,
-    AddNoteResponse,
-    CreateSnapshotRequest,
-    CreateSnapshotResponse,
-    ListNotesRequest,
-    ListNotesResponse,
-    ListRequest,
-    ListResponse,
-    ListSnapshotsRequest,
-    ListSnapshotsResponse,
-    MessagesRequest,
-    MessagesResponse,
-    SearchRequest,
-    SearchResponse,
-    ShowRequest,
-    ShowResponse,
-    ShowSnapshotRequest,
-    ShowSnapshotResponse,
-    TraceRequest,
-    TraceResponse,
-)
+from ctxmgr.history.opening import open_history
+from ctxmgr.store import Store, exists, open_store
 
 if TYPE_CHECKING:
     from ctxmgr.project.guarding import Guard
     from ctxmgr.project.service import Project
     from ctxmgr.types.base import Shape
+    from ctxmgr.types.desk import (
+        AgentRequest,
+        DetectRequest,
+        DetectResponse,
+        RecoverRequest,
+        RecoverResponse,
+        SessionsRequest,
+        SessionsResponse,
+    )
     from ctxmgr.types.importing import ImportReport
     from ctxmgr.types.memory import (
         RecallRequest,
@@ -66,6 +45,28 @@ if TYPE_CHECKING:
         ReflectResponse,
         RetainRequest,
         RetainResponse,
+    )
+    from ctxmgr.types.query import (
+        AddNoteRequest,
+        AddNoteResponse,
+        CreateSnapshotRequest,
+        CreateSnapshotResponse,
+        ListNotesRequest,
+        ListNotesResponse,
+        ListRequest,
+        ListResponse,
+        ListSnapshotsRequest,
+        ListSnapshotsResponse,
+        MessagesRequest,
+        MessagesResponse,
+        SearchRequest,
+        SearchResponse,
+        ShowRequest,
+        ShowResponse,
+        ShowSnapshotRequest,
+        ShowSnapshotResponse,
+        TraceRequest,
+        TraceResponse,
     )
 
 _Q = TypeVar("_Q")
@@ -83,14 +84,20 @@ class Workspace:
         warnings: what a person should hear: no store yet, damage met, masking off.
     """
 
-    def __init__(self, store: Store, config: Config, *, agent: str | None = None, source: Store | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        warnings: Sequence[str] = (),
+        *,
+        agent: str | None = None,
+        source: Store | None = None,
+    ) -> None:
         self.store = store
         self.source = store if source is None else source
         self.agent = agent
         self.config = config
-        self.warnings: list[str] = [_told(damage) for damage in store.damage()[:5]]
-        if (more := len(store.damage()) - 5) > 0:
-            self.warnings.append(f"{more} more damaged ranges; 'ctxmgr verify' lists them all")
+        self.warnings = list(warnings)
 
     @classmethod
     def open(
@@ -130,18 +137,12 @@ class Workspace:
             if location is not None
             else find_store(folder, os.environ if environment is None else environment, config)
         )
-        if not create and not explicit and not Path(path).exists():
-            workspace = cls(empty_store(path), config)
-            workspace.warnings.append("no history here yet: 'ctxmgr import' reads the logs on this machine")
-            return workspace
-        if agent is not None:
+        if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, create=create, masked=masked, progress=progress)
-        store = open_store(path, create=create, readonly=readonly, masked=masked, progress=progress)
-        try:
-            return cls(store, config)
-        except CtxmgrError:
-            store.close()
-            raise
+        store, warnings = open_history(
+            path, explicit=explicit, create=create, readonly=readonly, masked=masked, progress=progress
+        )
+        return cls(store, config, warnings)
 
     @classmethod
     def _open_as(
@@ -355,7 +356,3 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(CtxmgrError):
             self.close()
-
-
-def _told(damage: DamagedRange) -> str:
-    return f"damaged: {damage.length:,} bytes at offset {damage.offset:,}: {damage.reason}"

@@ -14,7 +14,10 @@ from typing import NamedTuple
 from tests.requirements_artifacts import ACCESS, CONTEXT
 from tests.requirements_design import CONTRACTS, RULINGS, TICKET
 from tests.requirements_functional import FUNCTIONAL, OUTCOMES
+from tests.requirements_hierarchy import HIERARCHY
+from tests.requirements_packages import PACKAGES
 from tests.requirements_stories import EDGE_CASES, STORIES
+from tests.requirements_versions import ARTIFACTS, VERSIONS
 
 TESTS = Path(__file__).parent
 
@@ -38,7 +41,11 @@ _SOURCES = {
     "spec 001": TICKET,
     "spec 002": CONTRACTS,
     "spec 003, access control": ACCESS,
+    "spec 003, context packages": PACKAGES,
     "spec 003, shared state": CONTEXT,
+    "spec 003, artifacts": ARTIFACTS,
+    "spec 003, versions": VERSIONS,
+    "spec 004": HIERARCHY,
     "design, rulings": RULINGS,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 
@@ -27,6 +28,21 @@ def test_ids_are_distinct_and_sort_by_their_time() -> None:
     assert len(same) == 2000
     assert max(same) < new_id(1_000_001)
     assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", new_id())
+
+
+def test_a_forked_child_makes_ids_of_its_own() -> None:
+    """Parent and child share none of the random bytes that the parent had in stock."""
+    new_id(1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, " ".join(new_id(1) for _ in range(50)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(reading, 50 * 37).decode().split()
+
+    assert len(theirs) == 50
+    assert not set(theirs) & {new_id(1) for _ in range(600)}
 
 
 def test_a_clock_beyond_48_bits_still_gives_an_id() -> None:

@@ -18,8 +18,9 @@ import pytest
 from ctxmgr import recorder as recorder_module
 from ctxmgr.errors import Busy, InvalidInput, StorageFailed
 from ctxmgr.journal import Journal
+from ctxmgr.masking import mask_unsieved
 from ctxmgr.recorder import OnLive, Recorder, is_live, live_sessions
-from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record
+from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, decode, encode, unseal
 from tests.journals import sound_records
 
 
@@ -342,3 +343,35 @@ with recorder.action("a", "b"):
 
     assert [record["kind"] for record in sound_records(path)] == ["session", "entry"]
     assert not is_live(path, "s")
+
+
+@pytest.mark.parametrize("session", [None, "run-7", "ghp_" + "a1" * 18, "password=hunter22x", "ä\ud800"])
+def test_an_entry_is_written_as_any_record_is(path: Path, session: str | None) -> None:
+    """An entry that is put together from kept texts has the bytes, masks and order of keys of one that is not."""
+    secret = "ghp_" + "b2" * 18
+    inputs: list[object] = [None, "x", secret, {"password": "hunter22"}, {"a": [1, {"b": None}]}, 1.5, [], "ä\n\ud800", {1, 2}]
+    with Recorder(path, session=session) as recorder:
+        for value in inputs:
+            recorder.entry("coder", "edit", value)
+        recorder.entry(secret, secret, "x", input_type="api_key: 4747aaaa4747bbbb")
+
+    lines = path.read_bytes().splitlines()
+    bodies = [unseal(line)[0] for line in lines]
+    assert all(encode(decode(body)) == body == mask_unsieved(body) for body in bodies)
+    assert secret.encode() not in path.read_bytes()
+    assert session is None or "ghp_" not in session or session.encode() not in path.read_bytes()
+    entries = sound_records(path, "entry")
+    assert {tuple(entry) for entry in entries} == {
+        ("v", "kind", "session", "ts", "id", "agent", "action", "inputType", "input", "process")
+    }
+    assert [entry["input"] for entry in entries[4:7]] == inputs[4:7]
+
+
+def test_many_names_of_actions_do_not_fill_the_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every action has another name, the kept texts are let go from time to time, and all names are written."""
+    monkeypatch.setattr(recorder_module, "_MOST_NAMES", 3)
+    with Recorder(path) as recorder:
+        for number in range(10):
+            recorder.entry("coder", f"action {number}")
+
+    assert [record["action"] for record in sound_records(path, "entry")] == [f"action {number}" for number in range(10)]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import enum
 import json
-from typing import Any
+import math
+import sys
+import uuid
+from collections import OrderedDict
+from datetime import date
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.wire import MAX_DEPTH, MAX_LINE, chain, decode, encode, fingerprint, seal, unseal
+from ctxmgr.wire import MAX_DEPTH, MAX_LINE, chain, decode, encode, fingerprint, seal, unseal, use_loaded_encoder
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters()),
@@ -71,6 +78,92 @@ def test_cycles_and_depth_are_refused() -> None:
 
     assert decode(encode({"v": _nested(MAX_DEPTH - 1)})) == {"v": _nested(MAX_DEPTH - 1)}
     assert len(encode({"v": [[{}] for _ in range(1000)], "text": "[" * 1000})) > 4000
+
+
+def test_a_record_that_was_refused_leaves_nothing_behind() -> None:
+    """After a record that is no JSON, the containers that it was made of can be recorded."""
+    inner: dict[str, Any] = {"a": [1]}
+    for bad in ({"v": inner, "w": float("nan")}, {"v": [inner, {1, 2}]}):
+        with pytest.raises(InvalidInput):
+            encode(bad)
+
+    assert encode({"v": inner}) == b'{"v":{"a":[1]}}'
+    inner["a"].append(inner)
+    with pytest.raises(InvalidInput, match="Circular"):
+        encode({"v": inner})
+
+
+class _Colour(enum.Enum):
+    RED = "red"
+
+
+class _Name(str):
+    __slots__ = ()
+
+
+_ODD: list[Any] = [
+    1e16, 1e-7, -0.0, float("nan"), 2**64, -(2**63) - 1, "\x7f", "\ud800", "é", _Colour.RED, _Name("a"), (1, 2),
+    uuid.UUID(int=5), date(2026, 1, 22), b"x", {1: 2}, {"\ud800": 1}, {_Name("a"): 1}, OrderedDict(a=1), frozenset({1}), None,
+]  # fmt: skip
+odd_values = st.recursive(
+    st.one_of(st.sampled_from(_ODD), st.text(), st.text(st.characters(max_codepoint=127)), st.integers(), st.booleans()),
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner)),
+    max_leaves=12,
+)
+
+
+def _dumps_like_orjson(value: object) -> bytes:
+    """Stand in for orjson, which writes some values otherwise and takes some that are no JSON."""
+
+    def default(odd: object) -> object:
+        return odd.value if isinstance(odd, enum.Enum) else str(odd)
+
+    def raw(item: object) -> object:
+        if isinstance(item, float):
+            return None if math.isnan(item) else f"{item:g}"
+        if isinstance(item, dict):
+            return {name: raw(value) for name, value in cast("dict[str, object]", item).items()}
+        return [raw(value) for value in cast("list[object]", item)] if isinstance(item, list) else item
+
+    try:
+        return json.dumps(raw(value), ensure_ascii=False, separators=(",", ":"), default=default).encode()
+    except UnicodeEncodeError as error:
+        raise TypeError(str(error)) from None
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@given(odd_values)
+def test_every_encoder_writes_the_same_bytes(loaded: bool, value: object) -> None:
+    """What is written, and what is refused, does not depend on whether orjson is loaded."""
+    try:
+        expected: str | None = json.dumps({"v": value}, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        expected = None
+    # Inside of the test, since Hypothesis runs it many times in one fixture.
+    with pytest.MonkeyPatch.context() as patch:
+        if loaded and "orjson" not in sys.modules:
+            patch.setitem(sys.modules, "orjson", SimpleNamespace(dumps=_dumps_like_orjson))
+        use_loaded_encoder()
+        try:
+            if expected is None:
+                with pytest.raises(InvalidInput):
+                    encode({"v": value})
+            else:
+                assert encode({"v": value}) == expected.encode()
+        finally:
+            patch.undo()
+            use_loaded_encoder()
+
+
+def test_an_encoder_that_writes_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of that name whose output differs, or which is not loaded to its end, is left alone."""
+    for dumps in ({"dumps": lambda _: b"{}"}, {}):  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+        monkeypatch.setitem(sys.modules, "orjson", SimpleNamespace(**dumps))
+        use_loaded_encoder()
+
+        assert encode({"v": 1}) == b'{"v":1}'
+    monkeypatch.undo()
+    use_loaded_encoder()
 
 
 def test_the_longest_line() -> None:

@@ -24,8 +24,17 @@ _STRENGTH: dict[Need, int] = {"required": 0, "optional": 1, "if_exists": 1, "ref
 class Reserves:
     """Tokens of the budget that items may not take: for the agent's own prompt, and for project and task context."""
 
-    prompt: int = 5_000
-    task: int = 2_000
+    prompt: int
+    task: int
+
+
+def usual_reserves(budget: int) -> Reserves:
+    """Return the reserves of a budget that nobody chose: 5 % of it for the prompt and 2 % for the task.
+
+    They are at most 5,000 and 2,000 tokens, which 100,000 have (spec 003, "Context assembly strategy"): a small budget keeps
+    its room.
+    """
+    return Reserves(prompt=min(5_000, max(budget, 0) * 5 // 100), task=min(2_000, max(budget, 0) * 2 // 100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,7 @@ class Item:
         priority: the lower, the earlier.
         max_tokens: the most that the content may take; a required item is given whole all the same, with a warning.
         use_summary: ask for the summary instead of the whole.
+        because: what asks for it, in a few words.
     """
 
     id: str
@@ -50,6 +60,7 @@ class Item:
     use_summary: bool = False
     version: int | None = None
     type: str = "artifact"
+    because: str = ""
 
 
 class Piece(NamedTuple):
@@ -146,7 +157,7 @@ def _distinct(items: Iterable[Item], plan: Plan) -> list[Item]:
 
 def _claim(item: Item) -> tuple[object, ...]:
     limit = (item.max_tokens is not None, -(item.max_tokens or 0))
-    return (_STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind)
+    return (_STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
 
 
 def _require(items: Sequence[Item], plan: Plan, provider: Provider) -> None:
@@ -250,6 +261,7 @@ def _decision(item: Item, rule: Rule, reason: str, got: Got = "omitted", piece: 
         cost=piece.cost if piece is not None else 0,
         rule=rule,
         reason=reason,
+        because=item.because,
     )
 
 

@@ -48,6 +48,9 @@ def _yaml(package: ContextPackage) -> str:
     text = "\n".join(["context_package:", *mapping(head, 2)]) + "\n"
     text += "  artifacts:\n" if package.artifacts else "  artifacts: []\n"
     text += "".join(_yaml_item(item) for item in package.artifacts)
+    if package.held:
+        refer = (one.model_dump(by_alias=False, exclude_none=True) for one in package.held)
+        text += "  held:\n" + "".join(f"  - {flow(one)}\n" for one in refer)
     if package.warnings:
         text += "  warnings:\n" + "".join(f"  - {quoted(warning)}\n" for warning in package.warnings)
     if package.missing:

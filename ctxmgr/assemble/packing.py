@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ctxmgr.assemble.budget import Item, Piece, Plan, Reserves, available, decide
+from ctxmgr.assemble.budget import Item, Piece, Plan, Reserves, available, decide, usual_reserves
 from ctxmgr.assemble.counting import ESTIMATE, Counter
 from ctxmgr.assemble.cutting import cut
 from ctxmgr.assemble.package import frame_cost, item_cost, whole_cost
@@ -17,6 +17,7 @@ from ctxmgr.types.package import (
     BudgetRow,
     ContextPackage,
     Decision,
+    HeldItem,
     Included,
     MissingItem,
     PackageItem,
@@ -45,7 +46,8 @@ class Texts(Protocol):
 class Order:
     """What is to be assembled, for whom, and under what budget; ``missing`` are (source, name) that the caller named.
 
-    ``assembled_at`` is RFC 3339 of at most 32 characters; its length does not change what is decided.
+    ``held`` is what the agent holds already, ``notes`` are warnings that are known before. ``assembled_at`` is RFC 3339 of at
+    most 32 characters; its length does not change what is decided.
     """
 
     agent: str
@@ -54,13 +56,19 @@ class Order:
     items: Sequence[Item]
     texts: Texts
     counter: Counter = ESTIMATE
-    reserves: Reserves = field(default_factory=Reserves)
+    reserves: Reserves | None = None
     version: int | None = None
     task_id: str | None = None
     project_context: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     task_context: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     missing: Sequence[tuple[str, str]] = ()
+    held: Sequence[HeldItem] = ()
     notes: Sequence[str] = ()
+
+    @property
+    def set_aside(self) -> Reserves:
+        """The reserves: those that were chosen, else the usual ones of the budget."""
+        return usual_reserves(self.budget) if self.reserves is None else self.reserves
 
 
 def assemble(order: Order) -> Assembly:
@@ -74,11 +82,11 @@ def assemble(order: Order) -> Assembly:
         raise InvalidInput("the time of assembly is no timestamp", "give RFC 3339, as in 2026-01-31T12:00:00Z")
     frame = _frame(order)
     head = frame_cost(frame, order.counter)
-    room = available(order.budget, order.reserves, head)
+    room = available(order.budget, order.set_aside, head)
     margin = 0
     for _ in range(_TRIES):
         assembly = _packed(order, frame, head, room - margin)
-        excess = assembly.package.metadata.total_tokens - (order.budget - order.reserves.prompt)
+        excess = assembly.package.metadata.total_tokens - (order.budget - order.set_aside.prompt)
         if excess <= 0:
             return assembly
         margin += excess + margin
@@ -167,6 +175,7 @@ def _frame(order: Order) -> ContextPackage:
         project_context=dict(order.project_context),
         task_context=dict(order.task_context),
         missing=[MissingItem(source=source, name=name) for source, name in sorted(set(order.missing))],
+        held=sorted(order.held, key=lambda one: (one.source, one.name, one.type, one.id)),
     )
 
 
@@ -215,7 +224,7 @@ def _omission(made: Decision) -> str | None:
 def _table(order: Order, head: int, told: int, plan: Plan) -> list[BudgetRow]:
     """Return where the budget went; the rows add up to it."""
     rows = [
-        BudgetRow(name="reserved for the prompt", tokens=order.reserves.prompt),
+        BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),
         BudgetRow(name="project and task context", tokens=head),
     ]
     names = {"full": "in full", "summary": "as summaries", "truncated": "truncated"}

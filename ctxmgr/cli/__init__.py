@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperCommand
-
-from ctxmgr.cli.acting import Command
-from ctxmgr.cli.running import CommandLine, run
-
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
+    from typing import Any
+
+    import typer
+
     app: typer.Typer
 
 COMMANDS = {
@@ -29,6 +25,9 @@ COMMANDS = {
     "note": ("annotations", "note_app"),
     "snapshot": ("annotations", "snapshot_app"),
     "memory": ("memory", "memory_app"),
+    "goal": ("goal", "goal_app"),
+    "artifact": ("artifact", "artifact_app"),
+    "version": ("version", "version_app"),
     "context": ("context", "context_app"),
     "execution": ("execution", "execution_app"),
     "access": ("access", "access_app"),
@@ -50,33 +49,9 @@ OPERATOR_ONLY = ("import", "access", "verify", "index", "doctor", "watch", "sche
 
 def build_app(only: str | None = None) -> typer.Typer:
     """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
-    app = typer.Typer(
-        name="ctxmgr",
-        cls=CommandLine,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(root)
-    for name, (module, attribute) in COMMANDS.items():
-        if only in (None, name) or only not in COMMANDS:
-            command: Any = getattr(import_module(f"ctxmgr.cli.{module}"), attribute)
-            if isinstance(command, typer.Typer):
-                for part in command.registered_commands:
-                    part.help = _help(part.callback)
-                    part.cls = TyperCommand if name in OPERATOR_ONLY else Command
-                app.add_typer(command, name=name)
-            else:
-                kind = TyperCommand if name in OPERATOR_ONLY else Command
-                app.command(name, cls=kind, help=_help(command))(command)
-    return app
+    from ctxmgr.cli.application import build
 
-
-def _help(command: Any) -> str:
-    """Return a command's docstring with its examples kept line by line (a lone backspace says so)."""
-    return inspect.cleandoc(command.__doc__ or "").replace("Examples:\n", "\b\nExamples:\n")
+    return build(only)
 
 
 def __getattr__(name: str) -> Any:
@@ -85,20 +60,24 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'ctxmgr.cli' has no attribute {name!r}")
 
 
-def root(
-    version: bool = typer.Option(False, "--version", "-V", help="Print the version."),
-) -> None:
-    """Flight recorder and recovery desk for agent workflows.
-
-    Start with 'ctxmgr import', then 'ctxmgr sessions'. What the exit codes mean: 'ctxmgr schema exits'.
-    """
-    if version:
-        from ctxmgr import __version__
-
-        sys.stdout.write(f"ctxmgr {__version__}\n")
-        raise typer.Exit
-
-
 def main() -> int:
     """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
-    return run(lambda: build_app(sys.argv[1] if len(sys.argv) > 1 else None)(standalone_mode=True))
+    from ctxmgr.cli.ending import run
+
+    return run(lambda: _started(sys.argv[1:]))
+
+
+def _started(arguments: list[str]) -> None:
+    """Answer from what was prepared, help or by the lane for programs, where every word is known there; else by typer."""
+    if arguments[-1:] in (["--help"], ["-h"]):
+        from ctxmgr.cli.helped import helped
+
+        if helped(arguments[:-1]):
+            return
+    from ctxmgr.cli.lane import answered
+
+    code = answered(arguments)
+    if code is None:
+        build_app(arguments[0] if arguments else None)(standalone_mode=True)
+    elif code:
+        sys.exit(code)

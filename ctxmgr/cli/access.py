@@ -234,7 +234,7 @@ def explain(
 
 
 @access_app.command("test")
-def test_rules(
+def try_rules(
     rules: Annotated[str, typer.Argument(metavar="default|FILE", help="Rules that are not in force (TOML or JSON).")],
     replay: Annotated[bool, typer.Option("--replay", help="Hold them against the reads of the past.")] = False,
     store: o.Store = None,

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ctxmgr.errors import InvalidInput
 
-_NUMBER = re.compile(r"-?\d{1,15}", re.ASCII)
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True)
 class Address:
     """One entry (or a whole session, when neither index nor id is given)."""
 
-    session: str | None = None
-    index: int | None = None
-    entry_id: str | None = None
+    __slots__ = ("entry_id", "index", "session")
+
+    def __init__(self, session: str | None = None, index: int | None = None, entry_id: str | None = None) -> None:
+        self.session = session
+        self.index = index
+        self.entry_id = entry_id
+
+
+def _is_number(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 15
 
 
 def parse(text: str, session: str | None = None) -> Address:
@@ -27,10 +33,10 @@ def parse(text: str, session: str | None = None) -> Address:
     Raises:
         InvalidInput: it is no address, or names another session than ``--session``.
     """
-    if _NUMBER.fullmatch(text):
+    if _is_number(text):
         return Address(session, int(text))
     named, at, place = text.rpartition("@")
-    if at and (place == "last" or _NUMBER.fullmatch(place)):
+    if at and (place == "last" or _is_number(place)):
         if named and session is not None and named != session:
             raise InvalidInput(f"{text!r} and --session {session!r} name different sessions", "leave one of them out")
         return Address(named or session, -1 if place == "last" else int(place))
@@ -45,7 +51,9 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
     Raises:
         InvalidInput: they lie in different sessions.
     """
-    asked, indexes, ids = session, list[int](), list[str]()
+    asked = session
+    indexes: list[int] = []
+    ids: list[str] = []
     for text in _expanded(texts):
         address = parse(text, asked)
         if address.session is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Annotated, Any, TypeVar
 
@@ -11,7 +10,8 @@ from pydantic import ValidationError
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse
-from ctxmgr.cli.output import Answer, Status, answer, say, shown
+from ctxmgr.cli.envelope import tell_session as tell
+from ctxmgr.cli.output import Answer, Status, answer, shown
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import entries as views
 from ctxmgr.errors import InvalidInput
@@ -48,8 +48,7 @@ def build(request: type[_Request], **values: Any) -> _Request:
 
 def tell_session(workspace: Workspace, asked: str | None, used: str | None) -> None:
     """Say on stderr which session was meant, when none was named and there are several."""
-    if asked is None and used is not None and sys.stderr.isatty() and (count := workspace.store.sessions.count()) > 1:
-        say(f"session {used} (the latest of {count}; --session chooses another)")
+    tell(workspace.store, asked, used)
 
 
 def trace(

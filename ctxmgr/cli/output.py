@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Literal, NoReturn, cast
 
 import typer
 
 from ctxmgr.cli.acting import asking
-from ctxmgr.cli.exits import Exit, exit_for
-from ctxmgr.cli.pace import Pace
+from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, told, write_json, write_lines
+from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.streams import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
@@ -94,12 +92,7 @@ def answer(
 
     def opened() -> Answer:
         with Workspace.open(
-            store,
-            create=create,
-            readonly=not (writes or create),
-            masked=masked,
-            progress=Pace("indexing the log", "MB", 1_000_000),
-            agent=asking(),
+            store, create=create, readonly=not (writes or create), masked=masked, progress=Indexing(), agent=asking()
         ) as workspace:
             done = work(workspace)
             done.warnings[:0] = workspace.warnings
@@ -135,55 +128,31 @@ def _answer(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer
         raise typer.Exit(int(done.code))
 
 
-def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON; for errors that come before its options are understood."""
-    own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-    named = [after for option, after in pairwise(own) if option == "--format"]
-    named += [word.removeprefix("--format=") for word in own if word.startswith("--format=")]
-    if "--json" in own or "--jq" in own or any(word.startswith("--jq=") for word in own):
-        return True
-    return (named[-1] if named else os.environ.get("CTXMGR_FORMAT")) in ("json", "ndjson")
-
-
 def fail(command: str, how: Shown, error: CtxmgrError) -> NoReturn:
     """Say what went wrong, as the caller reads it, and end with the error's exit code."""
-    body = {"kind": error.kind, "message": error.message, "hint": error.hint, "retryable": error.retryable}
-    if how.format in ("json", "ndjson"):
-        _write_json(_envelope(command, "error", None, None, [], [], body))
-    else:
-        say(f"ctxmgr: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
-    raise typer.Exit(int(exit_for(error.kind)))
-
-
-def say(text: str) -> None:
-    """Tell a person something on stderr; every line of it filtered. That nobody can hear it is no fault."""
-    try:
-        sys.stderr.write("".join(f"{safe(line)}\n" for line in text.split("\n")))
-    except UnicodeEncodeError:
-        sys.stderr.write("".join(f"{_ascii(safe(line))[1:-1]}\n" for line in text.split("\n")))
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is buffered would fail again at exit
+    raise typer.Exit(told(command, how.format, error))
 
 
 def _emit(command: str, how: Shown, done: Answer) -> None:
     out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
     if how.format == "json":
         data = _chosen(done.data, how.fields)
-        envelope = _envelope(command, done.status, data, done.page, done.warnings, done.next, None)
+        page = None if done.page is None else done.page.to_json()
+        whole = envelope(command, done.status, data, page, done.warnings, done.next)
         if how.jq is None:
-            _write_json(envelope)
+            write_json(whole)
         else:
-            _write_lines(_filtered(how.jq, envelope))
+            write_lines(_filtered(how.jq, whole))
         return
     for warning in done.warnings:
         say(f"ctxmgr: {warning}")
     if how.format == "ndjson":
-        _write_lines(_ascii(row) for row in _rows(_chosen(done.data, how.fields)))
+        write_lines(ascii_json(row) for row in _rows(_chosen(done.data, how.fields)))
     elif how.format == "md":
-        _write_lines(_markdown(_rows(_chosen(done.data, how.fields))))
+        write_lines(_markdown(_rows(_chosen(done.data, how.fields))))
     elif how.fields:
         rows = _rows(_chosen(done.data, how.fields))
-        _write_lines("\t".join(safe(_cell(row.get(name))) for name in how.fields) for row in rows)
+        write_lines("\t".join(safe(_cell(row.get(name))) for name in how.fields) for row in rows)
     else:
         done.draw(out)
     _point_on(how, done)
@@ -194,38 +163,6 @@ def _point_on(how: Shown, done: Answer) -> None:
     if how.format == "table" and page is not None and page.has_more and sys.stderr.isatty():
         about = "" if page.total_is_exact else "about "
         say(f"{page.offset + 1} to {page.next_offset} of {about}{page.total}; more: --offset {page.next_offset}")
-
-
-def _envelope(
-    command: str,
-    status: Status,
-    data: Any,
-    page: Page | None,
-    warnings: Sequence[str],
-    following: Sequence[str],
-    error: Any,
-) -> dict[str, Any]:
-    return {
-        "schema": "ctxmgr/1", "command": command, "status": status, "data": data,
-        "page": None if page is None else page.to_json(), "warnings": list(warnings), "next": list(following),
-        "error": error,
-    }  # fmt: skip
-
-
-def _ascii(value: Any, indent: int | None = None) -> str:
-    # ASCII escapes make the output safe for any terminal and encoding; DEL is the one control character they leave.
-    separators = (",", ":") if indent is None else None
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, indent=indent, separators=separators, default=str)
-    return text.replace("\x7f", "\\u007f")
-
-
-def _write_json(value: Any) -> None:
-    _write_lines([_ascii(value, indent=2 if sys.stdout.isatty() else None)])
-
-
-def _write_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stdout.write(line + "\n")
 
 
 def _compiled(expression: str) -> Any:
@@ -242,10 +179,10 @@ def _compiled(expression: str) -> Any:
 def _filtered(expression: str, value: Any) -> list[str]:
     program = _compiled(expression)
     try:
-        found: list[Any] = program.input_text(_ascii(value)).all()
+        found: list[Any] = program.input_text(ascii_json(value)).all()
     except ValueError as error:
         raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None
-    return [_ascii(item) for item in found]
+    return [ascii_json(item) for item in found]
 
 
 def _rows(data: Any) -> list[dict[str, Any]]:
@@ -277,7 +214,7 @@ def _at(row: Any, name: str) -> Any:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else _ascii(value)
+    return "" if value is None else value if isinstance(value, str) else ascii_json(value)
 
 
 def _markdown(rows: list[dict[str, Any]]) -> list[str]:

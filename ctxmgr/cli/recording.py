@@ -16,6 +16,7 @@ import typer
 from ctxmgr import wire
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, Shown, answer, fail, say, shown
+from ctxmgr.cli.plugins import environment
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import Conflict, CtxmgrError, InvalidInput
@@ -23,6 +24,7 @@ from ctxmgr.ids import new_id
 from ctxmgr.lines import read_lines
 from ctxmgr.recorder import Recorder
 from ctxmgr.store.interface import Appended
+from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.record import check
 from ctxmgr.workspace import Workspace
 
@@ -38,6 +40,7 @@ def record(
     session: o.Session = None,
     agent: Annotated[str, typer.Option("--agent", help="Who acts, with -- CMD.")] = "shell",
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
+    trust_project: o.TrustProject = False,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,
@@ -60,8 +63,12 @@ def record(
             say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
         done = Appended()
         batch: list[tuple[int, wire.Record]] = []
+        left_out = 0
         try:
             for line in _stdin_records(session):
+                if line[1]["session"] == PROJECT and not trust_project:
+                    left_out += 1
+                    continue
                 batch.append(line)
                 if len(batch) >= _BATCH:
                     done.plus(_append(workspace, batch))
@@ -69,7 +76,10 @@ def record(
         finally:  # what came before a faulty line or an interrupt is kept
             done.plus(_append(workspace, batch))
         data = {"added": done.added, "known": done.known}
-        return Answer(data, lambda out: _draw_appended(out, done), "ok" if done.added or done.known else "empty")
+        return Answer(
+            data, lambda out: _draw_appended(out, done), "ok" if done.added or done.known else "empty",
+            warnings=[untrusted(left_out)] if left_out else [],
+        )  # fmt: skip
 
     answer("record", lambda: how, work, store=store, create=True, masked=mask)
 
@@ -133,6 +143,8 @@ def _record_command(command: list[str], session: str | None, agent: str, store: 
     """Run the command with its output passed through, and end with its exit code."""
     try:
         how.check()
+        if session == PROJECT:
+            raise InvalidInput(f"session {PROJECT!r} is the project's own", "name another session")
         target = store or find_store(Path.cwd(), os.environ, load_config(Path.cwd()))[0]
         recorder = Recorder(target, session=session, workflow="record", mask=mask, on_live="join")
         action = {"command": command}
@@ -178,7 +190,7 @@ class _Tee(threading.Thread):
 
 def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     try:
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(f"can't run {command[0]}: {reason}", "check the command after --") from None

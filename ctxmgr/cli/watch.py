@@ -22,6 +22,7 @@ from ctxmgr import ids
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Shown, fail, say
+from ctxmgr.cli.plugins import environment
 from ctxmgr.cli.terminal import Printer, Span, printer
 from ctxmgr.cli.views.status import verdict_sign, verdict_style
 from ctxmgr.config import load_config
@@ -195,8 +196,8 @@ class Hook:
         session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_LONGEST_VARIABLE]
         try:
             ended = subprocess.run(
-                self.argv, input=text.encode("ascii"), env={**os.environ, "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
-                stdout=2, timeout=_PATIENCE, check=False,
+                self.argv, input=text.encode("ascii"), stdout=2, timeout=_PATIENCE, check=False,
+                env={**environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
             )  # fmt: skip
         except (OSError, ValueError) as error:
             say(f"ctxmgr: --exec {self.argv[0]} could not be run: {getattr(error, 'strerror', None) or error}")

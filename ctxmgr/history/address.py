@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
-from ctxmgr.store import Store
-from ctxmgr.types.view import EntryView
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ctxmgr.store import Store
+    from ctxmgr.types.view import EntryView
 
 
 def session_key(store: Store, session: str | None, entry_id: str | None = None) -> int | None:
@@ -46,6 +50,12 @@ def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | N
         NoHistory: the history is empty.
         OutOfBounds, NotFound: there is no such entry.
     """
+    found: EntryView = entry_from(store, store.queries, key, index, entry_id)
+    return found
+
+
+def entry_from(store: Store, reader: Any, key: int | None, index: int | None, entry_id: str | None) -> Any:
+    """Return the entry as a reader of the store gives it, see `entry_of`."""
     if (index is None) == (entry_id is None):
         raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
     total = 0 if key is None else store.sessions.entry_count(key)
@@ -53,11 +63,11 @@ def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | N
         raise NoHistory("record or import a run first")
     if index is not None:
         place = index + total if index < 0 else index
-        found = store.queries.entry_at(key, place) if 0 <= place < total else None
+        found = reader.entry_at(key, place) if 0 <= place < total else None
         if found is None:
             raise OutOfBounds(f"{store.sessions.name(key)} has the indexes 0 to {total - 1}")
         return found
-    found = store.queries.entry_by_id(key, str(entry_id))
+    found = reader.entry_by_id(key, str(entry_id))
     if found is None:
         raise NotFound(f"no entry {entry_id!r} in session {store.sessions.name(key)}", "'ctxmgr list' shows the ids")
     return found

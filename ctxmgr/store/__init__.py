@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import errno
+import os
+import stat
 
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import schema
-from ctxmgr.store.base import DamagedRange, Store
-from ctxmgr.store.interface import Appended
-from ctxmgr.store.log_file import LogStore, Progress
+from ctxmgr.store.base import Store
 from ctxmgr.store.sqlite import SqliteEngine
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from ctxmgr.store.damage import DamagedRange
+    from ctxmgr.store.interface import Appended
+    from ctxmgr.store.log_file import LogStore, Progress
 
 __all__ = ["Appended", "DamagedRange", "LogStore", "Store", "empty_store", "open_store"]
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
+
+_HOMES = {"Appended": "interface", "DamagedRange": "damage", "LogStore": "log_file"}
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Load what reading a database does not need when it is first asked for."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'ctxmgr.store' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(f"ctxmgr.store.{_HOMES[name]}"), name)
 
 
 def open_store(
@@ -44,32 +63,69 @@ def open_store(
         raise InvalidInput(f"{location!r} can't name a store", "give a path, e.g. --store .ctxmgr/history.db")
     if "://" in location:
         raise InvalidInput(f"no store engine for {location!r}", "give a path to a .db or .jsonl file")
-    path = Path(location)
-    if path.suffix.lower() in LOG_SUFFIXES:
-        if create and not path.exists():
+    path = _tidied(location)
+    if _suffix(path) in LOG_SUFFIXES:
+        from pathlib import Path
+
+        from ctxmgr.store.log_file import LogStore
+
+        if create and _mode(path) is None:
             _touch_log(path)
-        return LogStore(path, readonly=readonly, masked=masked, durable=durable, progress=progress)
-    if not create and not path.exists():
+        return LogStore(Path(path), readonly=readonly, masked=masked, durable=durable, progress=progress)
+    mode = _mode(path)
+    if mode is None and not create:
         raise NotFound(f"no store at {path}", "run 'ctxmgr import', or check --store and CTXMGR_STORE")
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise InvalidInput(f"{path} is not a regular file", "name a .db or .jsonl file")
-    engine = SqliteEngine(str(path), readonly=readonly, durable=durable)
+    engine = SqliteEngine(path, readonly=readonly, durable=durable)
     try:
         engine.migrate(schema.LATEST, schema.apply)
     except CtxmgrError:
         engine.close()
         raise
-    return Store(engine, str(path), readonly=readonly, masked=masked)
+    return Store(engine, path, readonly=readonly, masked=masked)
+
+
+def _tidied(location: str) -> str:
+    """Return a path without empty parts and parts that say "here"; ".." is left, for it may follow a link."""
+    root = "/" if location.startswith("/") else ""
+    return root + "/".join(part for part in location.split("/") if part not in ("", ".")) or "."
+
+
+def _suffix(path: str) -> str:
+    name = path.rpartition("/")[2]
+    dot = name.rfind(".")
+    return name[dot:].lower() if dot > 0 else ""
+
+
+def exists(path: str) -> bool:
+    """Whether anything is at a path.
+
+    Raises:
+        OSError: that can't be known, e.g. below a locked folder.
+    """
+    return _mode(path) is not None
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except ValueError:  # no name that a file can have
+        return None
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP):
+            return None
+        raise
 
 
 def empty_store(location: str) -> Store:
     """Return a store in memory that holds nothing: what reading finds where none was made yet."""
     engine = SqliteEngine(":memory:")
-    engine.migrate(schema.LATEST, schema.apply)
+    schema.make(engine.execute)
     return Store(engine, location, readonly=True, masked=True)
 
 
-def _touch_log(path: Path) -> None:
+def _touch_log(path: str) -> None:
     from ctxmgr.journal import Journal
 
     Journal(path).close()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
-
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.append import storable
-from ctxmgr.store.folding import fold
+from ctxmgr.jsontext import cast
+from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import (
     ID_CONDITIONS,
     NOTE_COLUMNS,
@@ -18,9 +15,15 @@ from ctxmgr.store.hydrate import (
     placeholders,
     readable,
 )
-from ctxmgr.store.interface import Engine
-from ctxmgr.types.view import NoteView, SnapshotView
-from ctxmgr.wire import Record
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ctxmgr.store.interface import Engine
+    from ctxmgr.types.view import NoteView, SnapshotView
+    from ctxmgr.wire import Record
 
 
 class Annotations:
@@ -33,7 +36,8 @@ class Annotations:
         self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
     ) -> tuple[list[NoteView], int]:
         """Return a page of notes that carry all the tags and contain the text, oldest first, and their total."""
-        conditions, values = ["record.kind = 'note'"], dict[str, Any]()
+        conditions = ["record.kind = 'note'"]
+        values: dict[str, Any] = {}
         if key is not None:
             conditions.append("record.session = :session")
             values["session"] = key
@@ -91,6 +95,8 @@ class Annotations:
         return None
 
     def _snapshot(self, key: int, record: Record) -> SnapshotView:
+        from ctxmgr.types.view import SnapshotView
+
         with readable():
             entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
             places = entry_places(self._engine, key, entries)

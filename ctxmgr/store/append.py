@@ -5,6 +5,7 @@ Stored exactly once per id: the same id with the same content is known, with oth
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,24 +15,28 @@ from ctxmgr import wire
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.ids import parse_time
 from ctxmgr.masking import mask
-from ctxmgr.store.folding import fold, folded_text
+from ctxmgr.store.folding import fold, folded_text, storable
 from ctxmgr.store.interface import Appended, Engine, OnConflict
 from ctxmgr.store.project import derive, derive_execution
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.wire import Record
 
 _INSERT = (
-    "INSERT INTO record (session, kind, id, ts, body, sum) VALUES (:session, :kind, :id, :ts, :body, :sum) "
+    "INSERT INTO record (seq, session, kind, id, ts, body, sum) VALUES (:seq, :session, :kind, :id, :ts, :body, :sum) "
     "ON CONFLICT DO NOTHING RETURNING seq"
 )
 
 
 @dataclass(slots=True)
 class _Touched:
-    """A session during one append: its counters are kept here and stored once at the end."""
+    """A session during one append: its counters are kept here and stored once at the end.
+
+    ``moment`` is the time of the record that is being written.
+    """
 
     key: int
     entries: int
+    moment: float | None = None
     seq: int | None = None
     first: float | None = None
     last: float | None = None
@@ -52,6 +57,11 @@ class _Touched:
         )
 
 
+_Last = tuple[int, str | None]
+"""Number and sum of the last record."""
+
+_MOST_KEPT = 64  # sessions that an appender remembers from one append to the next
+
 Refused = Callable[[Record, InvalidInput], None]
 """Called with a record that can't be written, and why."""
 
@@ -70,7 +80,9 @@ class Appender:
         self._masked = masked
         self._sums = sums
         self._touched: dict[str, _Touched] = {}
-        self._last_sum: str | None = None
+        self._kept: dict[str, _Touched] = {}
+        self._last: _Last = (0, None)
+        self._kept_at: _Last | None = None
 
     def append(
         self,
@@ -95,7 +107,7 @@ class Appender:
             InvalidInput: a value that JSON can't hold, or a record over the length limit.
         """
         report = Appended()
-        self._last_sum = None  # another process may have written since
+        self._look_up_last()
         self._touched.clear()
         left_out: set[tuple[str, str]] = set()
         for record in records:
@@ -113,9 +125,24 @@ class Appender:
                 fresh.append(record)
         for touched in self._touched.values():
             touched.store(self._engine)
+        self._keep()
         return report
 
-    def _append_one(self, record: Record, on_conflict: OnConflict, report: Appended) -> None:
+    def copy(self, placed: Iterable[tuple[int, Record]]) -> Appended:
+        """Write records of another store at the places that they have there; what can't be written is left out.
+
+        They may come a little out of order, but never behind a record of their session that changes what they mean.
+        """
+        report = Appended()
+        self._touched.clear()
+        for place, record in placed:
+            with contextlib.suppress(InvalidInput):
+                self._append_one(record, "keep", report, place)
+        for touched in self._touched.values():
+            touched.store(self._engine)
+        return report
+
+    def _append_one(self, record: Record, on_conflict: OnConflict, report: Appended, place: int | None = None) -> None:
         clean = {key: value for key, value in record.items() if key != "sum"}
         body = wire.encode(clean)
         if self._masked and (hidden := mask(body)) != body:
@@ -125,20 +152,22 @@ class Appender:
         kind, session = str(clean["kind"]), str(clean["session"])
         touched = self._touch(session)
         key = touched.key
-        moment = parse_time(clean.get("ts"))
+        moment = touched.moment = parse_time(clean.get("ts"))
         text = body.decode("ascii")
         identity = record_id(clean, body)
         total = self._next_sum(body) if self._sums else record.get("sum")
-        rows = self._engine.query(
+        rows = self._engine.query(  # without a place it is the next one
             _INSERT,
-            {"session": key, "kind": storable(kind), "id": identity, "ts": moment, "body": text, "sum": total},
-        )
+            {
+                "seq": place, "session": key, "kind": storable(kind), "id": identity, "ts": moment, "body": text, "sum": total,
+            },
+        )  # fmt: skip
         if not rows:
             self._known(key, kind, identity, clean["session"], text, on_conflict, report)
             return
-        self._last_sum = total
         report.added += 1
         seq = int(rows[0][0])
+        self._last = (seq, total)
         touched.see(seq, moment)
         if (folded := folded_text(clean)) is not None:
             self._engine.execute("INSERT INTO folded (seq, text) VALUES (:seq, :text)", {"seq": seq, "text": folded})
@@ -179,13 +208,30 @@ class Appender:
         return bool(rows)
 
     def _next_sum(self, body: bytes) -> str:
-        if self._last_sum is None:
-            rows = self._engine.query("SELECT sum FROM record ORDER BY seq DESC LIMIT 1")
-            self._last_sum = str(rows[0][0] or "") if rows else ""
-        return wire.chain(self._last_sum, body)
+        return wire.chain(str(self._last[1] or ""), body)
+
+    def _look_up_last(self) -> None:
+        """Find the end of the chain; forget what is known of sessions if it is not where this appender left it.
+
+        Another process may have written since, or what was written here was rolled back.
+        """
+        if not self._sums:
+            return
+        rows = self._engine.query("SELECT seq, sum FROM record ORDER BY seq DESC LIMIT 1")
+        self._last = (int(rows[0][0]), rows[0][1]) if rows else (0, None)
+        if self._last != self._kept_at:
+            self._kept.clear()
+        self._kept_at = None
+
+    def _keep(self) -> None:
+        if self._sums:
+            self._kept = self._kept | self._touched if len(self._kept) < _MOST_KEPT else dict(self._touched)
+            self._kept_at = self._last
 
     def _touch(self, session: str) -> _Touched:
         touched = self._touched.get(session)
+        if touched is None and session in self._kept:
+            touched = self._touched[session] = self._kept[session]
         if touched is None:
             stored = storable(session)
             rows = self._engine.query("SELECT key, entries FROM session WHERE id = :id", {"id": stored})
@@ -212,11 +258,6 @@ def record_id(record: Record, body: bytes) -> str:
     if isinstance(named, str) and named and kind not in ("session", "sessionEnd"):
         return storable(named)
     return wire.chain("", body)
-
-
-def storable(text: str) -> str:
-    """Return text that a database can hold: lone surrogates become their escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _optional(value: object) -> str | None:
@@ -277,7 +318,7 @@ def _entry(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
             "idx": touched.entries,
             "seq": seq, "session": touched.key, "agent": fold(str(record.get("agent", ""))),
             "action": fold(str(record.get("action", ""))), "input_type": _folded(record.get("inputType")),
-            "process": _optional(record.get("process")), "ts": parse_time(record.get("ts")),
+            "process": _optional(record.get("process")), "ts": touched.moment,
             "status": str(status or "open"), "result": result,
         },
     )  # fmt: skip
@@ -310,7 +351,7 @@ def _event(engine: Engine, seq: int, touched: _Touched, record: Record) -> None:
             "after": touched.entries - 1 if touched.entries else None,
             "seq": seq, "session": touched.key, "type": storable(str(record.get("type"))),
             "agent": _folded(record.get("agent")), "entry": _optional(record.get("entry")),
-            "ts": parse_time(record.get("ts")),
+            "ts": touched.moment,
         },
     )  # fmt: skip
     if record["session"] == PROJECT:

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
 
-from ctxmgr import wire
 from ctxmgr.errors import Damaged, StorageFailed
-from ctxmgr.liveness import is_live
-from ctxmgr.store import search_index
-from ctxmgr.store.annotations import Annotations
-from ctxmgr.store.append import Appender
-from ctxmgr.store.artifacts import Artifacts
-from ctxmgr.store.imported import Imported
-from ctxmgr.store.interface import Appended, Engine, OnConflict
-from ctxmgr.store.leases import Leases
 from ctxmgr.store.queries import Queries
 from ctxmgr.store.sessions import Sessions
-from ctxmgr.store.shared import Shared
-from ctxmgr.types.record import check
-from ctxmgr.wire import Record
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ctxmgr.store.annotations import Annotations
+    from ctxmgr.store.append import Appender
+    from ctxmgr.store.artifacts import Artifacts
+    from ctxmgr.store.damage import DamagedRange
+    from ctxmgr.store.imported import Imported
+    from ctxmgr.store.interface import Appended, Engine, OnConflict
+    from ctxmgr.store.leases import Leases
+    from ctxmgr.store.search_index import Progress
+    from ctxmgr.store.shared import Shared
+    from ctxmgr.wire import Record
 
 # As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
 _ALL_BYTES = "SELECT seq, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedRange:
-    """Bytes of a log that hold no readable record, or break its chain of sums."""
-
-    offset: int
-    length: int
-    reason: str
 
 
 class Store:
@@ -43,18 +36,31 @@ class Store:
         readonly: whether appending is refused.
     """
 
+    annotations: Annotations
+    leases: Leases
+    imported: Imported
+    artifacts: Artifacts
+    shared: Shared
+    _appender: Appender
+
     def __init__(self, engine: Engine, location: str, *, readonly: bool, masked: bool) -> None:
         self.engine = engine
         self.location = location
         self.readonly = readonly
         self.queries = Queries(engine)
-        self.annotations = Annotations(engine)
         self.sessions = Sessions(engine)
-        self.leases = Leases(engine)
-        self.imported = Imported(engine)
-        self.artifacts = Artifacts(engine)
-        self.shared = Shared(engine)
-        self._appender = Appender(engine, masked=masked)
+        self._masked = masked
+        for name in _LATER:  # made over another engine, where a store is set up again
+            self.__dict__.pop(name, None)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Make what reading does not need, and what loads slowly, when it is first asked for."""
+            if name not in _LATER:
+                raise AttributeError(f"a store has no {name!r}")
+            setattr(self, name, _made(name, self.engine, masked=self._masked))
+            return self.__dict__[name]
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
         """Write records, all or none; see `Appender.append`.
@@ -64,11 +70,13 @@ class Store:
             Conflict: a known id with other content.
             StorageFailed, Busy: the record could not be written; nothing was.
         """
+        from ctxmgr.types.record import check
+
         self._require_writable()
         with self.engine.transaction():
             return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
 
-    def index(self, progress: search_index.Progress | None = None) -> bool:
+    def index(self, progress: Progress | None = None) -> bool:
         """Bring the search index up to date; it can be interrupted, and goes on next time.
 
         Args:
@@ -80,7 +88,9 @@ class Store:
         Raises:
             StorageFailed, Busy: it can't be written.
         """
-        return search_index.Builder(self.engine).advance(progress)
+        from ctxmgr.store.search_index import Builder
+
+        return Builder(self.engine).advance(progress)
 
     def _require_writable(self) -> None:
         if self.readonly:
@@ -95,6 +105,9 @@ class Store:
 
         A range of a database is named by the record's place in it, with length 1.
         """
+        from ctxmgr import wire
+        from ctxmgr.store.damage import DamagedRange
+
         damaged: list[DamagedRange] = []
         last, checked = "", 0
         try:
@@ -113,6 +126,8 @@ class Store:
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now."""
+        from ctxmgr.liveness import is_live
+
         return is_live(self.location, session)
 
     def clock(self) -> float:
@@ -122,3 +137,32 @@ class Store:
     def close(self) -> None:
         """Release the store."""
         self.engine.close()
+
+
+_LATER = ("annotations", "leases", "imported", "artifacts", "shared", "_appender")
+
+
+def _made(name: str, engine: Engine, *, masked: bool) -> object:
+    if name == "annotations":
+        from ctxmgr.store.annotations import Annotations
+
+        return Annotations(engine)
+    if name == "leases":
+        from ctxmgr.store.leases import Leases
+
+        return Leases(engine)
+    if name == "imported":
+        from ctxmgr.store.imported import Imported
+
+        return Imported(engine)
+    if name == "artifacts":
+        from ctxmgr.store.artifacts import Artifacts
+
+        return Artifacts(engine)
+    if name == "shared":
+        from ctxmgr.store.shared import Shared
+
+        return Shared(engine)
+    from ctxmgr.store.append import Appender
+
+    return Appender(engine, masked=masked)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.store import schema
 from ctxmgr.store.sqlite import SqliteEngine
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BORN = "born"
 """Name of the row of ``state`` that tells one building of an index from the next: its places are good for that one alone."""
@@ -61,10 +62,14 @@ def open_in_memory() -> SqliteEngine:
 def _folders() -> Iterator[Path]:
     base = os.environ.get("XDG_CACHE_HOME")
     yield (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "ctxmgr" / "index"
+    import tempfile
+
     yield Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"
 
 
 def _forget_others(folder: Path, stem: str) -> None:
+    import time
+
     for place in folder.glob(f"{stem}-*.db"):
         with contextlib.suppress(OSError):
             used = max(Path(f"{place}{suffix}").stat().st_mtime for suffix in _SIDE_FILES if Path(f"{place}{suffix}").exists())

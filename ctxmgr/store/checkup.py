@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ctxmgr.errors import Damaged
 from ctxmgr.store.base import Store
+from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.schema import LATEST
-from ctxmgr.store.sqlite import is_sound, require_sound_library, sqlite
+from ctxmgr.store.sqlite import is_sound, library_version, require_sound_library, sqlite
 
 MOST = 20
 """Faults that are told at most; ``verify`` tells them all."""
@@ -34,9 +35,8 @@ class Contents:
 
 def library() -> Library:
     """Return which SQLite is in use, and whether it can be trusted."""
-    version: tuple[int, ...] = tuple(sqlite.sqlite_version_info)
     fault: Damaged | None = None
-    if not is_sound(version):
+    if not is_sound(library_version()):
         try:
             require_sound_library()
         except Damaged as error:
@@ -50,7 +50,9 @@ def contents(store: Store) -> Contents:
     Raises:
         Damaged, Busy, StorageFailed: it can't be read.
     """
-    ((sessions, entries),) = store.engine.query("SELECT count(*), coalesce(sum(entries), 0) FROM session")
+    ((sessions, entries),) = store.engine.query(
+        "SELECT count(*) FILTER (WHERE id <> :project), coalesce(sum(entries), 0) FROM session", {"project": PROJECT}
+    )
     ((schema,),) = store.engine.query("PRAGMA user_version")
     return Contents(int(sessions), int(entries), int(schema), LATEST)
 

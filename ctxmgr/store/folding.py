@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
-from typing import Any, cast
+from ctxmgr.jsontext import cast
 
-from ctxmgr.wire import Record
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ctxmgr.wire import Record
 
 # A noncharacter: no text holds it after folding, so that nothing is found across two texts.
 _SEPARATOR = "\U0010ffff"
-_UNSTORABLE = re.compile("[\ud800-\udfff\U0010ffff]")
 _DEPTH = 64
 
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -24,14 +26,39 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 def fold(text: str) -> str:
     """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced by U+FFFD."""
+    if text.isascii():
+        return text.lower()
     folded = text.casefold()
-    return folded if folded.isascii() else _UNSTORABLE.sub("\ufffd", folded)
+    return folded if folded.isascii() else _unstorable().sub("\ufffd", folded)
+
+
+_pattern: re.Pattern[str] | None = None
+
+
+def _unstorable() -> re.Pattern[str]:
+    global _pattern  # made when the first odd text is met: most processes meet none
+    if _pattern is None:
+        import re
+
+        _pattern = re.compile("[\ud800-\udfff\U0010ffff]")
+    return _pattern
+
+
+def storable(text: str) -> str:
+    """Return text that a database can hold: lone surrogates become their escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def folded_text(record: Record) -> str | None:
     """Return the searchable text of a record, or None for kinds that search does not cover."""
-    texts = [fold(text) for _, text in texts_of(record)]
-    return _SEPARATOR.join(texts) if texts else None
+    texts: list[str] = []
+    for name in _FIELDS.get(str(record.get("kind")), ()):
+        value = record.get(name)
+        if type(value) is str:
+            texts.append(value)
+        elif value is not None:
+            texts.extend(text for _, text in _walk(name, value, _DEPTH))
+    return _SEPARATOR.join([fold(text) for text in texts]) if texts else None
 
 
 def texts_of(record: Record) -> Iterator[tuple[str, str]]:
@@ -51,12 +78,19 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
         return
     elif isinstance(value, dict):
         for name, item in cast("dict[object, Any]", value).items():
-            key = name if isinstance(name, str) else json.dumps(name)  # what JSON makes of it
+            key = name if isinstance(name, str) else _spelled(name)
             yield f"{path}.{key}", key
             yield from _walk(f"{path}.{key}", item, depth - 1)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(cast("list[Any]", value)):
             yield from _walk(f"{path}[{number}]", item, depth - 1)
+
+
+def _spelled(key: object) -> str:
+    """Return what JSON makes of a key that is no text."""
+    import json
+
+    return json.dumps(key)
 
 
 def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None:

@@ -1,20 +1,30 @@
-"""Turn rows into views: an entry with its result, its notes inlined, what it refers to and is gone."""
+"""Turn rows into what is answered: an entry with its result, its notes inlined, what it refers to and is gone.
+
+A row is first made what JSON shows of it, ``Plain``; the views of the library are made from that, and from nothing else.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, TypeVar, cast
-
+from ctxmgr import jsontext
 from ctxmgr.errors import Damaged
-from ctxmgr.store.append import storable
-from ctxmgr.store.interface import Engine, Row
-from ctxmgr.types.view import EntryView, EventView, NoteView
-from ctxmgr.wire import Record
+from ctxmgr.jsontext import cast
+from ctxmgr.store.folding import storable
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    from ctxmgr.store.interface import Engine, Row
+    from ctxmgr.types.view import EntryView, EventView, NoteView
+    from ctxmgr.wire import Record
+
+    _T = TypeVar("_T")
+    Plain = dict[str, Any]
 
 _BATCH = 500
-_T = TypeVar("_T")
+_STATUS = frozenset(("ok", "error", "denied", "interrupted", "open"))
 
 ENTRY_COLUMNS = (
     "SELECT entry.seq, entry.session, entry.idx, entry.status, record.body, "
@@ -34,7 +44,7 @@ def load(body: object) -> Record:
         Damaged: the body is not what was stored.
     """
     try:
-        record: object = json.loads(str(body))
+        record: object = jsontext.loads(str(body))
     except ValueError:
         raise _changed() from None
     if not isinstance(record, dict):
@@ -42,13 +52,20 @@ def load(body: object) -> Record:
     return cast("Record", record)
 
 
-@contextlib.contextmanager
-def readable() -> Generator[None]:
-    """Turn what an altered body does to the code that reads it into `Damaged`."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise _changed() from None
+class _Readable:
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, ValueError | TypeError | KeyError | AttributeError):
+            raise _changed() from None
+
+
+def readable() -> _Readable:
+    """Turn what an altered body does to the code that reads it, inside a ``with``, into `Damaged`."""
+    return _Readable()
 
 
 def _changed() -> Damaged:
@@ -67,9 +84,9 @@ def placeholders(values: Sequence[object], prefix: str) -> tuple[str, dict[str, 
     return ", ".join(f":{name}" for name in names), dict(zip(names, values, strict=True))
 
 
-def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
-    """Return the views of `ENTRY_COLUMNS` rows, in their order."""
-    views: list[EntryView] = []
+def entry_rows(engine: Engine, rows: Sequence[Row]) -> list[Plain]:
+    """Return what JSON shows of `ENTRY_COLUMNS` rows, in their order."""
+    found: list[Plain] = []
     for batch in batches(rows):
         records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
         with readable():
@@ -80,29 +97,28 @@ def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
         for (row, record, result), place in zip(records, keyed, strict=True):
             parent = (int(row[1]), str(record.get("parent")))
             with readable():
-                view = _entry_view(row, record, result, notes.get(place, []), events.get(place, 0), gone=parent in gone)
-            views.append(view)
-    return views
+                found.append(_entry(row, record, result, notes.get(place, []), events.get(place, 0), gone=parent in gone))
+    return found
 
 
-def _entry_view(
-    row: Row, record: Record, result: Record | None, notes: list[NoteView], events: int, *, gone: bool
-) -> EntryView:
+def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], events: int, *, gone: bool) -> Plain:
     done = result if result is not None else record
     meta = _merged(record.get("meta"), result.get("meta") if result else None)
     missing = [f"parent {record['parent']}"] if gone else []
-    named: Any = cast("dict[str, Any]", meta).get("missing") if isinstance(meta, dict) else None
-    if isinstance(named, list):
-        missing += [str(item) for item in cast("list[Any]", named)]
-    return EntryView(
-        index=int(row[2]), id=record["id"], session=record["session"], process=_name(record.get("process")),
-        ts=_name(record.get("ts")), agent=str(record.get("agent", "")), action=str(record.get("action", "")),
-        input_type=_name(record.get("inputType")), input=record.get("input"), status=row[3],
-        output=done.get("output"), error=done.get("error"), duration_ms=_number(done.get("durationMs")),
-        notes=notes, events=events, missing=missing, turn=record.get("turn"), step=record.get("step"),
-        parent=_name(record.get("parent")), task=_name(record.get("task")),
-        timeout_ms=_number(record.get("timeoutMs")), usage=done.get("usage"), meta=meta,
-    )  # fmt: skip
+    if isinstance(meta, dict):
+        missing += _list(cast("dict[str, Any]", meta).get("missing"))
+    if row[3] not in _STATUS:
+        raise ValueError("no status")
+    return {
+        "kind": "entry", "index": int(row[2]), "id": _text(record["id"]), "session": _text(record["session"]),
+        "process": _name(record.get("process")), "ts": _name(record.get("ts")), "agent": str(record.get("agent", "")),
+        "action": str(record.get("action", "")), "inputType": _name(record.get("inputType")), "input": record.get("input"),
+        "status": row[3], "output": done.get("output"), "error": done.get("error"),
+        "durationMs": _number(done.get("durationMs")), "notes": notes, "events": events, "missing": missing,
+        "turn": record.get("turn"), "step": record.get("step"), "parent": _name(record.get("parent")),
+        "task": _name(record.get("task")), "timeoutMs": _number(record.get("timeoutMs")), "usage": done.get("usage"),
+        "meta": meta,
+    }  # fmt: skip
 
 
 def _merged(first: Any, second: Any) -> Any:
@@ -114,6 +130,12 @@ def _merged(first: Any, second: Any) -> Any:
     return both
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("must be text")
+    return value
+
+
 def _name(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -122,19 +144,19 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
-def event_view(row: Row) -> EventView:
-    """Return the view of one `EVENT_COLUMNS` row."""
+def event_row(row: Row) -> Plain:
+    """Return what JSON shows of one `EVENT_COLUMNS` row."""
     record = load(row[3])
     with readable():
-        return EventView(
-            id=record["id"], session=record["session"], ts=_name(record.get("ts")), type=str(record.get("type")),
-            agent=_name(record.get("agent")), entry=_name(record.get("entry")),
-            after=None if row[2] is None else int(row[2]), data=record.get("data"),
-        )  # fmt: skip
+        return {
+            "kind": "event", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+            "type": str(record.get("type")), "agent": _name(record.get("agent")), "entry": _name(record.get("entry")),
+            "after": None if row[2] is None else int(row[2]), "data": record.get("data"),
+        }  # fmt: skip
 
 
-def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
-    """Return the views of `NOTE_COLUMNS` rows, in their order."""
+def note_rows(engine: Engine, rows: Sequence[Row]) -> list[Plain]:
+    """Return what JSON shows of `NOTE_COLUMNS` rows, in their order."""
     with readable():
         notes = [(int(row[1]), load(row[2])) for row in rows]
         places: dict[int, dict[str, int]] = {}
@@ -143,7 +165,7 @@ def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
             own = [record for owner, record in notes if owner == key]
             places[key] = entry_places(engine, key, [entry for record in own for entry in _list(record.get("entries"))])
             successors[key] = _successors(engine, key, [storable(str(record["id"])) for record in own])
-        return [_note_view(record, places[key], successors[key]) for key, record in notes]
+        return [_note(record, places[key], successors[key]) for key, record in notes]
 
 
 def _successors(engine: Engine, key: int, notes: Sequence[str]) -> dict[str, str]:
@@ -160,15 +182,16 @@ def _successors(engine: Engine, key: int, notes: Sequence[str]) -> dict[str, str
     return found
 
 
-def _note_view(record: Record, places: dict[str, int], successors: dict[str, str]) -> NoteView:
+def _note(record: Record, places: dict[str, int], successors: dict[str, str]) -> Plain:
     entries = _list(record.get("entries"))
-    return NoteView(
-        id=record["id"], session=record["session"], ts=_name(record.get("ts")), entries=entries,
-        indexes=[places[entry] for entry in entries if entry in places], content=str(record.get("content", "")),
-        tags=_list(record.get("tags")), links=_list(record.get("links")), author=_name(record.get("author")),
-        supersedes=_name(record.get("supersedes")), superseded_by=successors.get(storable(str(record["id"]))),
-        missing=[entry for entry in entries if entry not in places],
-    )  # fmt: skip
+    return {
+        "kind": "note", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+        "entries": entries, "indexes": [places[entry] for entry in entries if entry in places],
+        "content": str(record.get("content", "")), "tags": _list(record.get("tags")), "links": _list(record.get("links")),
+        "author": _name(record.get("author")), "supersedes": _name(record.get("supersedes")),
+        "supersededBy": successors.get(storable(str(record["id"]))),
+        "missing": [entry for entry in entries if entry not in places],
+    }  # fmt: skip
 
 
 def _list(value: object) -> list[str]:
@@ -190,8 +213,8 @@ def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]
     return places
 
 
-def _notes_on(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], list[NoteView]]:
-    found: dict[tuple[int, str], list[NoteView]] = {}
+def _notes_on(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], list[Plain]]:
+    found: dict[tuple[int, str], list[Plain]] = {}
     for key in {key for key, _ in keyed}:
         names, values = placeholders([entry for owner, entry in keyed if owner == key], "id")
         rows = engine.query(
@@ -200,8 +223,8 @@ def _notes_on(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[in
             f"WHERE note_entry.session = :session AND note_entry.entry IN ({names}) ORDER BY record.seq",
             {"session": key, **values},
         )
-        for row, view in zip(rows, note_views(engine, [row[1:] for row in rows]), strict=True):
-            found.setdefault((key, str(row[0])), []).append(view)
+        for row, note in zip(rows, note_rows(engine, [row[1:] for row in rows]), strict=True):
+            found.setdefault((key, str(row[0])), []).append(note)
     return found
 
 
@@ -224,3 +247,34 @@ def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[
         places = entry_places(engine, key, named)
         gone |= {(key, parent) for parent in named if parent not in places}
     return gone
+
+
+def entry_shape(row: Plain) -> EntryView:
+    """Return the view of one of `entry_rows`."""
+    from ctxmgr.types.view import EntryView
+
+    return EntryView.model_validate(row)
+
+
+def event_shape(row: Plain) -> EventView:
+    """Return the view of an `event_row`."""
+    from ctxmgr.types.view import EventView
+
+    return EventView.model_validate(row)
+
+
+def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
+    """Return the views of `ENTRY_COLUMNS` rows, in their order."""
+    return [entry_shape(row) for row in entry_rows(engine, rows)]
+
+
+def event_view(row: Row) -> EventView:
+    """Return the view of one `EVENT_COLUMNS` row."""
+    return event_shape(event_row(row))
+
+
+def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
+    """Return the views of `NOTE_COLUMNS` rows, in their order."""
+    from ctxmgr.types.view import NoteView
+
+    return [NoteView.model_validate(row) for row in note_rows(engine, rows)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
 from ctxmgr.store.interface import Engine
 
 _HEAD = 4096

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
-from ctxmgr.ids import new_id
-from ctxmgr.salvage import Line, read
-from ctxmgr.store import schema, search_index
-from ctxmgr.store.append import Appender, Refused
-from ctxmgr.store.base import DamagedRange, Store
+from ctxmgr.store import schema
+from ctxmgr.store.base import Store
 from ctxmgr.store.cache import BORN, cache_name, open_cache
-from ctxmgr.store.interface import Appended, OnConflict
 from ctxmgr.store.sqlite import MEMORY
-from ctxmgr.types.record import check
-from ctxmgr.wire import Record
+
+TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ctxmgr.salvage import Line
+    from ctxmgr.store.append import Appender, Refused
+    from ctxmgr.store.damage import DamagedRange
+    from ctxmgr.store.interface import Appended, OnConflict
+    from ctxmgr.wire import Record
+
+    Progress = Callable[[int, int], None]
+    """Called with bytes done and bytes in all while an index is built."""
 
 _BATCH = 1_000
 _SLICE = 20
@@ -29,9 +35,6 @@ _SLICE = 20
 
 _HEAD = 4096
 _STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
-
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all while an index is built."""
 
 
 class LogStore(Store):
@@ -50,8 +53,7 @@ class LogStore(Store):
         self.path = path
         engine = open_cache(cache_name(os.fsencode(path.resolve())))
         super().__init__(engine, str(path), readonly=readonly, masked=masked)
-        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
-        self._indexer = Appender(engine, masked=False, sums=False)
+        self._indexer: Appender | None = None
         self._masked = masked
         self._durable = durable
         self._kept = engine.path != MEMORY
@@ -60,6 +62,9 @@ class LogStore(Store):
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
         """Append to the log what is new, then to the index."""
+        from ctxmgr.store.append import Appender
+        from ctxmgr.types.record import check
+
         self._require_writable()
         fresh: list[Record] = []
         report: Appended | None = None
@@ -94,10 +99,17 @@ class LogStore(Store):
     def damage(self) -> list[DamagedRange]:
         """Return the damaged ranges of the log, in order."""
         rows = self.engine.query("SELECT offset, length, reason FROM damage ORDER BY offset")
+        if not rows:
+            return [*self._tail]
+        from ctxmgr.store.damage import DamagedRange
+
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
     def verify(self) -> tuple[int, list[DamagedRange]]:
         """Read the whole log again and check every sum; return the number of records and what is damaged."""
+        from ctxmgr.salvage import read
+        from ctxmgr.store.damage import DamagedRange
+
         damaged: list[DamagedRange] = []
         lines = read(self.path, damage=lambda offset, length, why: damaged.append(DamagedRange(offset, length, why)))
         return sum(1 for _ in lines), damaged
@@ -110,7 +122,9 @@ class LogStore(Store):
         if self._is_current():  # then no lock is needed
             self._tail = []
             return
-        builder = search_index.Builder(self.engine)
+        from ctxmgr.store.search_index import Builder
+
+        builder = Builder(self.engine)
         grown = False
         while True:
             with self.engine.transaction():
@@ -149,6 +163,8 @@ class LogStore(Store):
             self._clear()
             done, state = 0, {}
         if BORN not in state:
+            from ctxmgr.ids import new_id
+
             self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
         if size == done:
             self._tail = []
@@ -162,6 +178,9 @@ class LogStore(Store):
     def _index_from(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
     ) -> tuple[int, str, bool]:
+        from ctxmgr.salvage import read
+        from ctxmgr.store.damage import DamagedRange
+
         damaged: list[DamagedRange] = []
         lines = read(
             self.path, start, last=last_sum,
@@ -191,21 +210,31 @@ class LogStore(Store):
 
     def _index(self, batch: list[Line], damaged: list[DamagedRange]) -> None:
         """Index records; one that does not follow the format, or that can't be written again, counts as damage."""
+        from ctxmgr.store.append import Appender
+        from ctxmgr.store.damage import DamagedRange
+
         places = {id(line.record): line for line in batch}
 
         def refuse(record: Record, error: InvalidInput) -> None:
             line = places[id(record)]
             damaged.append(DamagedRange(line.offset, line.length, error.message))
 
+        if self._indexer is None:
+            # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
+            self._indexer = Appender(self.engine, masked=False, sums=False)
         self._indexer.append(_checked(batch, refuse), on_conflict="keep", refused=refuse)
 
     def _clear(self) -> None:
+        from ctxmgr.store.search_index import drop
+
         for table in schema.DERIVED:
             self.engine.execute(f"DELETE FROM {table}")
-        search_index.drop(self.engine)
+        drop(self.engine)
 
 
 def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Record]:
+    from ctxmgr.types.record import check
+
     for line in batch:
         try:
             yield check(line.record)

@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import parse_time
-from ctxmgr.store.append import storable
-from ctxmgr.store.folding import fold
+from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import (
     ENTRY_COLUMNS,
     EVENT_COLUMNS,
     ID_CONDITIONS,
     batches,
-    entry_views,
-    event_view,
+    entry_rows,
+    entry_shape,
+    event_row,
+    event_shape,
     placeholders,
 )
-from ctxmgr.store.interface import Engine
 from ctxmgr.store.reserved import PROJECT
-from ctxmgr.store.search import Search, Snapshot
-from ctxmgr.types.query import Filters, RowKind
-from ctxmgr.types.record import MESSAGE_TYPES
-from ctxmgr.types.view import EntryView, EventView
 
-Scope = tuple[str, str, dict[str, Any]]
-"""A kind of row, conditions on it, and their values."""
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ctxmgr.store.hydrate import Plain
+    from ctxmgr.store.interface import Engine
+    from ctxmgr.types.query import Filters, RowKind
+    from ctxmgr.types.view import EntryView, EventView
+
+    Scope = tuple[str, str, dict[str, Any]]
+    """A kind of row, conditions on it, and their values."""
 
 Hit = tuple[int, str]
 """Place in the log and "entry" or "event"."""
 
 
-class Queries:
-    """The reading half of a store; ``key`` is a session's integer key."""
+class Rows:
+    """The reading half of a store, in rows as JSON shows them; ``key`` is a session's integer key."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
-                ) -> tuple[list[EntryView], int, bool]:  # fmt: skip
+                ) -> tuple[list[Plain], int, bool]:  # fmt: skip
         """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
         where, values = _entry_where(filters, key)
         order = "DESC" if newest_first else "ASC"
@@ -61,7 +63,7 @@ class Queries:
             total, exact = offset + len(found), True
         if not exact:
             total = max(total, offset + len(found) + (len(found) == limit))
-        return entry_views(self._engine, found), total, exact
+        return entry_rows(self._engine, found), total, exact
 
     def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
                ) -> tuple[list[Hit], int, bool]:  # fmt: skip
@@ -111,6 +113,8 @@ class Queries:
         Returns:
             The first of them, at least as many as wanted if there are; how many there are in all; whether that is exact.
         """
+        from ctxmgr.store.search import Search, Snapshot
+
         with Snapshot(self._engine):
             low, high = self._reach(key)
             search = Search(self._engine, _scopes(filters, kind, key), fold(query), low, high)
@@ -123,27 +127,27 @@ class Queries:
         rows = self._engine.query(ends, {} if key is None else {"session": key})
         return int(rows[0][0] or 0), int(rows[0][1] or 0)
 
-    def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
-        """Return the views at these places, in their order."""
-        views: dict[int, EntryView | EventView] = {}
+    def rows(self, places: Sequence[Hit]) -> list[Plain]:
+        """Return the rows at these places, in their order."""
+        views: dict[int, Plain] = {}
         for batch in batches([seq for seq, kind in places if kind == "entry"]):
             names, values = placeholders(batch, "s")
             found = self._engine.query(f"{ENTRY_COLUMNS} WHERE entry.seq IN ({names})", values)
-            views.update(zip((int(row[0]) for row in found), entry_views(self._engine, found), strict=True))
+            views.update(zip((int(row[0]) for row in found), entry_rows(self._engine, found), strict=True))
         for batch in batches([seq for seq, kind in places if kind == "event"]):
             names, values = placeholders(batch, "s")
             found = self._engine.query(f"{EVENT_COLUMNS} WHERE event.seq IN ({names})", values)
-            views.update((int(row[0]), event_view(row)) for row in found)
+            views.update((int(row[0]), event_row(row)) for row in found)
         return [views[seq] for seq, _ in places]
 
-    def entry_at(self, key: int, index: int) -> EntryView | None:
+    def entry_at(self, key: int, index: int) -> Plain | None:
         """Return the entry with this index, or None."""
         rows = self._engine.query(
             f"{ENTRY_COLUMNS} WHERE entry.session = :session AND entry.idx = :idx", {"session": key, "idx": index}
         )
-        return entry_views(self._engine, rows)[0] if rows else None
+        return entry_rows(self._engine, rows)[0] if rows else None
 
-    def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
+    def entry_by_id(self, key: int, entry_id: str) -> Plain | None:
         """Return the entry with this id, or with an id that starts so, if there is exactly one.
 
         Raises:
@@ -157,15 +161,17 @@ class Queries:
             if len(rows) > 1:
                 raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", "give more of the id")
             if rows:
-                return entry_views(self._engine, rows)[0]
+                return entry_rows(self._engine, rows)[0]
         return None
 
-    def messages(self, key: int, entry: EntryView | None, offset: int, limit: int) -> tuple[list[EventView], int]:
+    def messages(self, key: int, entry: Plain | None, offset: int, limit: int) -> tuple[list[Plain], int]:
         """Return a page of message events: those of an entry and what was said on the way to it, or all.
 
         On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
         previous entry in the same process.
         """
+        from ctxmgr.types.plain import MESSAGE_TYPES
+
         names, values = placeholders(MESSAGE_TYPES, "t")
         where = f"event.session = :session AND event.type IN ({names})"
         values = {**values, "session": key}
@@ -175,24 +181,74 @@ class Queries:
                 " AND event.seq > :start AND event.seq < :end AND (event.agent IS NULL OR event.agent = :agent"
                 " OR event.type IN ('user_message', 'user_message_chunk', 'interrupt'))))"
             )
-            values |= {"entry": storable(entry.id), "agent": fold(entry.agent), **self._span(key, entry)}
+            values |= {"entry": storable(entry["id"]), "agent": fold(entry["agent"]), **self._span(key, entry)}
         total = int(self._engine.query(f"SELECT count(*) FROM event WHERE {where}", values)[0][0])
         rows = self._engine.query(
             f"{EVENT_COLUMNS} WHERE {where} ORDER BY event.seq LIMIT :limit OFFSET :offset",
             {**values, "limit": limit, "offset": offset},
         )
-        return [event_view(row) for row in rows], total
+        return [event_row(row) for row in rows], total
 
-    def _span(self, key: int, entry: EntryView) -> dict[str, Any]:
+    def _span(self, key: int, entry: Plain) -> dict[str, Any]:
         """Return the places in the log between the agent's previous entry and this one."""
-        values: dict[str, Any] = {"session": key, "idx": entry.index, "agent": fold(entry.agent)}
-        values["process"] = None if entry.process is None else storable(entry.process)
+        values: dict[str, Any] = {"session": key, "idx": entry["index"], "agent": fold(entry["agent"])}
+        values["process"] = None if entry["process"] is None else storable(entry["process"])
         own = self._engine.query("SELECT seq FROM entry WHERE session = :session AND idx = :idx", values)
         before = self._engine.query(
             "SELECT max(seq) FROM entry WHERE session = :session AND idx < :idx AND agent = :agent AND process IS :process",
             values,
         )
         return {"start": int(before[0][0] or 0), "end": int(own[0][0])}
+
+
+class Queries:
+    """The reading half of a store, in the library's views; ``key`` is a session's integer key."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._rows = Rows(engine)
+
+    def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
+                ) -> tuple[list[EntryView], int, bool]:  # fmt: skip
+        """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
+        found, total, exact = self._rows.entries(key, filters, offset, limit, newest_first=newest_first)
+        return [entry_shape(row) for row in found], total, exact
+
+    def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
+               ) -> tuple[list[Hit], int, bool]:  # fmt: skip
+        """Return the places of one page of rows of any kind; else as `entries`."""
+        return self._rows.places(key, filters, kind, offset, limit, newest_first=newest_first)
+
+    def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
+        """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
+        return self._rows.hits(key, filters, kind)
+
+    def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
+        """Return the places of rows that hold a text, see `Rows.find`."""
+        return self._rows.find(key, filters, kind, query, wanted)
+
+    def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
+        """Return the views at these places, in their order."""
+        return [entry_shape(row) if row["kind"] == "entry" else event_shape(row) for row in self._rows.rows(places)]
+
+    def entry_at(self, key: int, index: int) -> EntryView | None:
+        """Return the entry with this index, or None."""
+        found = self._rows.entry_at(key, index)
+        return None if found is None else entry_shape(found)
+
+    def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
+        """Return the entry with this id, or with an id that starts so, if there is exactly one.
+
+        Raises:
+            InvalidInput: when several ids start so.
+        """
+        found = self._rows.entry_by_id(key, entry_id)
+        return None if found is None else entry_shape(found)
+
+    def messages(self, key: int, entry: EntryView | None, offset: int, limit: int) -> tuple[list[EventView], int]:
+        """Return a page of message events, see `Rows.messages`."""
+        place = entry and {"id": entry.id, "index": entry.index, "agent": entry.agent, "process": entry.process}
+        found, total = self._rows.messages(key, place, offset, limit)
+        return [event_shape(row) for row in found], total
 
 
 _SESSION = "{}.session = :session"
@@ -208,6 +264,8 @@ def moment_of(name: str, text: str | None) -> float | None:
     """
     if text is None:
         return None
+    from ctxmgr.ids import parse_time
+
     moment = parse_time(text)
     if moment is None:
         raise InvalidInput(f"{name} {text!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")

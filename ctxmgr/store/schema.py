@@ -6,8 +6,10 @@ hold of names that filters compare (agent, action, input type, tag) is folded, s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 LATEST = 2
 
@@ -94,23 +96,35 @@ DERIVED = (
 )  # fmt: skip
 """Every table of an index that follows from a log, in an order in which they can be emptied."""
 
+SCRIPTS = (("001_first", _FIRST), ("002_project", _PROJECT))
+"""Name of each migration and what it runs, in order."""
+
 
 def apply(database: Any) -> None:
     """Apply what is missing to a sqlite_utils Database; called inside a transaction, nests by savepoint."""
     from sqlite_utils import Migrations
 
     migrations = Migrations("ctxmgr")
-
-    for name, script in (("001_first", _FIRST), ("002_project", _PROJECT)):
+    for name, script in SCRIPTS:
         migrations(name=name)(_runner(script))
     migrations.apply(database)
 
 
 def _runner(script: str) -> Callable[[Any], None]:
     def run(db: Any) -> None:
-        # One statement at a time: executescript would commit the transaction that this runs in.
-        for statement in script.split(";\n"):
-            if statement.strip():
-                db.execute(statement)
+        for statement in _statements(script):
+            db.execute(statement)
 
     return run
+
+
+def make(execute: Callable[[str], object]) -> None:
+    """Make all tables in a database that is used once and never migrated, without the library that keeps count."""
+    for _, script in SCRIPTS:
+        for statement in _statements(script):
+            execute(statement)
+
+
+def _statements(script: str) -> list[str]:
+    # One statement at a time: executescript would commit the transaction that this runs in.
+    return [statement for statement in script.split(";\n") if statement.strip()]

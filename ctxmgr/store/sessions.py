@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import Any, cast
-
+from ctxmgr import jsontext
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import format_time
-from ctxmgr.store.append import storable
-from ctxmgr.store.folding import fold
+from ctxmgr.jsontext import cast
+from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import load
-from ctxmgr.store.interface import Engine, Row
 from ctxmgr.store.reserved import PROJECT
-from ctxmgr.types.view import ProcessView, SessionView
-from ctxmgr.wire import Record
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ctxmgr.store.interface import Engine, Row
+    from ctxmgr.types.view import ProcessView, SessionView
+    from ctxmgr.wire import Record
 
 _COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last FROM session "
 
@@ -83,6 +85,8 @@ class Sessions:
         return self._view(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})[0])
 
     def _view(self, row: Row) -> SessionView:
+        from ctxmgr.types.view import SessionView
+
         key = int(row[0])
         processes = self.processes(key)
         status = dict(
@@ -93,13 +97,13 @@ class Sessions:
             "(SELECT count(*) FROM record WHERE session = :key AND kind = 'note')",
             {"key": key},
         )[0]
-        meta: Any = json.loads(row[4]) if row[4] else None
+        meta: Any = jsontext.loads(row[4]) if row[4] else None
         named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         if (capture := self._capture(key)) is not None:
             named = {**named, "capture": capture}
         outcomes = [process.outcome for process in processes]
         return SessionView(
-            session=row[1], workflow=row[2], source=json.loads(row[3]) if row[3] else None,
+            session=row[1], workflow=row[2], source=jsontext.loads(row[3]) if row[3] else None,
             title=str(named["title"]) if named.get("title") else None, processes=processes, agents=self.agents(key),
             entries=int(row[5]), open=int(status.get("open", 0)),
             failed=sum(int(status.get(name, 0)) for name in ("error", "denied", "interrupted")),
@@ -125,6 +129,8 @@ class Sessions:
 
     def processes(self, key: int) -> list[ProcessView]:
         """Return the executions of a session, first one first."""
+        from ctxmgr.types.view import ProcessView
+
         rows = self._engine.query(
             "SELECT process, started, outcome FROM process WHERE session = :key ORDER BY seq", {"key": key}
         )
@@ -212,4 +218,8 @@ def _acted(agent: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else format_time(seconds)
+    if seconds is None:
+        return None
+    from ctxmgr.ids import format_time
+
+    return format_time(seconds)

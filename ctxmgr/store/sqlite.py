@@ -6,29 +6,74 @@ another process reads; fixed in 3.51.3, 3.50.7 and 3.44.6. A sound library is re
 
 from __future__ import annotations
 
-import contextlib
 import os
+import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
-from typing import Any, cast
-
-try:
-    from pysqlite3 import dbapi2 as _pysqlite3
-
-    sqlite: Any = _pysqlite3
-except ImportError:  # no wheel for this platform
-    import sqlite3 as _sqlite3
-
-    sqlite = _sqlite3
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
-from ctxmgr.store.interface import Row, Values
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from ctxmgr.store.interface import Row, Values
 
 BUSY_MS = 10_000
 MEMORY = ":memory:"
 """The path of a database that is in no file."""
 
+
+def driver() -> Any:
+    """Return the driver: of pysqlite3 the extension alone, else the whole of it, else the standard library's.
+
+    What the Python half of a driver adds, adapters of dates and the like, is not used, and loading it takes as long as
+    three queries.
+    """
+    try:
+        return sys.modules.get("pysqlite3._sqlite3") or extension("pysqlite3", "_sqlite3")
+    except (ImportError, AttributeError):
+        pass
+    try:
+        from pysqlite3 import dbapi2
+    except ImportError:  # no wheel for this platform
+        import sqlite3
+
+        return sqlite3
+    return dbapi2
+
+
+def extension(package: str, name: str) -> Any:
+    """Load an extension module out of a package without the package, as the import system itself would later.
+
+    Raises:
+        ImportError, AttributeError: it is not there, or not to be had in this way.
+    """
+    found: Any = _spec(package, None)
+    if not found.submodule_search_locations:  # no package: the extension would be looked for everywhere
+        raise ImportError(package)
+    spec: Any = _spec(f"{package}.{name}", found.submodule_search_locations)
+    module = spec.loader.create_module(spec)
+    sys.modules[spec.name] = module  # whoever imports the package gets this one
+    try:
+        spec.loader.exec_module(module)
+        for needed in ("connect", "Error", "OperationalError", "sqlite_version"):
+            getattr(module, needed)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
+
+
+def _spec(name: str, path: Any) -> Any:
+    for finder in sys.meta_path:
+        if (spec := finder.find_spec(name, path)) is not None:
+            return spec
+    raise ImportError(name)
+
+
+sqlite: Any = driver()
 _SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
 
 
@@ -39,14 +84,18 @@ def is_sound(version: tuple[int, ...]) -> bool:
     return version[2] >= _SOUND_BRANCHES.get((version[0], version[1]), 1_000)
 
 
+def library_version() -> tuple[int, ...]:
+    """Return the version of the SQLite library in use."""
+    return tuple(int(part) for part in str(sqlite.sqlite_version).split("."))
+
+
 def require_sound_library() -> None:
     """Refuse to open a store with a SQLite that may corrupt it.
 
     Raises:
         Damaged: naming the version found.
     """
-    version: tuple[int, ...] = tuple(sqlite.sqlite_version_info)
-    if not is_sound(version):
+    if not is_sound(library_version()):
         raise Damaged(
             f"the SQLite library {sqlite.sqlite_version} has the WAL-reset bug and may corrupt a store",
             "install pysqlite3 0.6.1 or newer (pip install 'pysqlite3>=0.6.1'), or keep the history in a .jsonl log",
@@ -67,7 +116,7 @@ class SqliteEngine:
         self.path = path
         self.readonly = readonly
         self._depth = 0
-        with _translated(path):
+        with _Translated(path):
             self._connection = self._connect(path, readonly)
             try:
                 for pragma in _pragmas(readonly, durable):
@@ -88,9 +137,9 @@ class SqliteEngine:
         }
         if path == MEMORY:
             return sqlite.connect(path, **options)
-        uri = Path(path).absolute().as_uri()
+        uri = _uri(path)
         if not readonly:
-            _create_private(Path(path))
+            _create_private(path)
             return sqlite.connect(uri + "?mode=rw", uri=True, **options)
         connection = sqlite.connect(uri + "?mode=ro", uri=True, **options)
         try:
@@ -99,20 +148,20 @@ class SqliteEngine:
             connection.close()
             # In a folder that can't be written SQLite can't make its side files. Without a log there is nothing to miss.
             name = str(getattr(error, "sqlite_errorname", ""))
-            if not name.startswith(_NO_SIDE_FILES) or _holds_anything(Path(path + "-wal")):
+            if not name.startswith(_NO_SIDE_FILES) or _holds_anything(path + "-wal"):
                 raise
             connection = sqlite.connect(uri + "?immutable=1", uri=True, **options)
         return connection
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return all rows of a reading statement."""
-        with _translated(self.path):
+        with _Translated(self.path):
             rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
             return rows
 
     def stream(self, sql: str, values: Values | None = None) -> Iterator[Row]:
         """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
-        with _translated(self.path):
+        with _Translated(self.path):
             cursor = self._connection.execute(sql, values or {})
             try:
                 while rows := cursor.fetchmany(256):
@@ -122,45 +171,50 @@ class SqliteEngine:
 
     def execute(self, sql: str, values: Values | None = None) -> int:
         """Run a writing statement; return the number of rows it touched."""
-        with _translated(self.path):
+        with _Translated(self.path):
             return int(self._connection.execute(sql, values or {}).rowcount)
 
     def insert(self, sql: str, values: Values) -> int:
         """Run one INSERT; return the new row's integer key."""
-        with _translated(self.path):
+        with _Translated(self.path):
             return int(self._connection.execute(sql, values).lastrowid)
 
     def many(self, sql: str, rows: Sequence[Values]) -> None:
         """Run a writing statement once for each set of values."""
-        with _translated(self.path):
+        with _Translated(self.path):
             self._connection.executemany(sql, rows)
 
-    @contextlib.contextmanager
-    def transaction(self) -> Generator[None]:
+    def transaction(self) -> _Transaction:
         """Take the write lock at once (a deferred lock fails under readers), commit at the end; nests."""
+        return _Transaction(self)
+
+    def begin(self) -> None:
+        """Enter a transaction; a nested one is part of the outer one."""
         if self._depth == 0:
             self.execute("BEGIN IMMEDIATE")
         self._depth += 1
-        try:
-            yield
-        except BaseException:
-            self._depth -= 1
-            if self._depth == 0:
-                self._rollback()
-            raise
+
+    def end(self, *, commit: bool) -> None:
+        """Leave a transaction; the outermost one is committed, or taken back."""
         self._depth -= 1
-        if self._depth == 0:
-            try:
-                self.execute("COMMIT")
-            except CtxmgrError:
-                self._rollback()
-                raise
+        if self._depth:
+            return
+        if not commit:
+            self._rollback()
+            return
+        try:
+            self.execute("COMMIT")
+        except CtxmgrError:
+            self._rollback()
+            raise
 
     def _rollback(self) -> None:
         # A full disk or an I/O error makes SQLite roll back by itself; a second rollback then has nothing to undo.
-        with contextlib.suppress(sqlite.Error):
+        try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+        except sqlite.Error:
+            return
 
     def migrate(self, latest: int, apply: Callable[[Any], None]) -> None:
         """Bring the schema up to ``latest`` inside one transaction; ``apply`` gets a sqlite_utils Database.
@@ -180,7 +234,7 @@ class SqliteEngine:
         with self.transaction():
             if self._check_version(latest):  # another process was faster
                 return
-            with _translated(self.path):
+            with _Translated(self.path):
                 apply(sqlite_utils.Database(self._connection))
             self.execute(f"PRAGMA user_version = {latest:d}")
 
@@ -232,20 +286,21 @@ def _write_ahead(connection: Any) -> None:
             time.sleep(0.005)
 
 
-def _create_private(path: Path) -> None:
+def _create_private(path: str) -> None:
     """Create the folder 0700 and the file 0600 before SQLite does: its side files inherit the mode.
 
     Only a file that does not exist is opened here. Opening an existing database outside of SQLite would drop this
     process's locks on it when closed.
     """
     try:
-        if not path.parent.exists():
+        folder = os.path.dirname(_absolute(path))
+        if not os.path.exists(folder):
             from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
 
-            make_private_folder(str(path.absolute().parent))
+            make_private_folder(folder)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        if path.is_dir():
+        if os.path.isdir(path):
             raise StorageFailed(f"{path} is a folder, not a store", "name a file: --store FOLDER/history.db") from None
     except OSError as error:
         raise StorageFailed(
@@ -253,29 +308,62 @@ def _create_private(path: Path) -> None:
         ) from None
 
 
-def _holds_anything(path: Path) -> bool:
+def _holds_anything(path: str) -> bool:
     try:
-        return path.stat().st_size > 0
+        return os.stat(path).st_size > 0
     except OSError:
         return False
 
 
+def _absolute(path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+
+
+def _uri(path: str) -> str:
+    """Return a path as SQLite takes it in a URI: every byte that could mean something there is spelled as a number."""
+    return "file://" + "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(_absolute(path)))
+
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")
 _NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY")
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 
 
-@contextlib.contextmanager
-def _translated(path: str) -> Generator[None]:
-    try:
-        yield
-    except sqlite.Error as error:
-        raise _ours(path, cast("Exception", error)) from None
-    except UnicodeDecodeError:  # SQLite's own words quote a damaged schema
-        raise Damaged(f"{path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
+class _Translated:
+    """Raises an error of SQLite's as ours. A class, for what makes generators into context managers loads slowly."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            return
+        if isinstance(error, sqlite.Error):
+            raise _ours(self._path, error) from None
+        if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
+            raise Damaged(f"{self._path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
 
 
-def _ours(path: str, error: Exception) -> CtxmgrError:
+class _Transaction:
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> None:
+        self._engine.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._engine.end(commit=kind is None)
+
+
+def _ours(path: str, error: BaseException) -> CtxmgrError:
     name = str(getattr(error, "sqlite_errorname", "") or "")
     if name.startswith(_BUSY):
         return Busy(f"{path} is being written by another process", f"it stayed locked for {BUSY_MS // 1000} s; try again")

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.plain import page_of
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
 
 Status = Literal["ok", "empty"]
@@ -52,13 +53,9 @@ class Page(Shape):
     total_is_exact: bool = True
 
     @classmethod
-    def of(cls, offset: int, limit: int, shown: int, total: int, *, exact: bool = True) -> Page:
+    def of(cls, offset: int, limit: int, shown: int, total: int, exact: bool = True) -> Page:
         """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on."""
-        more = offset + shown < total and shown > 0
-        return cls(
-            offset=offset, limit=limit, has_more=more, next_offset=offset + shown if more else None, total=total,
-            total_is_exact=exact,
-        )  # fmt: skip
+        return cls.model_validate(page_of(offset, limit, shown, total, exact))
 
 
 class TraceRequest(Filters):

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.base import Json, Text
+from ctxmgr.types.plain import MESSAGE_TYPES as MESSAGE_TYPES
 from ctxmgr.wire import Record
 
 FORMAT_VERSION = 1
@@ -20,16 +21,10 @@ FORMAT_VERSION = 1
 ResultStatus = Literal["ok", "error", "denied", "interrupted"]
 RESULT_FIELDS = ("status", "output", "error", "durationMs", "usage")
 
-MESSAGE_TYPES = (
-    "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk",
-    "nudge", "interrupt", "compaction", "error",
-)  # fmt: skip
-"""Event types that carry something said; the messages tool pages through these."""
-
 
 class _Kind(BaseModel):
     # Unknown keys are not looked at here: they pass through with the record itself.
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", defer_build=True)
     v: Annotated[int, Field(strict=True, ge=1, le=1)]
     kind: Annotated[Text, Field(min_length=1)]
     session: Annotated[Text, Field(min_length=1)]
@@ -44,7 +39,7 @@ class _Session(_Kind):
 
 
 class _ErrorBody(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
     type: Text | None = None
     message: Text | None = None
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.assemble.budget import Item, Piece, Plan, Reserves, available, decide
+from ctxmgr.assemble.budget import Item, Piece, Plan, Reserves, available, decide, usual_reserves
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 
 FRAME = 7
@@ -113,6 +113,7 @@ def _check(items: Sequence[Item], plan: Plan, room: int) -> None:
     assert required <= {placed.id for placed, _, _ in plan.placed}
 
 
+@pytest.mark.requirement("003-P3")
 def test_the_order_of_the_specification() -> None:
     """Required in full, then optional by priority in full, then as a summary, then references, then the first words."""
     items = [
@@ -161,6 +162,7 @@ def test_a_required_item_over_its_own_limit_is_whole_and_said() -> None:
     assert "over its limit of 10 tokens" in plan.placed[0][2].reason
 
 
+@pytest.mark.requirement("003-P5")
 @pytest.mark.parametrize(
     ("more", "tokens", "expected"),
     [({"max_tokens": 50}, 100, "summary"), ({"max_tokens": 10}, 100, "truncated"), ({"use_summary": True}, 100, "summary"),
@@ -183,15 +185,24 @@ def test_several_needs_for_one_item_give_it_once() -> None:
 def test_a_budget_that_is_no_number_of_tokens_is_refused(budget: int) -> None:
     """Nothing and less than nothing are bad input."""
     with pytest.raises(InvalidInput):
-        available(budget, Reserves(), 0)
+        available(budget, usual_reserves(budget), 0)
 
 
 def test_the_reserves_come_first() -> None:
     """Reserves beyond the budget fail with what is short; a larger head than its reserve takes the room of items."""
+    spec = Reserves(prompt=5_000, task=2_000)
     with pytest.raises(BudgetExceeded, match="6,999 short"):
-        available(1, Reserves(), 50)
+        available(1, spec, 50)
     with pytest.raises(InvalidInput):
-        available(10, Reserves(prompt=-1), 0)
+        available(10, Reserves(prompt=-1, task=0), 0)
 
-    assert available(100_000, Reserves(), 1_000) == 93_000
-    assert available(100_000, Reserves(), 3_000) == 92_000
+    assert available(100_000, spec, 1_000) == 93_000
+    assert available(100_000, spec, 3_000) == 92_000
+
+
+@pytest.mark.parametrize(
+    ("budget", "prompt", "task"), [(100_000, 5_000, 2_000), (10**9, 5_000, 2_000), (300, 15, 6), (1, 0, 0), (-7, 0, 0)]
+)
+def test_the_usual_reserves_follow_the_budget(budget: int, prompt: int, task: int) -> None:
+    """At 100,000 tokens they are those of the specification, larger budgets have no more, small ones keep their room."""
+    assert usual_reserves(budget) == Reserves(prompt=prompt, task=task)

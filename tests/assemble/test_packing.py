@@ -21,6 +21,7 @@ from ctxmgr.types.package import Assembly
 
 NOW = "2026-01-31T12:00:00Z"
 NO_RESERVES = Reserves(prompt=0, task=0)
+SPEC_RESERVES = Reserves(prompt=5_000, task=2_000)
 
 
 class Shelf:
@@ -153,13 +154,13 @@ def test_many_items_left_out_do_not_crowd_the_package() -> None:
 def test_the_context_pays_from_its_reserve() -> None:
     """Project and task context take from the reserve for them, and from the items' room only what is beyond it."""
     shelf = Shelf({"a": "word " * 40})
-    small = ordered(shelf, 8_000, reserves=Reserves())
-    large = ordered(shelf, 12_000, reserves=Reserves(), task_context={"description": "x" * 8_000})
+    small = ordered(shelf, 8_000, reserves=SPEC_RESERVES)
+    large = ordered(shelf, 12_000, reserves=SPEC_RESERVES, task_context={"description": "x" * 8_000})
 
     assert small.package.metadata.total_tokens <= 3_000
     assert large.package.metadata.total_tokens <= 7_000
     with pytest.raises(BudgetExceeded):
-        ordered(shelf, 7_200, reserves=Reserves(), task_context={"description": "x" * 8_000})
+        ordered(shelf, 7_200, reserves=SPEC_RESERVES, task_context={"description": "x" * 8_000})
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_the_context_pays_from_its_reserve() -> None:
 def test_budgets_that_hold_nothing(budget: int, error: type[Exception]) -> None:
     """Budgets of nothing are bad input; those that the reserves use up can't fit."""
     with pytest.raises(error):
-        ordered(Shelf({"a": PROSE}), budget, reserves=Reserves())
+        ordered(Shelf({"a": PROSE}), budget, reserves=SPEC_RESERVES)
 
 
 def test_a_text_larger_than_the_budget_is_not_asked_for() -> None:

@@ -10,9 +10,15 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.cli.acting import remember
+from ctxmgr.store import open_store
+from ctxmgr.types.artifact_request import PutRequest
 from tests.cli.console import Ran, lines, make_history, records, run
+from tests.golden import artifact_cases, goals, project_cases
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden"
 
@@ -74,6 +80,27 @@ CASES: dict[str, tuple[str, ...]] = {
         "--reason", "reviewed", "--goal", "merge it",
     ),
     "request-error": ("request", "--type", "odd", "--from", "a", "--reason", "b", "--goal", "c"),
+    "context-assemble": (
+        "context", "assemble", "dev", "--max-tokens", "900", "--task", "T-1", "--with", "arch/none.md", "--store", "PROJECT",
+    ),
+    "context-assemble-empty": ("context", "assemble", "dev", "--store", "EMPTY"),
+    "context-assemble-error": ("context", "assemble", "strict", "--max-tokens", "300", "--store", "PROJECT"),
+    "context-assemble-missing": ("context", "assemble", "lost", "--store", "PROJECT"),
+    "context-request": ("context", "request", "dev", "arch/plan.md", "arch/plam.md", "--store", "PROJECT"),
+    "context-request-empty": ("context", "request", "dev", "data/secret.md", "--as", "dev", "--store", "PROJECT"),
+    "context-request-error": ("context", "request", "dev", "**"),
+    "context-why": ("context", "why", "arch/long.md", "--store", "PROJECT"),
+    "context-why-absent": ("context", "why", "data/secret.md", "--as", "dev", "--store", "PROJECT"),
+    "context-why-empty": ("context", "why", "arch/long.md", "--store", "EMPTY"),
+    "context-why-error": ("context", "why", "nonsense"),
+    "context-need-add": ("context", "need", "add", "dev", "data/*", "--need", "reference", "--max-tokens", "50"),
+    "context-need-add-error": ("context", "need", "add", "dev", "data/**"),
+    "context-need-remove": ("context", "need", "remove", "dev", "arch/*", "--store", "PROJECT"),
+    "context-need-remove-error": ("context", "need", "remove", "dev", "arch/*"),
+    "context-need-list": ("context", "need", "list", "--store", "PROJECT"),
+    "context-need-list-empty": ("context", "need", "list", "--store", "EMPTY"),
+    **artifact_cases.CASES,
+    **project_cases.CASES,
     "import": ("import", "LOG"),
     "import-empty": ("import", "FOLDER"),
     "import-error": ("import", "--from", "odd"),
@@ -93,6 +120,7 @@ def answers() -> Iterator[tuple[str, Ran]]:
     for name, command in CASES.items():
         with tempfile.TemporaryDirectory(prefix="golden-") as folder:
             yield name, _masked(_run(Path(folder), name, command), folder)
+    yield from goals.answers()
 
 
 def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
@@ -110,6 +138,9 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
                                    for n, text in enumerate(said)))  # fmt: skip
     (folder / "memory.jsonl").write_text(kept_log, encoding="utf-8")
     places = {"EMPTY": "empty.db", "LOG": "log.jsonl", "TORN": "torn.jsonl", "FOLDER": "none", "MEMORY": "memory.jsonl"}
+    if "PROJECT" in command:
+        places["PROJECT"] = "project.db"
+        _make_project(str(folder / "project.db"))
     words = [str(folder / places[word]) if word in places else word for word in command]
     if "--store" not in words and command[0] != "schema":
         words += ["--store", str(folder / "imported.db" if name.startswith("import") else store)]
@@ -117,9 +148,38 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
     return run(*words, "--json", given=given.get(name))
 
 
+def _make_project(place: str) -> None:
+    """Lay out a project: three artifacts, a rule, needs of three agents, and a package of one of them."""
+    remember(None)
+    with closing(open_store(place, create=True)) as store:
+        artifacts = ArtifactStore(store)
+        for agent, name, content in (
+            ("arch", "plan.md", "# Plan\n\nShip it.\n"), ("data", "secret.md", "hidden\n"),
+            ("arch", "long.md", "# Long\n\n" + "The same sentence stands here. " * 150 + "\n"),
+        ):  # fmt: skip
+            artifacts.put(PutRequest.model_validate({"agent": agent, "artifacts": [{"name": name, "content": content}]}))
+    for command in (
+        ("access", "allow", "dev", "artifact", "arch/*"), ("access", "allow", "dev", "context", "*"),
+        ("access", "allow", "strict", "artifact", "*"), ("context", "set", "project_name", "Finance CLI"),
+        ("context", "need", "add", "dev", "arch/*", "--need", "optional"), ("context", "need", "add", "strict", "arch/*"),
+        ("context", "need", "add", "lost", "arch/*"), ("context", "assemble", "dev", "--max-tokens", "900"),
+    ):  # fmt: skip
+        assert run(*command, "--store", place).code == 0
+
+
 def _masked(ran: Ran, folder: str) -> Ran:
     text = ran.out.replace(os.path.realpath(folder), "<folder>").replace(folder, "<folder>")
     return ran._replace(out=_TIME.sub("<time>", _ID.sub("<id>", text)))
+
+
+def names() -> set[str]:
+    """Return the names of all golden files."""
+    return {*CASES, *goals.CASES}
+
+
+def commands() -> set[str]:
+    """Return the commands that are pinned."""
+    return {command[0] for command in CASES.values()} | {"goal"}
 
 
 def golden(ran: Ran) -> str:

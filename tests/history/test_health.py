@@ -13,6 +13,7 @@ import pytest
 from ctxmgr.config import Config
 from ctxmgr.history import health
 from ctxmgr.history.health import check_store
+from ctxmgr.store.schema import LATEST
 from ctxmgr.types.health import Check
 from tests.cli.console import make_history
 
@@ -43,7 +44,7 @@ def test_a_store_in_order(home: Path) -> None:
         ("store.path", "store.contents", "store.damage", "store.permissions", "store.access", "store.space"), "ok"
     )
     assert found["store.contents"].detail | {"bytes": 0} == {
-        "kind": "database", "sessions": 3, "entries": 10, "bytes": 0, "schema": 1, "knownSchema": 1,
+        "kind": "database", "sessions": 3, "entries": 10, "bytes": 0, "schema": LATEST, "knownSchema": LATEST,
     }  # fmt: skip
     assert int(str(found["store.contents"].detail["bytes"])) > 10_000
 

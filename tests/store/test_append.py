@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -273,3 +274,35 @@ def test_a_store_for_reading_refuses_to_append(store: Store) -> None:
 
     reading.close()
     assert len(_records(store)) == 2
+
+
+def test_writers_that_take_turns_never_go_by_what_they_remember(store: Store, store_path: Any) -> None:
+    """Two writers on one store, one after the other, give dense places, and the chain of sums stays whole."""
+    other = open_store(str(store_path))
+    for number, writer in enumerate([store, store, other, other, store, other, store]):
+        writer.append([entry("s", number), entry(f"t{number % 2}", number, process="p")])
+    other.close()
+
+    assert [view.index for view in _views(store, "s")] == list(range(7))
+    assert len(_views(store, "t0")) + len(_views(store, "t1")) == 7
+    assert store.verify() == (14, [])
+
+
+def _append_in_vain(store: Store, records: list[Record]) -> None:
+    """Append, and let the transaction around it fail."""
+    with store.engine.transaction():
+        store.append(records)
+        store.append([entry("s", 0, given="otherwise")])
+
+
+def test_what_was_rolled_back_is_forgotten(tmp_path: Any) -> None:
+    """After a transaction that was taken back, a new session and the next places are as if it had never been."""
+    with contextlib.closing(open_store(str(tmp_path / "history.db"), create=True)) as store:
+        store.append([entry("s", 0)])
+        with pytest.raises(Conflict):
+            _append_in_vain(store, [entry("s", 1), entry("new", 1)])
+        store.append([entry("s", 2), entry("new", 2)])
+
+        assert [view.index for view in _views(store, "s")] == [0, 1]
+        assert [view.index for view in _views(store, "new")] == [0]
+        assert store.verify() == (3, [])

@@ -74,7 +74,6 @@ def test_an_unsound_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Old:
         __name__ = "sqlite3.dbapi2"
-        sqlite_version_info = (3, 40, 1)
         sqlite_version = "3.40.1"
 
     for module in (engine, checkup):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,6 @@ def test_an_unsound_library_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
     """With an affected SQLite no database is opened, nor made; the answer names the version and what to install."""
 
     class Old:
-        sqlite_version_info = (3, 40, 1)
         sqlite_version = "3.40.1"
 
     require_sound_library()
@@ -50,6 +50,33 @@ def test_an_unsound_library_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     assert "pysqlite3" in str(caught.value.hint)
     assert list(tmp_path.glob("history.db*")) == []
+
+
+def test_the_driver_is_the_packages_own() -> None:
+    """The extension that is loaded alone is the one that the whole package gives to others."""
+    whole = pytest.importorskip("pysqlite3.dbapi2")
+
+    assert engine_module.sqlite.connect is whole.connect
+    assert engine_module.sqlite.Error is whole.Error
+
+
+def test_a_driver_is_found_where_the_extension_is_not_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the extension can't be loaded alone the whole package is, and without it the standard library's."""
+    whole = pytest.importorskip("pysqlite3.dbapi2")
+    import sqlite3
+
+    monkeypatch.delitem(sys.modules, "pysqlite3._sqlite3")
+    monkeypatch.setattr(sys, "meta_path", [])
+    assert engine_module.driver() is whole
+    monkeypatch.setitem(sys.modules, "pysqlite3", None)
+    assert engine_module.driver() is sqlite3
+
+
+@pytest.mark.parametrize("package", ["errno", "json.decoder", "no_such_package"])
+def test_no_extension_is_taken_from_elsewhere(package: str) -> None:
+    """What is no package, or is not there, has no extension, whatever else of that name could be found."""
+    with pytest.raises((ImportError, AttributeError)):
+        engine_module.extension(package, "_sqlite3")
 
 
 def _raw(path: Path, *statements: str) -> None:
@@ -193,3 +220,13 @@ def test_the_level_of_durability(tmp_path: Path, durable: bool, level: int) -> N
     assert store.engine.query("PRAGMA journal_mode") == [("wal",)]
     assert store.engine.query("PRAGMA synchronous") == [(level,)]
     store.close()
+
+
+def test_an_empty_store_has_the_tables_of_one_that_was_made(tmp_path: Path) -> None:
+    """What stands in for a store that is not there has every table, index and column of a real one."""
+    tables = "SELECT type, name, sql FROM sqlite_master WHERE tbl_name <> '_sqlite_migrations' ORDER BY type, name"
+    empty, made = empty_store("nowhere"), open_store(str(tmp_path / "history.db"), create=True)
+
+    assert empty.engine.query(tables) == made.engine.query(tables)
+    for store in (empty, made):
+        store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,6 +61,11 @@ class GrammarSummariser:
         mark = "#" if kind in ("ruby", "shell") else "//"
         for doc, data in ((240, 400), (160, 200), (100, 120), (60, 0), (0, 0)) if found else ():
             yield "\n".join(_written(found, doc, data, mark)) + "\n"
+
+
+def has_grammar(kind: str) -> bool:
+    """Whether the wheels for a kind are installed; nothing is loaded."""
+    return kind in GRAMMARS and all(importlib.util.find_spec(name) for name in ("tree_sitter", GRAMMARS[kind].package))
 
 
 @lru_cache(maxsize=len(GRAMMARS))

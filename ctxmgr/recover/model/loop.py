@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from httpx2 import AsyncClient
-from pydantic import Field, ValidationError, create_model
+from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic_ai import Agent, ModelRetry, NativeOutput, RunContext, Tool, ToolDefinition, ToolOutput, capture_run_messages
 from pydantic_ai.capabilities import AgentCapability, Hooks, PrepareTools, UseThreadExecutor
 from pydantic_ai.exceptions import UnexpectedModelBehavior
@@ -18,7 +18,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
 from ctxmgr.recover.model import stack, words
-from ctxmgr.recover.model.budget import BudgetError
+from ctxmgr.recover.model.budget import Budget, BudgetError
+from ctxmgr.recover.model.choice import ModelChoice
 from ctxmgr.recover.model.consultation import LeadAnswer
 from ctxmgr.recover.model.grounding import settled
 from ctxmgr.recover.model.naming import aliases
@@ -31,6 +32,7 @@ LONGEST_ANSWER = 200_000
 
 _TOKENS, _LEAD_TOKENS = 4_000, 400
 _TOOL_SECONDS = 5.0
+_Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 async def converse(talk: Talk, model: Model, client: AsyncClient | None) -> None:
@@ -117,6 +119,58 @@ async def _narrow(talk: Talk, model: Model) -> None:
     ran = await agent.run(prompt, model=model, deps=None, timeout=talk.budget.left, usage_limits=_limits(talk))
     found = ran.output
     talk.lead = LeadAnswer(need=found.need, entry=ids[found.answer - 1] if found.answer else None)
+
+
+async def put(
+    choice: ModelChoice, model: Model, client: AsyncClient | None, instructions: str, prompt: str, shape: type[_Answer]
+) -> tuple[_Answer | None, str | None]:
+    """Put one question to a model that gets no tools; return its answer, or why there is none.
+
+    ``client`` is the connection to be closed at the end, if it is ours.
+    """
+    budget = Budget(choice)
+    hooks: Hooks[None] = Hooks()
+
+    @hooks.on.before_model_request
+    async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
+        budget.request()
+        return request
+
+    @hooks.on.after_model_request
+    async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
+        response = stack.sound(response)
+        length = sum(_length(part) for part in response.parts)
+        known = response.usage.input_tokens + response.usage.output_tokens
+        budget.tokens += known or (_told(request_context.messages) + length) // 4
+        if length > LONGEST_ANSWER:
+            raise BudgetError(f"its answer was {length:,} characters long")
+        budget.require_tokens()
+        return response
+
+    agent: Agent[None, _Answer] = Agent(
+        None,
+        output_type=NativeOutput(shape, name="answer", strict=False),
+        deps_type=type(None),
+        instructions=instructions,
+        name="context-manager",
+        retries={"tools": RETRIES, "output": RETRIES},
+        model_settings=ModelSettings(max_tokens=_TOKENS, max_retries=0, request_timeout=choice.seconds),
+        capabilities=[hooks],
+    )
+    agent.instrument = False
+    try:
+        async with asyncio.timeout(budget.left):
+            ran = await agent.run(
+                prompt, model=model, deps=None, timeout=budget.left, usage_limits=UsageLimits(request_limit=None)
+            )
+        return ran.output, None
+    except Exception as error:
+        form = isinstance(error, UnexpectedModelBehavior) and "retries" in str(error)
+        return None, "it never answered in the form that was asked for" if form else stack.meaning(error, choice)
+    finally:
+        if client is not None:
+            with suppress(Exception):
+                await client.aclose()
 
 
 def _answer_type(names: Sequence[str]) -> type[Proposal]:

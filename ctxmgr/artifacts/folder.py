@@ -1,0 +1,274 @@
+"""The folder beside a store in which its artifacts lie: found, marked as the store's own, walked without following links."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Generator
+from pathlib import Path
+
+from ctxmgr.errors import Busy, CtxmgrError, Damaged, StorageFailed
+from ctxmgr.journal import lock_within
+
+FOLDER = "artifacts"
+OBJECTS = "objects"
+CURRENT = "current"
+_MARKER = ".store"
+_LOCK = ".lock"
+_UNDER_WAY, _AT_REST = b"under way\n", b"at rest  \n"  # as long as each other: on a full disk it can still be said
+_HASH = re.compile("[0-9a-f]{64}")
+_READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MARKER_DRAFT = _MARKER + "-"
+LOCK_SECONDS = 30.0
+
+
+def place_of(location: str) -> Path:
+    """Return the folder that holds, or will hold, the artifacts of the store at this path.
+
+    ``artifacts`` beside the store, unless that is somebody else's; then the store's own name with ``.artifacts``.
+    """
+    store = Path(os.path.realpath(location))
+    usual = store.with_name(FOLDER)
+    return usual if _is_free(usual, store.name) else store.with_name(f"{store.name}.{FOLDER}")
+
+
+def _is_free(folder: Path, name: str) -> bool:
+    try:
+        if os.path.islink(folder):  # refused where it is opened, so that nobody is led past it
+            return True
+        owner = _owner(folder)
+        return owner == name if owner is not None else all(item.startswith(MARKER_DRAFT) for item in os.listdir(folder))
+    except FileNotFoundError:
+        return True
+    except NotADirectoryError:
+        return False
+    except OSError as error:
+        raise failed(str(folder), error) from None
+
+
+def _owner(folder: Path) -> str | None:
+    try:
+        descriptor = os.open(folder / _MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.read(descriptor, 4096).decode("utf-8", "surrogateescape").strip("\n")
+    finally:
+        os.close(descriptor)
+
+
+def failed(path: str, error: OSError) -> CtxmgrError:
+    """Return our error for one of the system's; a link or a file where a folder belongs is damage, not a refusal."""
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+        return Damaged(
+            f"{path} is, or leads through, a link or a file where artifacts keep a real folder",
+            "put the folder back in its place; nothing was read or written through it",
+        )
+    told = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check it, and its permissions"
+    return StorageFailed(f"{path}: {error.strerror}", f"{told}; nothing was half stored")
+
+
+class Folder:
+    """The open artifacts folder of a store; every name in it is reached part by part from its descriptor.
+
+    Attributes:
+        path: where it lies.
+        root: its descriptor.
+    """
+
+    def __init__(self, location: str, *, create: bool) -> None:
+        """Open it.
+
+        Raises:
+            FileNotFoundError: it is not there and ``create`` is false.
+            Damaged: it is a link, or another store's.
+            StorageFailed: the system refused.
+        """
+        self.path = place_of(location)
+        self._shards: dict[str, int] = {}
+        self.root = -1
+        try:
+            if create:
+                self._make(os.path.basename(os.path.realpath(location)))
+            self.root = os.open(self.path, _READ_FOLDER)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and not create:
+                raise
+            raise failed(str(self.path), error) from None
+
+    def _make(self, name: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.path, 0o700)
+            sync_folder_at(self.path.parent)
+        descriptor = os.open(self.path, _READ_FOLDER)
+        try:
+            if _owner(self.path) is None:
+                self._mark(descriptor, name)
+            if _owner(self.path) != name:  # another store was faster: it is not ours
+                raise Damaged(f"{self.path} was just taken by another store", "try again")
+        finally:
+            os.close(descriptor)
+
+    @staticmethod
+    def _mark(root: int, name: str) -> None:
+        draft = MARKER_DRAFT + secrets.token_hex(8)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=root)
+        try:
+            os.write(descriptor, os.fsencode(name) + b"\n")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            with contextlib.suppress(FileExistsError, FileNotFoundError):  # another process was faster, and tidied up
+                os.link(draft, _MARKER, src_dir_fd=root, dst_dir_fd=root, follow_symlinks=False)
+        except OSError:  # a file system without hard links: whoever renames last owns it, as checked afterwards
+            os.rename(draft, _MARKER, src_dir_fd=root, dst_dir_fd=root)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft, dir_fd=root)
+        os.fsync(root)
+
+    @contextlib.contextmanager
+    def writing(self, timeout: float = LOCK_SECONDS) -> Generator[bool]:
+        """Hold the one right to change artifacts; yields whether the last writer ended in the middle of its work.
+
+        Raises:
+            Busy: another process holds it for too long.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            lock = os.open(_LOCK, flags, 0o600, dir_fd=self.root)
+        except OSError as error:
+            raise failed(str(self.path / _LOCK), error) from None
+        try:
+            if not lock_within(lock, timeout):
+                raise Busy(f"{self.path} is being written by another process", f"it stayed locked for {timeout:g} s; try again")
+            broken = os.pread(lock, len(_UNDER_WAY), 0) not in (b"", _AT_REST)
+            try:
+                os.pwrite(lock, _UNDER_WAY, 0)
+            except OSError as error:
+                raise failed(str(self.path), error) from None
+            yield broken
+            with contextlib.suppress(OSError):  # only after an orderly end; what can't be said is healed once more
+                os.pwrite(lock, _AT_REST, 0)
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+
+    def shard(self, digest: str, *, create: bool = False) -> int:
+        """Return the descriptor of the folder in which the object with this hash lies.
+
+        Raises:
+            OSError: it is not there, or not a folder. What is no hash has none: a history may come from anywhere, and what
+                it says here becomes a path.
+        """
+        if not _HASH.fullmatch(digest):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        name = digest[:2]
+        if name not in self._shards:
+            self._shards[name] = open_folder(self.objects(create=create), name, create=create)
+        return self._shards[name]
+
+    def objects(self, *, create: bool = False) -> int:
+        """Return the descriptor of the folder of objects."""
+        if OBJECTS not in self._shards:
+            self._shards[OBJECTS] = open_folder(self.root, OBJECTS, create=create)
+        return self._shards[OBJECTS]
+
+    def current(self) -> str | None:
+        """Return what the link to the current version says, None when it is no link or not there."""
+        try:
+            return os.readlink(CURRENT, dir_fd=self.root)
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Release the descriptors."""
+        for descriptor in (*self._shards.values(), self.root):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._shards, self.root = {}, -1
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def is_version(name: str) -> bool:
+    """Whether this is the name of a version's folder: ``v`` and a number."""
+    return name[:1] == "v" and name[1:].isascii() and name[1:].isdecimal() and (name[1] != "0" or name == "v0")
+
+
+def open_folder(parent: int, name: str, *, create: bool = False) -> int:
+    """Return the descriptor of a folder inside another one; it is never reached through a link.
+
+    Raises:
+        OSError: what the system answered.
+    """
+    if create:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=parent)
+            os.fsync(parent)
+    return os.open(name, _READ_FOLDER, dir_fd=parent)
+
+
+def open_file(root: int, path: str) -> int:
+    """Return the descriptor of a regular file below a folder, for reading; no part of its path may be a link.
+
+    Raises:
+        OSError: what the system answered.
+    """
+    *folders, name = path.split("/")
+    parent = os.dup(root)
+    try:
+        for part in folders:
+            inner = os.open(part, _READ_FOLDER, dir_fd=parent)
+            os.close(parent)
+            parent = inner
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
+    finally:
+        os.close(parent)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.ELOOP, "not a regular file")
+    return descriptor
+
+
+def remove_tree(parent: int, name: str) -> None:
+    """Remove a file, a link or a folder with all that is in it; links in it are removed, never followed.
+
+    Raises:
+        OSError: what the system answered; that something is gone already is no fault.
+    """
+    try:
+        os.unlink(name, dir_fd=parent)
+        return
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):  # how Linux and the others call a folder
+        pass
+    try:
+        folder = os.open(name, _READ_FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        return
+    try:
+        for inner in os.listdir(folder):
+            remove_tree(folder, inner)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=parent)
+
+
+def sync_folder_at(path: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

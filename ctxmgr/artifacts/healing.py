@@ -1,0 +1,115 @@
+"""Bring the folder to agree with the history, which is the truth: after a kill, a power loss, or a hand that meddled."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+
+from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, place_of, remove_tree
+from ctxmgr.artifacts.names import view_paths
+from ctxmgr.artifacts.objects import Objects
+from ctxmgr.artifacts.views import DRAFT, LINK_DRAFT, Views
+from ctxmgr.salvage import TORN_TAIL
+from ctxmgr.store import Store
+
+UNLISTED = ".unlisted-"
+"""How the names of versions begin that are set aside, because a damaged history may have listed them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that does not agree: what it is about, and what is wrong with it."""
+
+    what: str
+    reason: str
+
+
+def heal(store: Store, folder: Folder, *, broken: bool) -> None:
+    """Let the folder show the versions that the history lists, and nothing else.
+
+    Args:
+        store: the history.
+        folder: open, its lock held.
+        broken: the last writer did not come to its end, so everything is looked at; else only what costs nothing to see.
+
+    Raises:
+        CtxmgrError: the system refused.
+    """
+    views = Views(folder)
+    listed = {row.number for row in store.artifacts.versions()}
+    names = os.listdir(folder.root)
+    there = {int(name[1:]) for name in names if is_version(name)}
+    drafts = [name for name in names if name.startswith((DRAFT, LINK_DRAFT, MARKER_DRAFT))]
+    try:
+        for name in drafts:
+            remove_tree(folder.root, name)
+        if not is_certain(store):
+            for number in there - listed:
+                os.rename(
+                    f"v{number}", f"{UNLISTED}v{number}-{secrets.token_hex(4)}", src_dir_fd=folder.root, dst_dir_fd=folder.root
+                )
+        elif broken or drafts or there - listed:
+            for number in there - listed:
+                views.remove(number)
+            Objects(folder).remove_all_but(store.artifacts.hashes())
+    except OSError as error:
+        raise failed(str(folder.path), error) from None
+    torn = {number for number in listed & there if _faults_of_view(folder, number, store)} if broken else set[int]()
+    for number in sorted((listed - there) | torn):
+        views.lay_out(number, store.artifacts.state(number), replace=True)
+    current = store.artifacts.current()
+    if current is not None and current in listed:
+        views.point(current)
+
+
+def is_certain(store: Store) -> bool:
+    """Whether the history can be read whole.
+
+    Else nothing is removed because nothing names it: what can't be read may be what does. A record that was torn while it
+    was written was never acknowledged, and takes nothing with it.
+    """
+    return all(damage.reason == TORN_TAIL for damage in store.damage())
+
+
+def audit(store: Store) -> list[Fault]:
+    """Return everything in which the folder does not agree with the history; every object is read and verified.
+
+    Only reads, and takes no lock: what a writer is doing at the time may show as a fault.
+
+    Raises:
+        CtxmgrError: the folder can't be looked at.
+    """
+    wanted = store.artifacts.hashes()
+    try:
+        folder = Folder(store.location, create=False)
+    except FileNotFoundError:
+        return [Fault(str(place_of(store.location)), "is gone, with every artifact in it")] if wanted else []
+    with folder:
+        objects = Objects(folder)
+        faults = [
+            Fault(f"{folder.path.name}/objects/{digest[:2]}/{digest[2:]}", "is gone, or its bytes were changed")
+            for digest in sorted(wanted)
+            if not objects.is_sound(digest)
+        ]
+        for row in store.artifacts.versions():
+            faults += _faults_of_view(folder, row.number, store)
+        current = store.artifacts.current()
+        if current is not None and folder.current() != f"v{current}":
+            faults.append(Fault(f"{folder.path.name}/current", f"does not lead to v{current}"))
+        return faults
+
+
+def _faults_of_view(folder: Folder, number: int, store: Store) -> list[Fault]:
+    rows = {(row.agent, row.name): row for row in store.artifacts.state(number)}
+    faults: list[Fault] = []
+    for key, path in view_paths(rows).items():
+        shown = f"v{number}/{path}"
+        try:
+            found = os.stat(shown, dir_fd=folder.root, follow_symlinks=False)
+        except OSError:
+            faults.append(Fault(f"{folder.path.name}/{shown}", "is gone"))
+            continue
+        if found.st_size != rows[key].size:
+            faults.append(Fault(f"{folder.path.name}/{shown}", "its bytes were changed"))
+    return faults

@@ -1,0 +1,195 @@
+"""Artifacts and versions as one asker may see and change them: the facade of this room."""
+
+from __future__ import annotations
+
+import base64
+from typing import BinaryIO
+
+from ctxmgr.artifacts.finding import Finder
+from ctxmgr.artifacts.guarding import OPERATOR, Guard
+from ctxmgr.artifacts.reading import Content, open_content
+from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.store import Store
+from ctxmgr.store.artifacts import ArtifactRow
+from ctxmgr.types.artifact import (
+    ArtifactDiff,
+    ArtifactView,
+    GetResponse,
+    Pruned,
+    PutResponse,
+    RolledBack,
+    VersionCreated,
+    VersionView,
+)
+from ctxmgr.types.artifact_request import (
+    ArtifactLog,
+    ArtifactLogRequest,
+    CreateVersionRequest,
+    DiffRequest,
+    GetRequest,
+    ListArtifactsRequest,
+    ListArtifactsResponse,
+    PruneRequest,
+    PutRequest,
+    RollbackRequest,
+)
+from ctxmgr.types.query import Page
+
+MOST_ANSWERED = 64 * 2**20
+"""Contents larger than this, in bytes, are not put into an answer: they are copied out."""
+
+
+class ArtifactStore:
+    """The artifacts of a store.
+
+    Args:
+        store: the store itself, not what an agent may see of its history.
+        guard: who asks; the operator by default.
+
+    Attributes:
+        warnings: what a person should hear of the last calls.
+    """
+
+    def __init__(self, store: Store, guard: Guard = OPERATOR) -> None:
+        self._store, self._guard = store, guard
+        self.warnings: list[str] = []
+
+    def put(self, request: PutRequest, stream: BinaryIO | None = None) -> PutResponse:
+        """Store artifacts, all or none; see `ctxmgr.artifacts.putting.put`."""
+        from ctxmgr.artifacts.putting import put
+
+        done = put(self._store, self._guard, request, stream)
+        self.warnings += [f"{name} holds what looks like a secret; it is kept exactly as it is" for name in done.secrets]
+        views = Finder(self._store, self._guard).views(done.rows, done.version)
+        only = views[0] if len(views) == 1 else None
+        return PutResponse(
+            id=only.id if only else None, version=done.version, path=only.path if only else None, changed=done.changed,
+            artifacts=views,
+        )  # fmt: skip
+
+    def get(self, request: GetRequest, *, content: bool = True) -> GetResponse:
+        """Return an artifact with its content, or without.
+
+        Raises:
+            NotFound: it is not there, or may not be read.
+            Damaged: its bytes were changed behind the store's back.
+            InvalidInput: it is too large for an answer.
+        """
+        if not content:
+            return GetResponse(artifact=self._found(request)[1])
+        view, opened = self.open(request)
+        with opened:
+            if view.size > MOST_ANSWERED:
+                raise InvalidInput(f"{view.agent}/{view.name} has {view.size:,} bytes: too many for an answer", "use -o FILE")
+            held = opened.read()
+        try:
+            return GetResponse(artifact=view, content=held.decode("utf-8"), encoding="utf-8")
+        except UnicodeDecodeError:
+            return GetResponse(artifact=view, content=base64.b64encode(held).decode("ascii"), encoding="base64")
+
+    def open(self, request: GetRequest) -> tuple[ArtifactView, Content]:
+        """Return an artifact and its verified content, to be copied out and closed.
+
+        Raises:
+            NotFound, Damaged: as in `get`.
+        """
+        row, view = self._found(request)
+        content = open_content(self._store, row)
+        self._guard.log("artifact get", "read", [(row.agent, row.name)])
+        return view, content
+
+    def _found(self, request: GetRequest) -> tuple[ArtifactRow, ArtifactView]:
+        finder = Finder(self._store, self._guard)
+        row, version = finder.find(request, "artifact get")
+        return row, finder.views([row], version)[0]
+
+    def list(self, request: ListArtifactsRequest) -> ListArtifactsResponse:
+        """Return what a version shows.
+
+        Raises:
+            NotFound: there is no such version.
+        """
+        finder = Finder(self._store, self._guard)
+        if request.version is not None and not finder.is_listed(request.version):
+            raise NotFound(f"no version {request.version}", "'ctxmgr version list' shows them")
+        version = self._store.artifacts.current() if request.version is None else request.version
+        rows = [row for row in finder.state(version, request.agent) if request.type in (None, row.type)]
+        page = rows[request.offset : request.offset + request.limit]
+        self._guard.log("artifact list", "read", [(row.agent, row.name) for row in page])
+        return ListArtifactsResponse(
+            status="ok" if page else "empty",
+            version=version,
+            artifacts=finder.views(page, version),
+            page=Page.of(request.offset, request.limit, len(page), len(rows)),
+        )
+
+    def log(self, request: ArtifactLogRequest) -> ArtifactLog:
+        """Return every content that an artifact had, newest first.
+
+        Raises:
+            NotFound: it had none, or may not be read.
+        """
+        finder = Finder(self._store, self._guard)
+        rows = finder.log(request.agent, request.name, "artifact log")
+        self._guard.log("artifact log", "read", [(request.agent, request.name)])
+        return ArtifactLog(artifacts=finder.views(rows))
+
+    def diff(self, request: DiffRequest) -> ArtifactDiff:
+        """Return what changed between two versions of an artifact.
+
+        Raises:
+            NotFound: it is not in one of them, had only one content, or may not be read.
+            Damaged: its bytes were changed behind the store's back.
+        """
+        from ctxmgr.artifacts.diffing import difference
+
+        finder = Finder(self._store, self._guard)
+        new, to_version = finder.find(
+            GetRequest(agent=request.agent, name=request.name, version=request.to_version), "artifact diff"
+        )
+        old, from_version = self._before(finder, new, request)
+        with open_content(self._store, old) as before, open_content(self._store, new) as after:
+            label = f"{request.agent}/{request.name}"
+            found = difference(before, after, (f"{label}@v{from_version}", f"{label}@v{to_version}"))
+        self._guard.log("artifact diff", "read", [(request.agent, request.name)])
+        if found.note:
+            self.warnings.append(found.note)
+        return ArtifactDiff(
+            agent=request.agent, name=request.name, from_version=from_version, to_version=to_version, from_id=old.id,
+            to_id=new.id, identical=old.hash == new.hash, added=found.added, removed=found.removed, diff=found.text,
+        )  # fmt: skip
+
+    def _before(self, finder: Finder, new: ArtifactRow, request: DiffRequest) -> tuple[ArtifactRow, int]:
+        if request.from_version is not None:
+            return finder.find(
+                GetRequest(agent=request.agent, name=request.name, version=request.from_version), "artifact diff"
+            )
+        rows = finder.log(request.agent, request.name, "artifact diff")
+        older = next((row for row in rows if row.version < new.version and row.hash != new.hash), None)
+        if older is None:
+            raise NotFound(f"{request.agent}/{request.name} had no other content before", "--from names another version")
+        return older, finder.shown_in(older)
+
+    def create_version(self, request: CreateVersionRequest) -> VersionCreated:
+        """Make a version on request; see `ctxmgr.artifacts.versions.create_version`."""
+        from ctxmgr.artifacts.versions import create_version
+
+        return create_version(self._store, self._guard, request.description)
+
+    def rollback(self, request: RollbackRequest) -> RolledBack:
+        """Make another version current; see `ctxmgr.artifacts.versions.rollback`."""
+        from ctxmgr.artifacts.versions import rollback
+
+        return rollback(self._store, self._guard, request.version, request.reason)
+
+    def versions(self) -> list[VersionView]:
+        """Return the versions, oldest first; see `ctxmgr.artifacts.versions.list_versions`."""
+        from ctxmgr.artifacts.versions import list_versions
+
+        return list_versions(self._store, self._guard)
+
+    def prune(self, request: PruneRequest) -> Pruned:
+        """Remove old versions; see `ctxmgr.artifacts.pruning.prune`."""
+        from ctxmgr.artifacts.pruning import prune
+
+        return prune(self._store, self._guard, request.retention, dry_run=request.dry_run)

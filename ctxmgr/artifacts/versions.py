@@ -1,0 +1,140 @@
+"""Versions of the context: make one on request, go back to an earlier one, list them (spec 003, "Version Control")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxmgr.artifacts.finding import Finder
+from ctxmgr.artifacts.folder import place_of
+from ctxmgr.artifacts.guarding import VERSION_KEY, Guard
+from ctxmgr.artifacts.putting import check_description
+from ctxmgr.artifacts.recording import append, is_as_held, write_version, writing
+from ctxmgr.artifacts.views import Views
+from ctxmgr.errors import Denied, InvalidInput, NotFound
+from ctxmgr.store import Store
+from ctxmgr.store.artifacts import ArtifactRow, VersionRow
+from ctxmgr.store.reserved import VERSION
+from ctxmgr.types.artifact import RolledBack, VersionCreated, VersionView
+
+OPERATOR_NAME = "operator"
+"""How the person whose store it is signs."""
+
+
+def create_version(store: Store, guard: Guard, description: str) -> VersionCreated:
+    """Give what the current version shows a number of its own.
+
+    Raises:
+        Denied: the asker may not write the context's version.
+        NotFound: there is no version yet.
+    """
+    check_description(description)
+    if not description.strip():
+        raise InvalidInput("a description can't be empty", "say what the version is")
+    require_versions(guard, "version create")
+    with writing(store) as held:
+        if held.current is None:
+            raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
+        write_version(store, held, [], op="create", author=guard.agent or OPERATOR_NAME, description=description)
+        guard.log("version create", "write", [("project", VERSION_KEY)], resource_type="context")
+        return VersionCreated(version=held.next, previous_version=held.current, path=version_path(store, held.next))
+
+
+def rollback(store: Store, guard: Guard, version: int, reason: str) -> RolledBack:
+    """Make an earlier version, or any other, the current one; nothing is lost by it.
+
+    Raises:
+        Denied: the asker may not write the context's version, or an artifact that would become another one.
+        NotFound: there is no such version, or it was pruned.
+        InvalidInput: no reason is given, or it is the current version already.
+    """
+    check_description(reason)
+    if not reason.strip():
+        raise InvalidInput("a rollback needs a reason", "say it with --reason")
+    require_versions(guard, "version rollback")
+    with writing(store) as held:
+        target = store.artifacts.version(version)
+        if held.current is None or target is None or target.pruned is not None:
+            raise NotFound(f"no version {version}", "'ctxmgr version list' shows them")
+        if version == held.current:
+            raise InvalidInput(f"version {version} is the current one", "'ctxmgr version list' shows the others")
+        changed = _changed(store.artifacts.state(held.current), store.artifacts.state(version))
+        require_writes(guard, changed, "version rollback")
+        author = guard.agent or OPERATOR_NAME
+        data: dict[str, Any] = {
+            "op": "rollback", "version": version, "parent": None, "from": held.current, "description": reason, "by": author,
+            "artifacts": [],
+        }  # fmt: skip
+        append(store, VERSION, author, data, lambda: is_as_held(store, held))
+        Views(held.folder).point(version)
+        guard.log("version rollback", "write", changed)
+        return RolledBack(current_version=version, rolled_back_from=held.current, reason=reason)
+
+
+def require_versions(guard: Guard, command: str) -> None:
+    """Refuse an asker that may not change the context's version.
+
+    Raises:
+        Denied: as the rules say.
+    """
+    if not guard.writes_key(VERSION_KEY):
+        guard.log(command, "write", denied=[("project", VERSION_KEY)], resource_type="context")
+        raise _denied(guard)
+
+
+def require_writes(guard: Guard, changed: list[tuple[str, str]], command: str) -> None:
+    """Refuse an asker that may not write all of these, without naming any.
+
+    Raises:
+        Denied: as the rules say.
+    """
+    refused = [item for item in changed if not guard.writes(*item)]
+    if refused:
+        guard.log(command, "write", denied=refused)
+        raise _denied(guard)
+
+
+def _denied(guard: Guard) -> Denied:
+    return Denied(f"{guard.agent} may not change the versions so", "'ctxmgr access explain' names the rules")
+
+
+def _changed(before: list[ArtifactRow], after: list[ArtifactRow]) -> list[tuple[str, str]]:
+    old, new = ({(row.agent, row.name): row.id for row in rows} for rows in (before, after))
+    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+
+
+def list_versions(store: Store, guard: Guard) -> list[VersionView]:
+    """Return the versions, oldest first.
+
+    An agent sees those in which something changed that it may read, and the current one if it may read anything there; all,
+    if nothing in them is hidden from it. Of the others' descriptions and authors it sees none. Counts count what it may read.
+    """
+    current = store.artifacts.current()
+    pins = store.artifacts.pins() if guard.agent is None else {}
+    finder = Finder(store, guard)
+    views: list[VersionView] = []
+    for row in store.artifacts.versions():
+        every = store.artifacts.state(row.number)
+        readable = [item for item in every if guard.reads(item.agent, item.name)]
+        changed = sum(item.version == row.number for item in readable)
+        told = guard.agent is None or changed > 0 or (bool(every) and len(readable) == len(every))
+        if told or (row.number == current and readable):
+            views.append(_view(store, row, len(readable), changed, pins.get(row.number, []), current=current, told=told))
+    guard.log("version list", "read", [(row.agent, row.name) for row in finder.state(current)])
+    return views
+
+
+def _view(
+    store: Store, row: VersionRow, artifacts: int, changed: int, pinned: list[str], *, current: int | None, told: bool
+) -> VersionView:  # fmt: skip
+    return VersionView.model_validate(
+        {
+            "version": row.number, "parent": row.parent, "op": row.op, "description": row.description if told else None,
+            "created_by": row.author if told else None, "created_at": row.ts, "current": row.number == current,
+            "artifacts": artifacts, "changed": changed, "path": version_path(store, row.number), "pinned": pinned,
+        }
+    )  # fmt: skip
+
+
+def version_path(store: Store, number: int) -> str:
+    """Return the path of a version's folder, relative to the folder of the store."""
+    return f"{place_of(store.location).name}/v{number}/"

@@ -1,0 +1,103 @@
+"""The command line as typer knows it: the root command with its subcommands, each loaded from its own module."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+from ctxmgr.cli import COMMANDS, OPERATOR_ONLY, plugins
+from ctxmgr.cli.acting import Command, remember
+from ctxmgr.cli.ending import tell
+from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.streams import quiet
+from ctxmgr.errors import InvalidInput
+
+plugins.leave_out()
+
+
+class CommandLine(TyperGroup):
+    """The root command; says what is wrong with a command line in the way all other faults are told."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        """Run; in standalone mode end the process, otherwise return the exit code (None for 0)."""
+        if not standalone_mode:
+            return super().main(args, *rest, standalone_mode=False, **options)
+        try:
+            code = super().main(args, *rest, standalone_mode=False, **options)
+        except TyperException as error:
+            code = _misused(error, sys.argv[1:] if args is None else list(args))
+        except SystemExit:
+            # typer ends by itself for one reason only: whoever read the output went away.
+            code = quiet(Exit.OK)
+        sys.exit(code if isinstance(code, int) else int(Exit.OK))
+
+
+def _misused(error: TyperException, arguments: Sequence[str]) -> int:
+    context: Any = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
+        typer.echo(error.format_message(), err=True)
+        return error.exit_code
+    path = str(context.command_path).split()[1:] if context is not None else []
+    fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
+    return tell(fault, arguments, " ".join(path))
+
+
+def build(only: str | None = None) -> typer.Typer:
+    """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
+    remember(None)  # who asked last in this process asks no more
+    app = typer.Typer(
+        name="ctxmgr",
+        cls=CommandLine,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    for name, (module, attribute) in COMMANDS.items():
+        if only in (None, name) or only not in COMMANDS:
+            command: Any = getattr(import_module(f"ctxmgr.cli.{module}"), attribute)
+            kind = TyperCommand if name in OPERATOR_ONLY else Command
+            if isinstance(command, typer.Typer):
+                _prepare(command, kind)
+                app.add_typer(command, name=name)
+            else:
+                app.command(name, cls=kind, help=_help(command))(command)
+    return app
+
+
+def _prepare(group: typer.Typer, kind: type[TyperCommand]) -> None:
+    """Give every command of a group, and of the groups inside it, its help text and its kind."""
+    for part in group.registered_commands:
+        part.help = _help(part.callback)
+        part.cls = kind
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _prepare(inner.typer_instance, kind)
+
+
+def _help(command: Any) -> str:
+    """Return a command's docstring with its examples kept line by line (a lone backspace says so)."""
+    return inspect.cleandoc(command.__doc__ or "").replace("Examples:\n", "\b\nExamples:\n")
+
+
+def root(
+    version: bool = typer.Option(False, "--version", "-V", help="Print the version."),
+) -> None:
+    """Flight recorder and recovery desk for agent workflows.
+
+    Start with 'ctxmgr import', then 'ctxmgr sessions'. What the exit codes mean: 'ctxmgr schema exits'.
+    """
+    if version:
+        from ctxmgr import __version__
+
+        sys.stdout.write(f"ctxmgr {__version__}\n")
+        raise typer.Exit

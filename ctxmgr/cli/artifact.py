@@ -1,0 +1,263 @@
+"""``artifact``: keep what agents produce, get it back, see what there is and what changed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.cli import options as o
+from ctxmgr.cli.artifact_files import keep_in, pour
+from ctxmgr.cli.history import build
+from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.views import artifacts as views
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.artifact import GetResponse, NewDependency
+from ctxmgr.types.artifact_request import (
+    ArtifactLogRequest,
+    DiffRequest,
+    GetRequest,
+    ListArtifactsRequest,
+    NewArtifact,
+    PutRequest,
+)
+from ctxmgr.workspace import Workspace
+
+_HELP = """Keep what agents produce, in versions.
+
+\b
+Examples:
+  ctxmgr artifact list
+  ctxmgr artifact get system_architect/architecture.yaml
+  ctxmgr artifact diff system_architect/architecture.yaml
+"""
+_TYPES = ("required", "optional", "reference")
+
+artifact_app = typer.Typer(no_args_is_help=True, help=_HELP)
+
+Artifact = Annotated[str, typer.Argument(metavar="AGENT/NAME", help="The artifact, by its owner and name.")]
+Version = Annotated[int | None, typer.Option("--version", metavar="N", help="As of this version; else the current one.")]
+
+
+def opened(workspace: Workspace) -> ArtifactStore:
+    """Return the artifacts as the asker may see them."""
+    return ArtifactStore(workspace.source, workspace.guard)
+
+
+def told(answered: Answer, artifacts: ArtifactStore, workspace: Workspace) -> Answer:
+    """Return the answer with what a person should hear of it."""
+    answered.warnings += [*artifacts.warnings, *workspace.guard.warnings]
+    return answered
+
+
+def owner_and_name(text: str) -> tuple[str, str]:
+    """Return the owner and the name that a person wrote as one.
+
+    Raises:
+        InvalidInput: one of them is missing.
+    """
+    agent, _, name = text.partition("/")
+    if not agent or not name:
+        raise InvalidInput(f"{text!r} is no artifact", "write AGENT/NAME, e.g. system_architect/architecture.yaml")
+    return agent, name
+
+
+def addressed(text: str, version: int | None) -> GetRequest:
+    """Return the request for an artifact that is named by its id or as AGENT/NAME.
+
+    Raises:
+        InvalidInput: it is neither, or an id with a version.
+    """
+    if text.startswith("art_") and "/" not in text:
+        if version is not None:
+            raise InvalidInput("an id already means one version", "leave out --version, or write AGENT/NAME")
+        return GetRequest(id=text)
+    agent, name = owner_and_name(text)
+    return build(GetRequest, agent=agent, name=name, version=version)
+
+
+@artifact_app.command("put")
+def put(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files with the content; - reads stdin.")],
+    agent: Annotated[str, typer.Option("--agent", "-a", help="The agent that produced it, and owns it.")],
+    name: Annotated[str | None, typer.Option("--name", help="Its name; else the file's.")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="yaml, markdown, json, code, ...; else by name and content.")
+    ] = None,
+    description: Annotated[str | None, typer.Option("--description", "-d", help="What it is.")] = None,
+    depends: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--depends", metavar="AGENT/NAME[:TYPE]",
+            help="Made from this one; required (if nothing is said), optional or reference; repeatable.",
+        ),
+    ] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="What the new version is.")] = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:  # fmt: skip
+    """Keep files as artifacts, all or none. New content makes one new version; the same content makes none.
+
+    Examples:
+      ctxmgr artifact put architecture.yaml --agent system_architect --depends requirements_gatherer/requirements.yaml
+      ctxmgr artifact put docs/*.md --agent writer --json
+      git diff | ctxmgr artifact put - --agent coder --name change.diff
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        if name is not None and len(files) > 1:
+            raise InvalidInput(f"--name is for one file, not {len(files)}", "leave it out, or put the files one by one")
+        needed = None if depends is None else [_dependency(text) for text in depends]
+        items = [
+            build(
+                NewArtifact, name=name if name is not None else _name(file), path=file, type=type_, description=description,
+                dependencies=needed,
+            )
+            for file in files
+        ]  # fmt: skip
+        artifacts = opened(workspace)
+        done = artifacts.put(build(PutRequest, agent=agent, artifacts=items, description=message), sys.stdin.buffer)
+        next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
+        return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), artifacts, workspace)
+
+    answer("artifact put", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+
+
+def _name(file: str) -> str:
+    if file == "-":
+        raise InvalidInput("what comes from stdin has no name", "give it one: --name NAME")
+    return os.path.basename(os.path.normpath(file))
+
+
+def _dependency(text: str) -> NewDependency:
+    head, _, kind = text.rpartition(":")
+    agent, name = owner_and_name(head if head and kind in _TYPES else text)
+    return build(NewDependency, agent=agent, name=name, type=kind if head and kind in _TYPES else None)
+
+
+@artifact_app.command("get")
+def get(
+    artifact: Annotated[str, typer.Argument(metavar="AGENT/NAME|ID", help="The artifact: owner and name, or its id.")],
+    version: Version = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the content there.")] = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Print an artifact's content, verified; as JSON with all that is known of it.
+
+    Examples:
+      ctxmgr artifact get system_architect/architecture.yaml
+      ctxmgr artifact get system_architect/architecture.yaml --version 2 --as parser_developer --json
+      ctxmgr artifact get art_01a1ffcb -o model.bin
+    """
+    how: Callable[[], Shown] = lambda: shown(json_, format_, fields, jq)  # noqa: E731 - handed on, and asked here
+
+    def work(workspace: Workspace) -> Answer:
+        artifacts = opened(workspace)
+        request = addressed(artifact, version)
+        if output is None and how().format != "table":
+            found = artifacts.get(request)
+            return told(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), artifacts, workspace)
+        view, content = artifacts.open(request)
+        data = GetResponse(artifact=view).to_json()
+        if output is None:
+            return told(Answer(data, lambda out: pour(out, view, content)), artifacts, workspace)
+        with content:
+            keep_in(output, content)
+        said = f"{view.size:,} bytes written to {output}"
+        return told(Answer(data, lambda out: out.hint(said)), artifacts, workspace)
+
+    answer("artifact get", how, work, store=store)
+
+
+@artifact_app.command("list")
+def list_(
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only what belongs to this agent.")] = None,
+    type_: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")] = None,
+    version: Version = None,
+    offset: o.Offset = 0,
+    limit: o.Limit = 100,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """List the artifacts of a version, the current one unless another is named.
+
+    Examples:
+      ctxmgr artifact list --agent system_architect
+      ctxmgr artifact list --version 2 --as debugger --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        artifacts = opened(workspace)
+        request = build(ListArtifactsRequest, agent=agent, type=type_, version=version, offset=offset, limit=limit)
+        found = artifacts.list(request)
+        rows = [view.to_json() for view in found.artifacts]
+        done = Answer(rows, lambda out: views.show_artifacts(out, found.artifacts), found.status, found.page)
+        return told(done, artifacts, workspace)
+
+    answer("artifact list", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+@artifact_app.command("log")
+def log(
+    artifact: Artifact,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """List every content that an artifact had, newest first.
+
+    Examples:
+      ctxmgr artifact log system_architect/architecture.yaml
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        agent, name = owner_and_name(artifact)
+        artifacts = opened(workspace)
+        found = artifacts.log(build(ArtifactLogRequest, agent=agent, name=name))
+        rows = [view.to_json() for view in found.artifacts]
+        return told(Answer(rows, lambda out: views.show_log(out, found.artifacts)), artifacts, workspace)
+
+    answer("artifact log", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+@artifact_app.command("diff")
+def diff(
+    artifact: Artifact,
+    from_: Annotated[int | None, typer.Option("--from", metavar="N", help="Older version; else the content before.")] = None,
+    to: Annotated[int | None, typer.Option("--to", metavar="N", help="Newer version; else the current one.")] = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Show what changed between two versions of an artifact.
+
+    Examples:
+      ctxmgr artifact diff system_architect/architecture.yaml
+      ctxmgr artifact diff system_architect/architecture.yaml --from 1 --to 3
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        agent, name = owner_and_name(artifact)
+        artifacts = opened(workspace)
+        found = artifacts.diff(build(DiffRequest, agent=agent, name=name, from_version=from_, to_version=to))
+        return told(Answer(found.to_json(), lambda out: views.show_diff(out, found)), artifacts, workspace)
+
+    answer("artifact diff", lambda: shown(json_, format_, fields, jq), work, store=store)

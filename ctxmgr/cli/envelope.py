@@ -1,0 +1,111 @@
+"""What every command says in the same words: the envelope of JSON answers, lines of output, faults, talk on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ctxmgr import jsontext
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from ctxmgr.cli.pace import Pace
+    from ctxmgr.errors import CtxmgrError
+    from ctxmgr.store import Store
+
+
+def envelope(
+    command: str,
+    status: str,
+    data: Any,
+    page: dict[str, Any] | None = None,
+    warnings: Sequence[str] = (),
+    following: Sequence[str] = (),
+    error: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the one envelope of all JSON answers (design section 5)."""
+    return {
+        "schema": "ctxmgr/1", "command": command, "status": status, "data": data, "page": page,
+        "warnings": list(warnings), "next": list(following), "error": error,
+    }  # fmt: skip
+
+
+def ascii_json(value: Any, indent: int | None = None) -> str:
+    """Return JSON that is safe for any terminal and encoding."""
+    if indent is None:
+        return jsontext.dumps(value)
+    import json
+
+    # DEL is the one control character that the escapes leave.
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=indent, default=str).replace("\x7f", "\\u007f")
+
+
+def write_json(value: Any) -> None:
+    """Write a value in one line, or laid out where a person watches."""
+    write_lines([ascii_json(value, indent=2 if sys.stdout.isatty() else None)])
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; for errors that come before its options are understood."""
+    own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    named = [own[place + 1] for place, word in enumerate(own[:-1]) if word == "--format"]
+    named += [word.removeprefix("--format=") for word in own if word.startswith("--format=")]
+    if "--json" in own or "--jq" in own or any(word.startswith("--jq=") for word in own):
+        return True
+    return (named[-1] if named else os.environ.get("CTXMGR_FORMAT")) in ("json", "ndjson")
+
+
+def told(command: str, form: str, error: CtxmgrError) -> int:
+    """Say what went wrong, as the caller reads it; return the error's exit code."""
+    from ctxmgr.cli.exits import exit_for
+
+    if form in ("json", "ndjson"):
+        body = {"kind": error.kind, "message": error.message, "hint": error.hint, "retryable": error.retryable}
+        write_json(envelope(command, "error", None, error=body))
+    else:
+        say(f"ctxmgr: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+    return int(exit_for(error.kind))
+
+
+def say(text: str) -> None:
+    """Tell a person something on stderr; every line of it filtered. That nobody can hear it is no fault."""
+    from ctxmgr.cli.views.text import safe
+
+    try:
+        sys.stderr.write("".join(f"{safe(line)}\n" for line in text.split("\n")))
+    except UnicodeEncodeError:
+        sys.stderr.write("".join(f"{ascii_json(safe(line))[1:-1]}\n" for line in text.split("\n")))
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is buffered would fail again at exit
+
+
+def tell_session(store: Store, asked: str | None, used: str | None) -> None:
+    """Say on stderr which session was meant, when none was named and there are several."""
+    if asked is None and used is not None and sys.stderr.isatty() and (count := store.sessions.count()) > 1:
+        say(f"session {used} (the latest of {count}; --session chooses another)")
+
+
+class Indexing:
+    """Hears how far the indexing of a log is; what tells a person of it is loaded once there is something to tell."""
+
+    __slots__ = ("_pace",)
+
+    def __init__(self) -> None:
+        self._pace: Pace | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Hear of progress, in bytes."""
+        if self._pace is None:
+            from ctxmgr.cli.pace import Pace
+
+            self._pace = Pace("indexing the log", "MB", 1_000_000)
+        self._pace(done, total)

@@ -1,0 +1,116 @@
+"""What the commands of ``goal`` share: the group, the folder of the state, and texts from arguments or stdin."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.views import goal_answers as views
+from ctxmgr.errors import InvalidInput
+from ctxmgr.goals.desk import Goals
+from ctxmgr.types.goal import GoalAnswer, GoalState, TaskDraft
+
+_HELP = """Keep an agent's plan: goal, tasks, subtasks and every action, so that it survives a crash.
+
+The state is in .agent_context/ of the current folder, or of the one named with --dir.
+
+\b
+Examples:
+  ctxmgr goal start "Create the mathx package"
+  ctxmgr goal next
+  ctxmgr goal brief
+  ctxmgr goal tree
+"""
+
+MOST_STDIN = 8 * 1024 * 1024
+
+goal_app = typer.Typer(no_args_is_help=True, help=_HELP)
+probe_app = typer.Typer(no_args_is_help=True, help="Named checks of the files on disk, without a shell.")
+goal_app.add_typer(probe_app, name="probe")
+
+Dir = Annotated[
+    str | None,
+    typer.Option("--dir", metavar="FOLDER", help="The project; its .agent_context/ holds the state.", rich_help_panel="Store"),
+]
+Reason = Annotated[str | None, typer.Option("--reason", "-r", metavar="TEXT", help="Why; it stands in the tree and the brief.")]
+AllowCommands = Annotated[
+    bool, typer.Option("--allow-commands", help="Let probes run their commands; else CTXMGR_ALLOW_COMMANDS=1.")
+]
+COMMANDS_VARIABLE = "CTXMGR_ALLOW_COMMANDS"
+
+
+def project(named: str | None) -> Path:
+    """Return the project's folder.
+
+    Raises:
+        InvalidInput: it is no folder.
+    """
+    folder = Path(named) if named is not None else Path.cwd()
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"--dir {str(folder)!r} is no folder", "name a folder that is there")
+    return folder
+
+
+def may_run(flag: bool) -> bool:
+    """Whether probes may run commands: by the flag, or by the environment."""
+    return flag or os.environ.get(COMMANDS_VARIABLE, "0") not in ("", "0")
+
+
+def opened(named: str | None, *, create: bool = False, commands: bool = False) -> Goals:
+    """Return the goal of a project for one command.
+
+    Raises:
+        InvalidInput: the project is no folder.
+        NotFound: it has no goal, and ``create`` is false.
+    """
+    return Goals.open(project(named), create=create, commands=commands)
+
+
+def answer(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer]) -> None:
+    """Do the work of a command of ``goal`` and show what it answers."""
+    answer_alone(f"goal {command}", wanted, work)
+
+
+def changed(found: GoalAnswer) -> Answer:
+    """Return the answer of a command that changed the goal."""
+    return Answer(found.to_json(), lambda out: views.show_change(out, found), warnings=warnings(found.state))
+
+
+def warnings(state: GoalState) -> list[str]:
+    """Return what a person should hear of a goal's files."""
+    return [str(line) for line in state.warnings]
+
+
+def text(given: str) -> str:
+    """Return an argument, or stdin where it is ``-``.
+
+    Raises:
+        InvalidInput: stdin is too long.
+    """
+    if given != "-":
+        return given
+    read = sys.stdin.read(MOST_STDIN + 1)
+    if len(read) > MOST_STDIN:
+        raise InvalidInput(f"stdin has more than {MOST_STDIN:,} characters", "give a shorter text")
+    return read
+
+
+def drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraft]:
+    """Return descriptions as tasks to be added; the subtasks belong to the last one.
+
+    Raises:
+        InvalidInput: one is empty or too long.
+    """
+    from ctxmgr.cli.history import build
+
+    made: list[TaskDraft] = []
+    for place, each in enumerate(texts):
+        inner = [{"description": part} for part in subtasks or []] if place + 1 == len(texts) else []
+        made.append(build(TaskDraft, description=" ".join(each.split()), subtasks=inner))
+    return made

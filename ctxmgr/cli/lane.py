@@ -1,0 +1,255 @@
+"""The lane for programs: the machine-readable reads, answered without what draws for people, parses or validates for all.
+
+A command line of which every word stands in the table (`ctxmgr.cli.lane_table`, derived from the declarations) is read
+here; any other is typer's, and what typer would refuse is too. Both answer from the same queries, to the byte.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr import places
+from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, tell_session, told, write_json, write_lines
+from ctxmgr.cli.lane_table import TABLE
+from ctxmgr.errors import CtxmgrError, StorageFailed
+from ctxmgr.history import tools
+from ctxmgr.history.opening import open_history
+from ctxmgr.jsontext import cast
+from ctxmgr.store.queries import Rows
+from ctxmgr.types.plain import page_of
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ctxmgr.cli.lane_table import Command
+    from ctxmgr.store import Store
+
+_LONGEST_NUMBER = 16
+
+
+class _Asked:
+    """A request as the tools read it: the fields of the command's request, by their names."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+
+class _Answer:
+    __slots__ = ("data", "next", "page", "status")
+
+    def __init__(self, data: Any, status: str = "ok", page: tuple[int, int, int, int, bool] | None = None) -> None:
+        self.data = data
+        self.status = status
+        self.page = None if page is None else page_of(*page)
+        self.next: list[str] = []
+
+
+def answered(arguments: list[str]) -> int | None:
+    """Answer a command line; return its exit code, or None when it is none of the lane's and nothing was done."""
+    command = TABLE.get(arguments[0]) if arguments else None
+    if command is None or any(name.endswith("_COMPLETE") for name in os.environ):  # a shell asks what could come next
+        return None
+    values = parsed(command, arguments[1:])
+    if values is None or any(name in os.environ for name in command["environment"]):
+        return None
+    form = "json" if values["json_"] else values["format_"] or os.environ.get("CTXMGR_FORMAT")
+    if form not in ("json", "ndjson"):
+        return None
+    name = arguments[0]
+    try:
+        answer, warnings = _worked(_TOOLS[name], values)
+    except CtxmgrError as error:
+        return told(name, form, error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
+        return told(name, form, StorageFailed(reason, "check it, and its permissions"))
+    _write(name, form, answer, warnings)
+    return 0
+
+
+def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
+    """Return the value of every parameter of a command, or None when the words are not all understood."""
+    values = dict(command["defaults"])
+    given: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            given += rest
+        elif len(word) < 2 or word[0] != "-":
+            given.append(word)
+        elif not _take(command, word, rest, values):
+            return None
+    argument = command["argument"]
+    if len(given) > (argument is not None) or (not given and command["required"]):
+        return None
+    if given and argument is not None:
+        values[argument] = given[0]
+    return values if _valid(command, values) else None
+
+
+def _take(command: Command, word: str, rest: Any, values: dict[str, Any]) -> bool:
+    """Take one option and what belongs to it; return whether it is one of the table's."""
+    name, attached, value = word.partition("=")
+    known = command["options"].get(name)
+    if known is None or (attached and name[:2] != "--"):
+        return False
+    dest, kind = known
+    if kind == "flag":
+        values[dest] = True
+        return not attached
+    if not attached:
+        value = next(rest, None)
+    if value is None:
+        return False
+    if kind == "texts":
+        values[dest] = [*(values[dest] or ()), value]
+    elif kind == "text":
+        values[dest] = value
+    else:
+        if not (value.isascii() and value.isdigit() and len(value) <= _LONGEST_NUMBER):
+            return False
+        values[dest] = int(value)
+    return True
+
+
+def _valid(command: Command, values: dict[str, Any]) -> bool:
+    for name, (low, high) in command["ranges"].items():
+        if values[name] is not None and not low <= values[name] <= high:
+            return False
+    for name, choices in command["choices"].items():
+        chosen = values[name]
+        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
+        if any(item not in choices for item in given):
+            return False
+    return True
+
+
+def _worked(tool: Callable[[Store, dict[str, Any]], _Answer], values: dict[str, Any]) -> tuple[_Answer, list[str]]:
+    store, warnings = _opened(values["store"])
+    try:
+        return tool(store, values), warnings
+    finally:
+        _close(store)
+
+
+def _close(store: Store) -> None:
+    try:
+        store.close()
+    except CtxmgrError:  # all there is was read
+        return
+
+
+def _opened(location: str | None) -> tuple[Store, list[str]]:
+    folder = os.getcwd()
+    configured = _configured(folder)
+    chosen = location if location is not None else os.environ.get(places.STORE_VARIABLE) or configured
+    path = places.nearest_store(folder) if chosen is None else chosen
+    return open_history(path, explicit=chosen is not None, readonly=True, progress=Indexing())
+
+
+def _configured(folder: str) -> str | None:
+    """Return the store that the settings name, if any."""
+    settings = next(places.settings_files(folder), None)
+    if settings is None:
+        return None
+    simple, store = places.store_alone(settings)
+    if simple:
+        return store
+    from pathlib import Path
+
+    from ctxmgr.config import load_config
+
+    return load_config(Path(folder)).store
+
+
+def _write(command: str, form: str, answer: _Answer, warnings: list[str]) -> None:
+    if form == "json":
+        write_json(envelope(command, answer.status, answer.data, answer.page, warnings, answer.next))
+        return
+    for warning in warnings:
+        say(f"ctxmgr: {warning}")
+    rows = cast("list[Any]", answer.data) if isinstance(answer.data, list) else [answer.data]
+    write_lines(map(ascii_json, rows))
+
+
+def _asked(values: dict[str, Any], **changed: Any) -> _Asked:
+    """Return the request of option values, times as points in time."""
+    asked = {**values, **changed}
+    for name in ("since", "until"):
+        if asked[name] is not None:
+            import time
+
+            from ctxmgr.cli.times import moment
+
+            asked[name] = moment(asked[name], time.time())
+    return _Asked(asked)
+
+
+def _trace(store: Store, values: dict[str, Any]) -> _Answer:
+    actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
+    found = tools.trace(store, Rows(store.engine), _asked(values, action=actions, event_type=None))
+    tell_session(store, values["session"], found.session)
+    return _Answer(found.rows, found.status, found.page)
+
+
+def _list(store: Store, values: dict[str, Any]) -> _Answer:
+    found = tools.list_(store, Rows(store.engine), _asked(values))
+    tell_session(store, values["session"], found.session)
+    return _Answer(found.rows, found.status, found.page)
+
+
+def _search(store: Store, values: dict[str, Any]) -> _Answer:
+    found = tools.search(
+        store, Rows(store.engine), _asked(values, max_results=values["max_"], exact_total=False), _itself, _hit
+    )
+    if not values["all_sessions"]:
+        tell_session(store, values["session"], found.session)
+    return _Answer(found.rows, found.status, found.page)
+
+
+def _itself(row: dict[str, Any]) -> dict[str, Any]:
+    return row
+
+
+def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
+    return {"field": field, "excerpt": excerpt, "row": row}
+
+
+def _show(store: Store, values: dict[str, Any]) -> _Answer:
+    asked, session = _addressed(values["address"], values["session"])
+    entry = tools.show(store, Rows(store.engine), _Asked(asked))
+    tell_session(store, session, entry["session"])
+    answer = _Answer(entry)
+    if entry["events"]:
+        answer.next.append(f"ctxmgr messages {entry['session']}@{entry['index']}")
+    return answer
+
+
+def _messages(store: Store, values: dict[str, Any]) -> _Answer:
+    address = values["address"]
+    asked, session = _addressed("@0" if address is None else address, values["session"])
+    if address is None:
+        asked["index"] = None
+    found = tools.messages(store, Rows(store.engine), _Asked({**values, **asked}))
+    tell_session(store, session, found.session)
+    return _Answer(found.rows, found.status, found.page)
+
+
+def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
+    from ctxmgr.cli.address import parse
+
+    place = parse(address, session)
+    return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
+
+
+_TOOLS: dict[str, Callable[[Store, dict[str, Any]], _Answer]] = {
+    "list": _list,
+    "messages": _messages,
+    "search": _search,
+    "show": _show,
+    "trace": _trace,
+}

@@ -1,0 +1,180 @@
+"""Derive from the typer declarations what is read without typer: ``python -m ctxmgr.cli.lane_derived`` writes it.
+
+That is the lane's table, for which the requests are asked too, and the help of every command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from pathlib import Path
+from pprint import pformat
+from typing import Any
+
+from ctxmgr.cli import build_app
+from ctxmgr.cli.about import SHAPES
+
+TABLE_FILE = Path(__file__).with_name("lane_table.py")
+TEXTS_FILE = Path(__file__).with_name("help_texts.py")
+
+COMMANDS = ("list", "messages", "search", "show", "trace")
+SERVED = frozenset({
+    "action", "actions", "address", "agent", "all_sessions", "event_type", "format_", "full", "input_type", "json_", "kind",
+    "limit", "max_", "newest_first", "offset", "query", "session", "since", "status", "store", "until",
+})  # fmt: skip
+"""Parameters that the lane understands; a command line that gives any other is typer's."""
+
+_REQUEST_FIELDS = {"max_": "max_results"}
+_KINDS = {"int": "number", "integer": "number", "str": "text", "text": "text", "bool": "flag", "boolean": "flag"}
+
+_HEAD = '''"""What the lane for programs reads of command lines; written by ``python -m ctxmgr.cli.lane_derived`` alone."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from typing import Any, TypedDict
+
+    class Command(TypedDict):
+        """A command's argument and options, the parameter and kind of each; what the request admits.
+
+        ``environment`` names variables that stand for options which the lane does not serve.
+        """
+
+        argument: str | None
+        required: bool
+        options: dict[str, tuple[str, str]]
+        defaults: dict[str, Any]
+        ranges: dict[str, tuple[int, int]]
+        choices: dict[str, tuple[str, ...]]
+        environment: tuple[str, ...]
+
+
+# fmt: off
+TABLE: dict[str, Command] = \\
+'''
+
+
+def derived() -> dict[str, dict[str, Any]]:
+    """Return the table: for each command its options, its argument, and what its request admits.
+
+    Raises:
+        ValueError: a declaration that the lane would misread.
+    """
+    from typer.main import get_command
+
+    root: Any = get_command(build_app())
+    return {name: _command(name, root.commands[name].params) for name in COMMANDS}
+
+
+def _command(name: str, parameters: list[Any]) -> dict[str, Any]:
+    options: dict[str, tuple[str, str]] = {}
+    defaults: dict[str, Any] = {}
+    argument: Any = None
+    environment: list[str] = []
+    for parameter in parameters:
+        if parameter.name not in SERVED:
+            if parameter.default or parameter.required:
+                raise ValueError(f"{name}: {parameter.name} means something when it is not given")
+            environment += [parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or []
+            continue
+        if parameter.envvar or parameter.nargs != 1 or parameter.is_eager or parameter.callback:
+            raise ValueError(f"{name}: the lane can't read {parameter.name}")
+        defaults[parameter.name] = parameter.default
+        if parameter.param_type_name == "argument":
+            argument = parameter
+        else:
+            options |= dict.fromkeys(parameter.opts, (parameter.name, _kind(parameter)))
+    ranges, choices = _admitted(name, defaults)
+    return {
+        "argument": None if argument is None else argument.name,
+        "required": argument is not None and argument.required,
+        "options": options,
+        "defaults": defaults,
+        "ranges": ranges,
+        "choices": choices,
+        "environment": tuple(environment),
+    }
+
+
+def _kind(parameter: Any) -> str:
+    kind = _KINDS[parameter.type.name]
+    if parameter.secondary_opts or (parameter.multiple and kind != "text") or bool(parameter.is_flag) != (kind == "flag"):
+        raise ValueError(f"the lane can't read {parameter.opts}")
+    return "texts" if parameter.multiple else kind
+
+
+def _admitted(name: str, defaults: dict[str, Any]) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[str, ...]]]:
+    """Return the ranges of numbers and the choices of texts that the command's request admits."""
+    request = SHAPES[name][1]
+    schema: dict[str, Any] = {} if request is None else request.model_json_schema(by_alias=False)["properties"]
+    ranges: dict[str, tuple[int, int]] = {}
+    choices: dict[str, tuple[str, ...]] = {}
+    for parameter in defaults:
+        field: dict[str, Any] = schema.get(_REQUEST_FIELDS.get(parameter, parameter), {})
+        admitted = {**field, **field.get("items", {})}
+        for branch in field.get("anyOf", []):
+            admitted |= branch
+        if "minimum" in admitted:
+            ranges[parameter] = (admitted["minimum"], admitted["maximum"])
+        if "enum" in admitted:
+            choices[parameter] = tuple(admitted["enum"])
+    return ranges, choices
+
+
+def rendered() -> str:
+    """Return the text of the table's module."""
+    return _HEAD + pformat(derived(), width=120, sort_dicts=False) + "\n"
+
+
+_TEXTS_HEAD = '''"""The help of every command; written by ``python -m ctxmgr.cli.lane_derived`` alone."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+# fmt: off
+TEXTS: dict[str, str] = {
+'''
+
+
+def texts() -> dict[str, str]:
+    """Return the help of each command by its words, "" for the whole.
+
+    Raises:
+        ValueError: one that not every stream could hold.
+    """
+    from typer.main import get_command
+
+    root: Any = get_command(build_app())
+    found: dict[str, str] = {}
+    for name in ["", *root.commands]:
+        parts = getattr(root.commands[name], "commands", {}) if name else {}
+        for words in [name, *(f"{name} {part}" for part in parts)]:
+            found[words] = _shown(root, words)
+    return found
+
+
+def _shown(root: Any, words: str) -> str:
+    out, width = io.StringIO(), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "80"
+    try:
+        with contextlib.redirect_stdout(out):
+            root.main([*words.split(), "--help"], prog_name="ctxmgr", standalone_mode=False)
+    finally:
+        del os.environ["COLUMNS"]
+        if width is not None:
+            os.environ["COLUMNS"] = width
+    if not out.getvalue().isascii():
+        raise ValueError(f"not every stream can hold the help of {words!r}")
+    return out.getvalue()
+
+
+def texts_rendered() -> str:
+    """Return the text of the module of helps, a line for each."""
+    return _TEXTS_HEAD + "".join(f"    {words!r}: {text!r},\n" for words, text in texts().items()) + "}\n"
+
+
+if __name__ == "__main__":
+    TABLE_FILE.write_text(rendered(), "utf-8")
+    TEXTS_FILE.write_text(texts_rendered(), "utf-8")

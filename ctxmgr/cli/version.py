@@ -1,0 +1,160 @@
+"""``version``: make one, go back to one, list them, remove those that nothing needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.artifact import opened, told
+from ctxmgr.cli.history import build
+from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.views import artifacts as views
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.artifact import Retention
+from ctxmgr.types.artifact_request import CreateVersionRequest, PruneRequest, RollbackRequest
+from ctxmgr.workspace import Workspace
+
+_HELP = """Versions of what all agents produced.
+
+\b
+Examples:
+  ctxmgr version list
+  ctxmgr version create "after the security review"
+"""
+
+version_app = typer.Typer(no_args_is_help=True, help=_HELP)
+
+
+@version_app.command("create")
+def create(
+    description: Annotated[str, typer.Argument(help="What the version is.")],
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Make a version that holds what the current one holds.
+
+    Examples:
+      ctxmgr version create "after the security review"
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        artifacts = opened(workspace)
+        done = artifacts.create_version(build(CreateVersionRequest, description=description))
+        return told(Answer(done.to_json(), lambda out: views.show_created(out, done)), artifacts, workspace)
+
+    answer("version create", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+
+
+@version_app.command("rollback")
+def rollback(
+    version: Annotated[int, typer.Argument(metavar="N", help="The version to make current.")],
+    reason: Annotated[str, typer.Option("--reason", "-r", help="Why; it is recorded.")],
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Make another version the current one. Nothing is lost: rolling back to the one before undoes it.
+
+    Examples:
+      ctxmgr version rollback 2 --reason "the new architecture broke the parser"
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        artifacts = opened(workspace)
+        done = artifacts.rollback(build(RollbackRequest, version=version, reason=reason))
+        undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
+        return told(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), artifacts, workspace)
+
+    answer("version rollback", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+
+
+@version_app.command("list")
+def list_(
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """List the versions, oldest first.
+
+    Examples:
+      ctxmgr version list --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        artifacts = opened(workspace)
+        found = artifacts.versions()
+        rows = [view.to_json() for view in found]
+        done = Answer(rows, lambda out: views.show_versions(out, found), "ok" if found else "empty")
+        return told(done, artifacts, workspace)
+
+    answer("version list", lambda: shown(json_, format_, fields, jq), work, store=store)
+
+
+@version_app.command("prune")
+def prune(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    keep_versions: Annotated[int | None, typer.Option("--keep-versions", metavar="N", help="The newest; else 10.")] = None,
+    keep_days: Annotated[float | None, typer.Option("--keep-days", metavar="DAYS", help="The younger; else 30.")] = None,
+    always_keep: Annotated[
+        list[int] | None, typer.Option("--always-keep", metavar="N", help="This one; else 1; repeatable.")
+    ] = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: o.Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Remove old versions. The current one stays, and what a snapshot, a package or a continuation names.
+
+    The configuration's table [artifacts] sets keep_versions, keep_days and always_keep.
+
+    Examples:
+      ctxmgr version prune --dry-run
+      ctxmgr version prune --keep-versions 5 --keep-days 7
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        retention = build(
+            Retention,
+            **{
+                **configured(workspace.config.artifacts),
+                **_given(keep_versions=keep_versions, keep_days=keep_days, always_keep=always_keep),
+            },
+        )
+        artifacts = opened(workspace)
+        done = artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
+        return told(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), artifacts, workspace)
+
+    answer("version prune", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not dry_run)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def configured(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the retention that the configuration file sets.
+
+    Raises:
+        InvalidInput: an unknown or wrong setting.
+    """
+    known = ("keep_versions", "keep_days", "always_keep")
+    if unknown := sorted(set(table) - set(known)):
+        raise InvalidInput(f"unknown setting artifacts.{unknown[0]}", f"known: {', '.join(known)}")
+    try:
+        Retention.model_validate(dict(table), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidInput(f"artifacts.{first['loc'][0]}: {first['msg']}", "e.g. keep_versions = 10") from None
+    return dict(table)

@@ -1,0 +1,133 @@
+"""Artifacts and versions for people: tables of them, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ctxmgr.cli.views.humane import clock, day, plural
+from ctxmgr.cli.views.layout import Column, Span
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.artifact import (
+        ArtifactDiff,
+        ArtifactView,
+        Pruned,
+        PutResponse,
+        RolledBack,
+        VersionCreated,
+        VersionView,
+    )
+
+_ARTIFACTS = (
+    Column("ARTIFACT", give=1, least=16), Column("TYPE", give=5), Column("TOKENS", right=True), Column("SINCE", right=True),
+    Column("TIME", give=4, least=10, optional=True), Column("ID", give=3, least=8, optional=True),
+    Column("DESCRIPTION", fill=True, least=8),
+)  # fmt: skip
+_VERSIONS = (
+    Column(""), Column("VERSION", right=True), Column("FROM", right=True, give=5), Column("CHANGED", right=True),
+    Column("ARTIFACTS", right=True), Column("BY", give=2, least=6), Column("TIME", give=4, least=10),
+    Column("DESCRIPTION", fill=True, least=8), Column("PINNED", give=3, least=6, optional=True),
+)  # fmt: skip
+
+
+def show_artifacts(printer: Printer, artifacts: Sequence[ArtifactView]) -> None:
+    """Show artifacts, one a row."""
+    if not artifacts:
+        printer.hint("No artifacts here. Keep one: ctxmgr artifact put FILE --agent AGENT")
+        return
+    printer.table(_ARTIFACTS, (_row(printer, item) for item in artifacts))
+
+
+def _row(printer: Printer, item: ArtifactView) -> list[str | Span]:
+    return [
+        Span(f"{item.agent}/{item.name}", "name"), item.type, f"{item.tokens:,}", f"v{item.version}",
+        _time(printer, item.created_at), Span(item.id, "dim"), item.description or "",
+    ]  # fmt: skip
+
+
+def show_artifact(printer: Printer, item: ArtifactView) -> None:
+    """Show all that is known of one artifact."""
+    printer.pairs(
+        (
+            ("artifact", f"{item.agent}/{item.name}"), ("id", item.id), ("type", item.type), ("since", f"v{item.version}"),
+            ("description", item.description), ("size", f"{item.size:,} bytes"),
+            ("tokens", f"{item.tokens:,} ({item.counter})"), ("sha-256", item.hash), ("path", item.path),
+            ("depends on", ", ".join(f"{needed.agent}/{needed.name} ({needed.type})" for needed in item.dependencies)),
+        ),
+        indent=0,
+    )  # fmt: skip
+
+
+def show_put(printer: Printer, done: PutResponse) -> None:
+    """Show what was kept, and as which version."""
+    show_artifacts(printer, done.artifacts)
+    printer.hint(f"version {done.version}" if done.changed else f"nothing new: version {done.version} stays the current one")
+
+
+def show_log(printer: Printer, artifacts: Sequence[ArtifactView]) -> None:
+    """Show the contents that an artifact had."""
+    show_artifacts(printer, artifacts)
+    printer.hint(plural(len(artifacts), "content"))
+
+
+_LINES = {"+": "ok", "-": "error", "@": "dim"}
+
+
+def show_diff(printer: Printer, found: ArtifactDiff) -> None:
+    """Show what changed, line by line."""
+    if found.identical:
+        printer.hint(f"{found.agent}/{found.name}: the same in version {found.from_version} and {found.to_version}")
+        return
+    if found.diff is None:
+        printer.line(f"{found.agent}/{found.name} differs in version {found.from_version} and {found.to_version}")
+        return
+    for line in found.diff.removesuffix("\n").split("\n"):
+        printer.block(line, style=_LINES.get(line[:1], ""))
+    printer.hint(f"{plural(found.added, 'line')} added, {found.removed} removed")
+
+
+def show_created(printer: Printer, done: VersionCreated) -> None:
+    """Show a version that was made."""
+    printer.line(Span(f"version {done.version}", "strong"), f"  holds what version {done.previous_version} holds")
+
+
+def show_rollback(printer: Printer, done: RolledBack) -> None:
+    """Show what a rollback did."""
+    printer.line(
+        Span(f"version {done.current_version}", "strong"), f" is current, version {done.rolled_back_from} was: {done.reason}"
+    )
+
+
+def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
+    """Show versions, the current one marked."""
+    if not versions:
+        printer.hint("No versions here. The first artifact makes one: ctxmgr artifact put FILE --agent AGENT")
+        return
+    printer.table(
+        _VERSIONS,
+        (
+            [
+                Span("current" if item.current else "", "ok"), str(item.version),
+                "" if item.parent is None else str(item.parent), str(item.changed), str(item.artifacts),
+                Span(item.created_by or "", "name"), _time(printer, item.created_at), item.description or "",
+                Span(", ".join(item.pinned), "dim"),
+            ]
+            for item in versions
+        ),
+    )  # fmt: skip
+
+
+def show_pruned(printer: Printer, done: Pruned) -> None:
+    """Show which versions went, or would go, and why the others stay."""
+    went = "would go" if done.dry_run else "gone"
+    for number in done.removed:
+        printer.line(Span(f"version {number}", "strong"), f"  {went}")
+    for item in done.kept:
+        printer.line(f"version {item.version}  stays: ", Span(item.reason, "dim"))
+    printer.hint(f"{plural(len(done.removed), 'version')} {went}, with {plural(done.files, 'file')} of {done.bytes:,} bytes")
+
+
+def _time(printer: Printer, moment: str | None) -> str:
+    return f"{day(moment)} {clock(moment)}" if printer.terminal else moment or ""

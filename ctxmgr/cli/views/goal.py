@@ -1,0 +1,321 @@
+"""The tree of a goal as a picture: what is done, where we are, what is blocked and why; in a pipe one row a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ctxmgr.cli.views.brief import brief, telling_end
+from ctxmgr.cli.views.humane import plural
+from ctxmgr.cli.views.layout import UNICODE, Column, Span, wrapped
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.goal import ActionView, BlockedAction, GoalState, GoalView, SubtaskView, TaskView
+
+_BAR, _WIDEST = 10, 100
+_NARROW = 50
+_STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
+_NEAR, _AFTER, _SMALL = 2, 4, 30
+_OVER = ("split", "dropped")
+_TELLING = ("failed", *_OVER)
+_Node = TypeVar("_Node", bound="SubtaskView")
+
+
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    """How children hang on their parent."""
+
+    one: str = "├─ "
+    last: str = "└─ "
+    down: str = "│  "
+    none: str = "   "
+
+
+_DRAWN, _TYPED = _Branches(), _Branches("|- ", "`- ", "|  ")
+
+
+def leaves(goal: GoalView) -> list[SubtaskView]:
+    """Return the steps that progress is counted by: subtasks, and tasks that have none; not what was split or dropped."""
+    found = [node for task in goal.tasks for node in (task.subtasks or [task])]
+    return [node for node in found if node.status not in _OVER]
+
+
+def show_tree(printer: Printer, state: GoalState, *, whole: bool = False) -> None:
+    """Draw the tree; ``whole`` shows every step of a long one, which else is folded around what matters."""
+    if not printer.terminal:
+        _rows(printer, state)
+        return
+    _head(printer, state)
+    small = 1 + sum(1 + len(task.subtasks) for task in state.goal.tasks) <= _SMALL
+    drawing = _Drawing(printer, state, whole or small)
+    if state.goal.tasks:
+        printer.line()
+        drawing.tasks()
+    elif state.active:
+        drawing.attempts(state.goal, "  ")
+    _about(printer, state)
+
+
+def _head(printer: Printer, state: GoalState) -> None:
+    goal = state.goal
+    printer.line(mark(printer, goal, False), " ", Span(goal.description, "strong"), hang=2)
+    steps = leaves(goal)
+    done = sum(step.status == "done" for step in steps)
+    told = [f"{done:,} of {plural(len(steps), 'step')} done"] if steps else []
+    told += [plural(state.actions_total, "action")] if state.actions_total else []
+    told += [f"{state.refused_total:,} refused"] if state.refused_total else []
+    width = max(min(printer.width, _WIDEST) // 3, 8)
+    drawn, rest = bar(printer, goal.percent, width), Span(f" {printer.symbols.unknown} ".join(told), "dim")
+    if printer.cells(rest.text) + width + 12 <= printer.width:
+        printer.line(*drawn, *([Span("  "), rest] if rest.text else []), indent=2)
+    else:
+        printer.line(*drawn, indent=2)
+        printer.line(rest, indent=2)
+    if goal.block is not None and goal.block.by != "escalation":
+        printer.line(Span(f"blocked: {goal.block.reason}", "hung"), indent=2, hang=2)
+
+
+def bar(printer: Printer, percent: int, width: int) -> list[Span]:
+    """Return a bar of ``width`` cells with the per cent behind it; it is full only at 100."""
+    filled = max(0, min(width, percent * width // 100))
+    symbols = printer.symbols
+    return [
+        Span(symbols.bar * filled, "ok"), Span(symbols.thin * (width - filled), "dim"), Span(f" {percent:3d} %"),
+    ]  # fmt: skip
+
+
+def mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
+    """Return the sign of a step's status; ``current`` says that it is, or leads to, the current one."""
+    symbols = printer.symbols
+    sign = {
+        "done": symbols.healthy, "in_progress": symbols.tip, "blocked": symbols.denied, "failed": symbols.error,
+        "split": symbols.dots, "dropped": symbols.dash,
+    }.get(node.status, symbols.open)  # fmt: skip
+    if current and node.status in ("pending", "in_progress"):
+        return Span(symbols.tip, "open")
+    return Span(sign, _STYLES.get(node.status, "dim"))
+
+
+class _Drawing:
+    """Draws the tasks of one tree."""
+
+    def __init__(self, printer: Printer, state: GoalState, whole: bool) -> None:
+        self._out, self._state, self._whole = printer, state, whole
+        self._branches = _DRAWN if printer.symbols is UNICODE else _TYPED
+        self._width = min(printer.width, _WIDEST)
+
+    def tasks(self) -> None:
+        """Draw every task with its subtasks."""
+        for task in self._chosen(self._state.goal.tasks):
+            if isinstance(task, str):
+                self._out.line(Span(f"{self._out.symbols.dots} {task}", "dim"))
+                continue
+            self._task(task)
+
+    def _task(self, task: TaskView) -> None:
+        here = self._within(task)
+        shown = list(self._chosen(task.subtasks)) if self._whole or here or _is_news(task) else []
+        self._titled(task, here=here, folded=bool(task.subtasks) and not shown)
+        down = self._branches.down if shown else self._branches.none
+        self.attempts(task, down, drawn=any(not isinstance(part, str) and part.block is not None for part in shown))
+        for place, part in enumerate(shown):
+            last = place + 1 == len(shown)
+            lead, below = (self._branches.last, self._branches.none) if last else (self._branches.one, self._branches.down)
+            if isinstance(part, str):
+                self._out.line(Span(f"{lead}{self._out.symbols.dots} {part}", "dim"))
+                continue
+            current = part.id == self._state.current
+            style = "strong" if current else _text_style(part)
+            self._out.line(
+                Span(lead, "dim"), mark(self._out, part, current), Span(f" {part.id}  ", "dim"), Span(part.description, style),
+                Span(_tries(part, current), "dim"), hang=len(lead) + 2 + len(part.id) + 2,
+            )  # fmt: skip
+            self.attempts(part, below + "  ")
+
+    def _titled(self, task: TaskView, *, here: bool, folded: bool) -> None:
+        """Draw a task's own line, its bar at the right where there is room."""
+        out = self._out
+        current = task.id == self._state.current
+        lead = [mark(out, task, here), Span(f" {task.id}  ", "dim")]
+        indent = 4 + len(task.id)
+        text = [Span(out.safe(task.description), "strong" if here else _text_style(task)), Span(_tries(task, current), "dim")]
+        if folded:
+            steps = [part for part in task.subtasks if part.status not in _OVER]
+            text.append(Span(f"  {plural(len(steps), 'step')}", "dim"))
+        if out.width < _NARROW or task.status in _OVER:
+            out.line(*lead, Span("" if task.status in _OVER else f"{task.percent} %  "), *text, hang=indent)
+            return
+        room = self._width - indent - _BAR - 9
+        for number, row in enumerate(wrapped(text, room, room)):
+            used = sum(out.cells(span.text) for span in row)
+            behind = [Span(" " * (room - used + 2)), *bar(out, task.percent, _BAR)] if number == 0 else []
+            out.line(*(lead if number == 0 else [Span(" " * indent)]), *row, *behind)
+
+    def attempts(self, node: SubtaskView, below: str, *, drawn: bool = False) -> None:
+        """Draw why a node is blocked, and why its attempts failed.
+
+        ``below`` carries on the branches at the left; ``drawn`` says that what blocks it from below is drawn itself.
+        """
+        said: list[Span] = []
+        own = node.id != self._state.goal.id  # the goal's block stands below its bar already
+        if own and node.block is not None and not (node.block.by == "escalation" and drawn):
+            said.append(Span(f"blocked: {node.block.reason}", "hung"))
+        elif node.reason and node.status in _TELLING:
+            said.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
+        if node.status != "done":
+            said += [
+                Span(f"attempt {attempt.number} failed: {attempt.reason}", "error")
+                for attempt in node.attempts[-3:]
+                if attempt.status == "failed"
+                and attempt.reason
+                and (node.status not in _TELLING or attempt.reason != node.reason)
+            ]
+        if node.id == self._state.current and self._state.next_step:
+            said.append(Span(f"next: {self._state.next_step}", "open"))
+        out = self._out
+        for span in said:
+            room = max(out.width - len(below), 16)
+            for number, row in enumerate(wrapped([Span(out.safe(span.text), span.style)], room, room - 2)):
+                out.line(Span(below + ("  " if number else ""), "dim"), *row)
+
+    def _within(self, task: TaskView) -> bool:
+        current = self._state.current
+        return current is not None and (task.id == current or any(part.id == current for part in task.subtasks))
+
+    def _chosen(self, nodes: Sequence[_Node]) -> Iterator[_Node | str]:
+        """Yield the nodes that matter; runs of done or of waiting ones in between are counted in a line."""
+        if self._whole:
+            yield from nodes
+            return
+        inside = next((place for place, node in enumerate(nodes) if self._is_here(node)), None)
+        skipped: list[_Node] = []
+        for place, node in enumerate(nodes):
+            near = inside is not None and inside - _NEAR <= place <= inside + _AFTER
+            if near or _is_news(node) or len(nodes) <= _NEAR + _AFTER or (inside is None and place < _AFTER):
+                yield from _counted(skipped)
+                skipped = []
+                yield node
+            else:
+                skipped.append(node)
+        yield from _counted(skipped)
+
+    def _is_here(self, node: SubtaskView) -> bool:
+        current = self._state.current
+        return node.id == current or (current is not None and current.startswith(f"{node.id}."))
+
+
+def _counted(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
+    if len(skipped) == 1:
+        yield skipped[0]
+    elif skipped:
+        done = sum(node.status == "done" for node in skipped)
+        rest = len(skipped) - done
+        yield ", ".join([f"{done:,} done"] * bool(done) + [f"{rest:,} more"] * bool(rest)) + " (--all)"
+
+
+def _is_news(node: SubtaskView) -> bool:
+    return node.status in ("failed", "blocked", "in_progress")
+
+
+def _text_style(node: SubtaskView) -> str:
+    return "dim" if node.status in ("done", *_OVER) else ""
+
+
+def _tries(node: SubtaskView, current: bool) -> str:
+    """Return how often a step was tried, where that says something."""
+    if not node.attempts or node.status == "done":
+        return ""
+    last = node.attempts[-1]
+    if last.number < 2 and not current:
+        return ""
+    return f"  attempt {last.number}" + (f", {plural(last.actions, 'action')}" if last.actions else "")
+
+
+def _about(printer: Printer, state: GoalState) -> None:
+    """Tell what concerns the current step: the actions in flight and those that are blocked, and what probes saw."""
+    if state.in_flight:
+        printer.heading("In flight: effect unknown")
+        show_actions(printer, state.in_flight)
+    if state.blocked_actions:
+        printer.heading("Blocked actions")
+        show_blocked(printer, state.blocked_actions)
+    if state.probe_state:
+        printer.line()
+        printer.line(Span("probes  ", "dim"), *probe_line(printer, state))
+
+
+def probe_line(printer: Printer, state: GoalState) -> list[Span]:
+    """Return the state of the probes in one line."""
+    spans: list[Span] = []
+    for result in state.probe_state:
+        sign, style = verdict(printer, result.ok)
+        spans += [Span("  " if spans else ""), Span(f"{result.name}:"), Span(sign, style)]
+    return spans
+
+
+def verdict(printer: Printer, ok: bool | None) -> tuple[str, str]:
+    """Return the sign and the style for what a probe saw."""
+    symbols = printer.symbols
+    return ("?", "unknown") if ok is None else (symbols.healthy, "ok") if ok else (symbols.error, "error")
+
+
+def show_actions(printer: Printer, actions: Sequence[ActionView]) -> None:
+    """Show actions, one a line."""
+    for action in actions:
+        symbols = printer.symbols
+        sign = {"ok": symbols.ok, "error": symbols.error, "denied": symbols.denied, "open": symbols.open}
+        asked = brief(action.args).strip()
+        room = max(printer.width - len(action.action) - 30, 20)
+        printer.line(
+            Span(sign.get(action.status, symbols.interrupted), action.status), f" {printer.fit(action.action, 30)}  ",
+            printer.fit(asked, room, telling_end(asked)), Span(f"  {printer.fit(action.result or '', 60)}", "dim"),
+            indent=2, hang=4,
+        )  # fmt: skip
+
+
+def show_blocked(printer: Printer, blocked: Sequence[BlockedAction]) -> None:
+    """Show blocked actions with the reasons, and what unblocks them."""
+    for action in blocked:
+        asked = brief(action.args).strip()
+        room = max(printer.width - len(action.action) - 20, 20)
+        times = f"  {printer.symbols.times}{action.times}" if action.times > 1 else ""
+        printer.line(
+            Span(f"{printer.symbols.denied} ", "hung"), f"{printer.fit(action.action, 30)}  ",
+            printer.fit(asked, room, telling_end(asked)), Span(times, "dim"), Span(f"  [{action.key}]", "dim"),
+            indent=2, hang=4,
+        )  # fmt: skip
+        printer.line(Span(action.reason, "dim"), indent=4)
+
+
+def _rows(printer: Printer, state: GoalState) -> None:
+    """Write one row a step."""
+    goal = state.goal
+    columns = [
+        Column("id"), Column("status"), Column("percent", right=True), Column("current"), Column("description", fill=True),
+        Column("reason"),
+    ]  # fmt: skip
+    nodes: list[SubtaskView] = [goal]
+    for task in goal.tasks:
+        nodes += [task, *task.subtasks]
+    printer.table(
+        columns,
+        (
+            (
+                node.id,
+                node.status,
+                node.percent,
+                "*" if node.id == state.current else "",
+                node.description,
+                node.block.reason if node.block is not None else node.reason or "",
+            )
+            for node in nodes
+        ),
+    )
+    for action in state.in_flight:
+        printer.line(f"in flight: {action.action} {brief(action.args)}")
+    for blocked in state.blocked_actions:
+        printer.line(f"blocked action: {blocked.action} {brief(blocked.args)} [{blocked.key}] {blocked.reason}")
+    if state.probe_state:
+        printer.line("probes: ", *probe_line(printer, state))

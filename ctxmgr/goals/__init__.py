@@ -1,0 +1,32 @@
+"""Goals that survive a crash: the tree of goal, tasks and subtasks, its brief, and the guard against loops.
+
+The names are resolved when first used. `ContextManager` is what the source document calls the `GoalTracker`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ctxmgr.goals.desk import Goals
+    from ctxmgr.goals.handles import Subtask, Task
+    from ctxmgr.goals.tracker import GoalTracker
+    from ctxmgr.goals.tracker import GoalTracker as ContextManager
+
+__all__ = ["ContextManager", "GoalTracker", "Goals", "Subtask", "Task"]
+
+_HOMES = {
+    "ContextManager": ("ctxmgr.goals.tracker", "GoalTracker"),
+    "GoalTracker": ("ctxmgr.goals.tracker", "GoalTracker"),
+    "Goals": ("ctxmgr.goals.desk", "Goals"),
+    "Subtask": ("ctxmgr.goals.handles", "Subtask"),
+    "Task": ("ctxmgr.goals.handles", "Task"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ctxmgr.goals' has no attribute {name!r}")
+    home, own = _HOMES[name]
+    return getattr(import_module(home), own)

@@ -1,0 +1,218 @@
+"""Write the brief: what an agent needs to know for its next step and no more, within any number of characters.
+
+Recorded text stands in it as plain text on one line. Tasks that are not active are never named, only counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+from ctxmgr.detect.step import asked
+from ctxmgr.goals.planning import nothing_left
+from ctxmgr.goals.small import plain_line, told
+from ctxmgr.goals.state import Item, State
+from ctxmgr.goals.tree import Node
+from ctxmgr.types.goal import BriefAnswer, Moment
+from ctxmgr.types.observation import Observation
+
+RECENT = 3
+"""Actions that are shown, the latest ones of the active leaf."""
+
+_WORDS: dict[Moment, str] = {
+    "start": "Begin with the step below.",
+    "continue": "",
+    "resume": (
+        "You were interrupted. Go on with the step below: do not start over, and do not introduce yourself or the plan again. "
+        "Look at the files before you repeat an action."
+    ),
+    "compaction": (
+        "Your context was shortened. Go on with the step below in the middle of the work: no greeting, no summary, no new plan."
+    ),
+}
+_MARKS = {True: "✓", False: "✗", None: "?"}
+_LONG, _SHORT = 400, 160
+_LEAST = 24  # characters below which a cut line tells nothing
+_SHOWN_BLOCKED, _SHOWN_FLIGHT, _SHOWN_PROBES = 5, 3, 20
+
+
+class _Part(NamedTuple):
+    """Lines that belong together; ``rank`` says which go first when there is little room, ``name`` what was left out."""
+
+    rank: int
+    name: str
+    lines: list[str]
+
+
+def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> BriefAnswer:
+    """Return the brief; it is never longer than ``max_chars`` characters, down to 0."""
+    when: Moment = moment or cast("Moment", state.moment)
+    parts = [part for part in _parts(state, when) if part.lines]
+    hidden = _hidden(state)
+    whole = "\n".join(line for part in parts for line in part.lines)
+    tail = f"Not shown: {', '.join(hidden)} ('ctxmgr goal tree')" if hidden else ""
+    left_out = [f"{what}: ctxmgr goal tree" for what in hidden]
+    if len(whole) + (len(tail) + 1 if tail else 0) <= max_chars:
+        text = f"{whole}\n{tail}" if tail else whole
+    elif len(whole) <= max_chars:
+        text = whole
+    else:
+        text, missing = _fitted(parts, max_chars, len(whole) + len(tail) + 1)
+        left_out += [f"{name}: ctxmgr goal brief --max-chars {len(whole) + len(tail) + 1}" for name in missing]
+    return BriefAnswer(text=text, chars=len(text), max_chars=max_chars, moment=when, left_out=left_out)
+
+
+def _parts(state: State, moment: Moment) -> list[_Part]:
+    """Return the parts in the order in which they are read."""
+    node = state.current()
+    goal = state.goal
+    parts = [
+        _Part(4, "how to go on", [_WORDS.get(moment, "")] if _WORDS.get(moment) else []),
+        _Part(0, "the goal", [f"GOAL: {plain_line(goal.text, _LONG)} [{goal.status}, {goal.percent()}%]"]),
+    ]
+    if node is None:
+        return [*parts, _Part(1, "the next step", [f"NEXT: {_after_all(state)}"]), _Part(8, "the probes", _probes(state))]
+    if node is not goal:
+        above = state.tree.parent(node)
+        if above is not None and above is not goal:
+            line = f"TASK {above.id}: {plain_line(above.text, _LONG)} [{above.status}, {above.percent()}%]"
+            parts.append(_Part(3, "the task", [line]))
+        level = "TASK" if above is goal else "SUBTASK"
+        parts.append(
+            _Part(1, "the active step", [f"{level} {node.id}: {plain_line(node.text, _LONG)} [{node.status}]{_try(node)}"])
+        )
+    elif node.attempts:
+        parts.append(_Part(5, "the attempt", [f"ATTEMPT:{_try(node).removeprefix(', attempt')}"]))
+    return [
+        *parts,
+        _Part(2, "why it is blocked", _stopped(state, node)),
+        _Part(5, "how the last attempt failed", _failed(node)),
+        _Part(6, "the latest actions", _recent(state, node)),
+        _Part(3, "actions in flight", _flight(state)),
+        _Part(2, "blocked actions", _blocked(state, node)),
+        _Part(4, "the next step", [f"NEXT: {_next(state, node)}"]),
+        _Part(7, "the probes", _probes(state)),
+    ]
+
+
+def _try(node: Node) -> str:
+    attempt = node.attempt
+    if attempt is None:
+        return ""
+    number = attempt.number if attempt.status == "in_progress" or node.status != "failed" else attempt.number + 1
+    return f", attempt {number}"
+
+
+def _stopped(state: State, node: Node) -> list[str]:
+    blocked = [each for each in state.tree.path(node) if each.status == "blocked" and each.block is not None]
+    return [f"BLOCKED {each.id}: {plain_line(each.block.reason, _SHORT)}" for each in blocked if each.block][:1]
+
+
+def _failed(node: Node) -> list[str]:
+    ended = [each for each in node.attempts if each.status == "failed"]
+    if not ended:
+        return []
+    why = plain_line(ended[-1].reason, _SHORT) if ended[-1].reason else "no reason was given"
+    return [f"FAILED BEFORE: attempt {ended[-1].number}: {why}"]
+
+
+def _recent(state: State, node: Node) -> list[str]:
+    own = [each for each in state.actions if each.get("node") == node.id][-RECENT:]
+    lines = [f"  - {_what(each)} → {told(each['status'], each.get('output'), each.get('error'))}" for each in own]
+    return ["RECENT ACTIONS:", *lines] if lines else []
+
+
+def _flight(state: State) -> list[str]:
+    lines = [f"  - {_what(each)} → effect unknown, look before you repeat it" for each in state.in_flight[-_SHOWN_FLIGHT:]]
+    return ["IN FLIGHT:", *lines] if lines else []
+
+
+def _blocked(state: State, node: Node) -> list[str]:
+    own = [each for each in state.blocked if each.get("node") == node.id]
+    lines = [f"  - {_what(each)}: {plain_line(each['reason'], _SHORT)}" for each in own[-_SHOWN_BLOCKED:]]
+    if len(own) > _SHOWN_BLOCKED:
+        lines.append(f"  - and {len(own) - _SHOWN_BLOCKED} more")
+    return ["BLOCKED ACTIONS (do not repeat):", *lines] if lines else []
+
+
+def _next(state: State, node: Node) -> str:
+    if state.next_step:
+        return plain_line(state.next_step, _LONG)
+    if any(each.status == "blocked" for each in state.tree.path(node)):
+        after = state.tree.first_open(node)
+        return "go on with another step: ctxmgr goal next" if after else nothing_left(state)
+    following = following_in_task(state, node)
+    if following is not None:
+        return plain_line(following.text, _LONG)
+    if node is state.goal:
+        return "work on the goal; when it is reached: ctxmgr goal done"
+    return "finish this step, then: ctxmgr goal done, ctxmgr goal next"
+
+
+def following_in_task(state: State, node: Node) -> Node | None:
+    """Return the next open subtask of the same task; what lies in other tasks is not for this step."""
+    task = state.tree.parent(node)
+    if task is None or task is state.goal:
+        return None
+    place = task.children.index(node)
+    return next((each for each in task.children[place + 1 :] if state.tree.can_work(each)), None)
+
+
+def _after_all(state: State) -> str:
+    return plain_line(state.next_step, _LONG) if state.next_step else nothing_left(state)
+
+
+def _probes(state: State) -> list[str]:
+    seen: list[str] = []
+    for each in state.probe_state[:_SHOWN_PROBES]:
+        ok = each.get("ok")
+        seen.append(f"{plain_line(each.get('name'), 60)}:{_MARKS[ok] if isinstance(ok, bool) else '?'}")
+    return [f"STATE: {' '.join(seen)}"] if seen else []
+
+
+def _what(item: Item) -> str:
+    return plain_line(asked(Observation("start", 0, "", "", action=str(item["action"]), input=item.get("args"))), _SHORT)
+
+
+def _hidden(state: State) -> list[str]:
+    """Return, in numbers, what the brief never shows."""
+    node = state.current()
+    path = {each.id for each in state.tree.path(node)} if node else {state.goal.id}
+    tasks = sum(each.id not in path for each in state.goal.children)
+    shown = [each for each in state.actions if node is not None and each.get("node") == node.id][-RECENT:]
+    earlier = state.count("actions") - len(shown)
+    found = [f"{tasks} other task{'s' * (tasks != 1)}"] if tasks else []
+    return [*found, *([f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else [])]
+
+
+def _fitted(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:
+    """Return as much of the parts as fits, the most needed first, and the names of those that are not whole."""
+    full, short = f"(more: ctxmgr goal brief --max-chars {needed})", "(more)"
+    mark = next((each for each in (full, short) if len(each) <= room // 3), "")
+    left = room - (len(mark) + 1 if mark else 0)
+    kept: dict[int, str] = {}
+    missing: list[str] = []
+    for place in sorted(range(len(parts)), key=lambda place: parts[place].rank):
+        text = "\n".join(parts[place].lines)
+        space = left - (1 if kept else 0)
+        if len(text) > space:
+            missing.append(parts[place].name)
+            text = _cut(parts[place], space)
+        if text:
+            left = space - len(text)
+            kept[place] = text
+    body = "\n".join(kept[place] for place in sorted(kept))
+    return (f"{body}\n{mark}" if mark and body else body or mark[:room]), missing
+
+
+def _cut(part: _Part, space: int) -> str:
+    """Return the lines of a part that fit, the first one shortened where not even that does."""
+    lines: list[str] = []
+    for line in part.lines:
+        if len("\n".join([*lines, line])) > space:
+            break
+        lines.append(line)
+    if len(lines) > 1 or (lines and len(part.lines) == 1):
+        return "\n".join(lines)
+    if space < _LEAST or len(part.lines) > 1:
+        return ""
+    return part.lines[0][: space - 1] + "…"

@@ -1,0 +1,339 @@
+"""The changes of the tree: what each needs, checked before anything is changed, and what it does.
+
+A change is the ``data`` of an event of the history. The same two functions serve a live change and its replay, so that
+the state is a fold of the history; one that is not legal raises and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, State
+from ctxmgr.goals.tree import Block, Node, Tree, is_child_id
+from ctxmgr.types.goal_status import GOAL_ID, LEAF_TRANSITIONS, AttemptStatus, NodeStatus
+
+Data = dict[str, Any]
+_GONE = ("split", "dropped")
+_MOST_NODES = 5_000
+_MOST_TEXT = 4_000
+
+
+def find(state: State, name: object) -> Node:
+    """Return the node with this id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    node = state.tree.get(name) if state.exists else None
+    if node is None:
+        raise NotFound(f"{name!r} is no task or subtask of the goal", "'ctxmgr goal tree' shows their ids")
+    return node
+
+
+def _check_create(state: State, data: Data) -> None:
+    _check_text(data.get("text"))
+    _check_new(Tree(Node(GOAL_ID, "")), GOAL_ID, data.get("nodes", []))
+
+
+def _create(state: State, data: Data, ts: str | None) -> None:
+    fresh = State(epoch=state.epoch, owner=state.owner, ignored=state.ignored, last_ts=state.last_ts)
+    for name in State.__slots__:
+        setattr(state, name, getattr(fresh, name))
+    state.session = str(data.get("session") or "goal")
+    state.tree = Tree(Node(GOAL_ID, data["text"]))
+    state.tree.insert(state.goal, 0, [_node(each) for each in data.get("nodes", [])])
+
+
+def _check_add(state: State, data: Data) -> None:
+    parent = find(state, data.get("parent") or GOAL_ID)
+    if parent.status in _GONE or "." in parent.id:
+        raise InvalidInput(f"nothing can be added to {parent.id!r}", "subtasks go below a task that is still there")
+    at = data.get("at")
+    if at is not None and (not isinstance(at, int) or isinstance(at, bool) or at < 0):
+        raise InvalidInput("a place is a number from 0 up")
+    _check_new(state.tree, parent.id, data.get("nodes"))
+
+
+def _add(state: State, data: Data, ts: str | None) -> None:
+    parent = find(state, data.get("parent") or GOAL_ID)
+    if state.active == parent.id:
+        _leave(state)
+    if parent.is_leaf and parent.block and parent.block.by != "user":
+        parent.block = None
+    at = data.get("at")
+    state.tree.insert(parent, len(parent.children) if at is None else at, [_node(each) for each in data["nodes"]])
+    state.tree.settle(parent)
+    state.tree.climb(parent)
+
+
+def _check_split(state: State, data: Data) -> None:
+    node = find(state, data.get("id"))
+    if node is state.goal or node.status in ("done", *_GONE):
+        raise InvalidInput(f"{node.id!r} can't be split: it is {'the goal' if node is state.goal else node.status}")
+    parent = state.tree.parent(node)
+    _check_new(state.tree, parent.id if parent else GOAL_ID, data.get("nodes"))
+
+
+def _split(state: State, data: Data, ts: str | None) -> None:
+    node = find(state, data["id"])
+    _close(state, node, "split", data.get("reason"))
+    parent = state.tree.parent(node) or state.goal
+    state.tree.insert(parent, parent.children.index(node) + 1, [_node(each) for each in data["nodes"]])
+    state.tree.climb(node)
+
+
+def _check_drop(state: State, data: Data) -> None:
+    node = find(state, data.get("id"))
+    if node is state.goal or node.status in ("done", *_GONE):
+        raise InvalidInput(f"{node.id!r} can't be dropped: it is {'the goal' if node is state.goal else node.status}")
+
+
+def _drop(state: State, data: Data, ts: str | None) -> None:
+    node = find(state, data["id"])
+    _close(state, node, "dropped", data.get("reason"))
+    state.tree.climb(node)
+
+
+def _check_order(state: State, data: Data) -> None:
+    parent = find(state, data.get("parent") or GOAL_ID)
+    order = data.get("order")
+    own = {child.id for child in parent.children}
+    if not isinstance(order, list) or not order:
+        raise InvalidInput("an order names at least one id")
+    names = cast("list[object]", order)
+    odd = [name for name in names if not isinstance(name, str) or name not in own]
+    if odd or len(set(cast("list[str]", names))) != len(names):
+        raise InvalidInput(f"{(odd or names)[0]!r} is not below {parent.id!r}, or named twice")
+
+
+def _order(state: State, data: Data, ts: str | None) -> None:
+    parent = find(state, data.get("parent") or GOAL_ID)
+    places = {name: place for place, name in enumerate(data["order"])}
+    parent.children.sort(key=lambda child: places.get(child.id, len(places)))
+
+
+def _check_enter(state: State, data: Data) -> None:
+    node = find(state, data.get("id"))
+    if not state.tree.can_work(node):
+        raise InvalidInput(f"{node.id!r} can't be worked on: {why_not(state, node)}")
+    active = state.tree.get(state.active)
+    if active is not None and active is not node and active.status == "in_progress" and data.get("leave") is not True:
+        raise InvalidInput(
+            f"{active.id!r} is still in progress",
+            f"say 'goal done' or 'goal fail', or name where to go: 'goal next --to {node.id}'",
+        )
+
+
+def enter(state: State, node: Node) -> None:
+    """Make a leaf the active one, and begin an attempt at it where none is under way."""
+    if state.active != node.id:
+        _leave(state)
+    state.active = node.id
+    node.begin()
+    if node.status != "in_progress":
+        node.status = "in_progress"
+        state.tree.climb(node)
+
+
+def _enter(state: State, data: Data, ts: str | None) -> None:
+    enter(state, find(state, data["id"]))
+
+
+def _check_end(state: State, data: Data) -> None:
+    node = find(state, data.get("subtask"))
+    if not isinstance(data.get("success"), bool):
+        raise InvalidInput("an attempt ends with success true or false")
+    if not state.tree.can_work(node):
+        raise InvalidInput(f"{node.id!r} can't be ended: {why_not(state, node)}", _hint(state, node))
+
+
+def _end(state: State, data: Data, ts: str | None) -> None:
+    node = find(state, data["subtask"])
+    success: bool = data["success"]
+    attempt = node.begin()
+    attempt.status, attempt.reason = ("done" if success else "failed"), _text_or_none(data.get("reason"))
+    state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], {"node": node.id, "success": success}]
+    state.in_flight = [each for each in state.in_flight if each.get("node") != node.id]
+    node.reason = attempt.reason
+    node.status = "done" if success else "failed"
+    if not success and not state.active:
+        state.active = node.id  # what failed is tried again, or stands in the way, before anything else
+    if success:
+        state.blocked = [each for each in state.blocked if each.get("node") != node.id]
+        if state.active == node.id:
+            state.active = ""
+    elif isinstance(data.get("blocked"), str):
+        node.status, node.block = "blocked", Block("attempts", data["blocked"][:_MOST_TEXT], ts)
+        failed = sum(each.get("node") == node.id and each.get("success") is False for each in state.outcomes)
+        state.add("C")
+        note_loop(state, ts, "C", node.text[:300], failed, node.id, "escalatingFailure", node.block.reason)
+    state.tree.climb(node)
+
+
+def note_loop(
+    state: State, ts: str | None, kind: str, signature: str, count: int, node: str, finding: str, reason: str
+) -> None:
+    """Add a loop to what ``loops.json`` lists."""
+    loop = {
+        "timestamp": ts, "type": kind, "actionSignature": signature, "attemptCount": count, "node": node, "kind": finding,
+        "reason": reason,
+    }  # fmt: skip
+    state.loops = [*state.loops[1 - KEPT_LOOPS :], loop]
+
+
+def _check_block(state: State, data: Data) -> None:
+    node = find(state, data.get("id"))
+    if node.status in ("done", *_GONE):
+        raise InvalidInput(f"{node.id!r} can't be blocked: it is {node.status}")
+    _check_text(data.get("reason"))
+
+
+def _block(state: State, data: Data, ts: str | None) -> None:
+    node = find(state, data["id"])
+    node.block = Block("user", data["reason"], ts)
+    node.status = "blocked"
+    state.tree.climb(node)
+
+
+def _check_unblock(state: State, data: Data) -> None:
+    if data.get("all") is True:
+        return
+    nodes, actions = data.get("nodes"), data.get("actions")
+    if not isinstance(nodes, list) or not isinstance(actions, list):
+        raise InvalidInput("nothing is named that could be unblocked")
+    for name in cast("list[object]", nodes):
+        find(state, name)
+
+
+def _unblock(state: State, data: Data, ts: str | None) -> None:
+    if data.get("all") is True:
+        lift_all(state)
+    else:
+        _lift_nodes(state, [node for name in data["nodes"] if (node := state.tree.get(name)) is not None])
+        state.blocked = [each for each in state.blocked if each.get("key") not in data["actions"]]
+    state.fresh = state.count("actions")
+
+
+def lift_all(state: State, *, by_hand: bool = True, evidence: bool = True) -> None:
+    """Lift every block, with ``by_hand`` those of a person too; with ``evidence`` forget the failed attempts as well."""
+    outcomes = state.outcomes
+    _lift_nodes(state, [state.goal], by_hand=by_hand)
+    state.blocked = []
+    if not evidence:
+        state.outcomes = outcomes
+
+
+def _lift_nodes(state: State, tops: list[Node], *, by_hand: bool = True) -> None:
+    for top in tops:
+        below = list(top.walk())
+        for node in below:
+            if node.block is not None and (by_hand or node.block.by != "user"):
+                node.block = None
+                if node.is_leaf and node.status == "blocked":
+                    node.status = "pending"
+        for node in reversed(below):
+            state.tree.settle(node)
+        state.tree.climb(top)
+        names = {node.id for node in below}
+        state.outcomes = [each for each in state.outcomes if each.get("node") not in names]
+        state.blocked = [each for each in state.blocked if each.get("node") not in names]
+
+
+CHANGES: dict[str, tuple[Callable[[State, Data], None], Callable[[State, Data, str | None], None]]] = {
+    "create": (_check_create, _create),
+    "add": (_check_add, _add),
+    "split": (_check_split, _split),
+    "drop": (_check_drop, _drop),
+    "order": (_check_order, _order),
+    "enter": (_check_enter, _enter),
+    "end": (_check_end, _end),
+    "block": (_check_block, _block),
+    "unblock": (_check_unblock, _unblock),
+}
+"""Of each change of the tree what it needs, and what it does."""
+
+
+def why_not(state: State, node: Node) -> str:
+    """Return why a node can't be worked on."""
+    for each in state.tree.path(node):
+        if each.status == "blocked":
+            reason = each.block.reason if each.block else "blocked"
+            return f"{'it' if each is node else each.id} is blocked: {reason}"
+        if each.status in _GONE:
+            return f"{'it' if each is node else each.id} was {each.status}"
+    if not node.is_leaf:
+        return "it has subtasks; name one of them"
+    return f"it is {node.status}"
+
+
+def _hint(state: State, node: Node) -> str | None:
+    blocked = any(each.status == "blocked" for each in state.tree.path(node))
+    return f"'ctxmgr goal unblock {node.id}' lifts the block" if blocked else None
+
+
+def _close(state: State, node: Node, status: NodeStatus, reason: object) -> None:
+    for each in node.walk():
+        if each.status in ("done", *_GONE):
+            continue
+        if each.is_leaf and status not in LEAF_TRANSITIONS[each.status]:
+            continue
+        if state.active == each.id:
+            _leave(state)
+        each.status, each.block = status, None
+    node.reason = _text_or_none(reason)
+
+
+def _leave(state: State) -> None:
+    """Leave the active leaf, if there is one, without an outcome."""
+    node, state.active = state.tree.get(state.active), ""
+    if node is None or node.status not in ("in_progress", "failed"):
+        return
+    attempt = node.attempt
+    if attempt is not None and attempt.status == "in_progress":
+        left: AttemptStatus = "left"
+        attempt.status = left
+    if node.status == "in_progress":
+        node.status = "pending"
+        state.tree.climb(node)
+
+
+def _check_text(value: object) -> None:
+    if not isinstance(value, str) or not value.strip() or len(value) > _MOST_TEXT:
+        raise InvalidInput(f"a description or reason is a text of 1 to {_MOST_TEXT:,} characters")
+
+
+def _check_new(tree: Tree, parent: str, nodes: object) -> None:
+    """Check the descriptions of nodes to be added below ``parent``."""
+    if not isinstance(nodes, list):
+        raise InvalidInput("what is to be added is a list")
+    seen: set[str] = set()
+    total = len(tree)
+    for each in cast("list[object]", nodes):
+        total += _check_one(tree, parent, each, seen)
+    if total > _MOST_NODES:
+        raise InvalidInput(f"a goal has at most {_MOST_NODES:,} tasks and subtasks", "make parts of it goals of their own")
+
+
+def _check_one(tree: Tree, parent: str, node: object, seen: set[str]) -> int:
+    if not isinstance(node, dict):
+        raise InvalidInput("a task is an object")
+    fields = cast("dict[str, object]", node)
+    name, below = fields.get("id"), fields.get("nodes", [])
+    if not isinstance(name, str) or not is_child_id(name, parent) or name in seen or tree.get(name) is not None:
+        raise InvalidInput(f"{str(name)[:80]!r} is no new id below {parent!r}")
+    seen.add(name)
+    _check_text(fields.get("text"))
+    if not isinstance(below, list) or (below and parent != GOAL_ID):
+        raise InvalidInput("a subtask has no subtasks of its own")
+    return 1 + sum(_check_one(tree, name, each, seen) for each in cast("list[object]", below))
+
+
+def _node(fields: Data) -> Node:
+    children = [_node(each) for each in fields.get("nodes", [])]
+    return Node(fields["id"], fields["text"], children=children, minted=len(children))
+
+
+def _text_or_none(value: object) -> str | None:
+    return value[:_MOST_TEXT] if isinstance(value, str) else None

@@ -1,0 +1,154 @@
+"""Named checks of the world, without a shell: a file exists, a file contains a text, a command ends well where allowed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.goal import Probe, ProbeResult
+
+MOST_READ = 64 * 1024 * 1024
+"""Bytes of a file that are searched for a text; beyond them the answer is unknown."""
+SECONDS = 10.0
+"""What a command, or the search of a file, may take unless the probe says otherwise."""
+
+_CHUNK = 1024 * 1024
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a probe saw: whether it holds, None where that could not be seen, and in a few words why."""
+
+    holds: bool | None
+    why: str = ""
+
+
+def require_sound(probe: Probe) -> None:
+    """Return when the probe can be asked.
+
+    Raises:
+        InvalidInput: its name would not stand as one word in a brief, or it lacks what its kind needs.
+    """
+    if not _NAME.fullmatch(probe.name):
+        raise InvalidInput(f"{probe.name[:80]!r} is no name of a probe", "letters, digits, '_', '-' and '.', e.g. pkg_exists")
+    if probe.kind == "command":
+        if not probe.argv or not probe.argv[0].strip():
+            raise InvalidInput(f"the probe {probe.name!r} names no command", "e.g. python -m pytest -q")
+    elif not (probe.path or "").strip():
+        raise InvalidInput(f"the probe {probe.name!r} names no path", "a path, relative to the project's folder")
+    elif probe.kind == "fileContains" and not probe.text:
+        raise InvalidInput(f"the probe {probe.name!r} names no text to look for", "some text that the file shall contain")
+
+
+def check(probe: Probe, folder: Path, *, commands: bool = False, seconds: float = SECONDS) -> ProbeResult:
+    """Ask a probe; never raises.
+
+    Args:
+        probe: what to look for.
+        folder: of the project; relative paths start there, and commands run there.
+        commands: whether commands may be run.
+        seconds: what a command may take.
+    """
+    if probe.kind == "fileExists":
+        seen = exists(folder, probe.path or "")
+    elif probe.kind == "fileContains":
+        seen = contains(folder, probe.path or "", probe.text or "")
+    elif commands:
+        seen = ends_well(folder, probe.argv, probe.code, seconds)
+    else:
+        seen = Seen(None, "commands are not allowed")
+    return ProbeResult(name=probe.name, kind=probe.kind, ok=seen.holds, detail=seen.why or None)
+
+
+def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool = False) -> list[ProbeResult]:
+    """Ask every probe, in their order."""
+    return [check(probe, folder, commands=commands) for probe in probes]
+
+
+def render(results: Iterable[ProbeResult]) -> str:
+    """Return the states as one line: ``pkg_exists:✓ tests_exist:✗ lint:?``."""
+    return " ".join(f"{result.name}:{_MARKS[result.ok]}" for result in results)
+
+
+def exists(folder: Path, path: str) -> Seen:
+    """Look whether a path is there, whatever it is; a link that leads nowhere is not."""
+    try:
+        os.stat(folder / path)
+    except (FileNotFoundError, NotADirectoryError):
+        return Seen(False, f"{path} is not there")
+    except (OSError, ValueError) as error:
+        return Seen(None, f"{path}: {_reason(error)}")
+    return Seen(True, f"{path} is there")
+
+
+def contains(folder: Path, path: str, text: str, seconds: float = SECONDS) -> Seen:
+    """Look for a text in a plain file, byte by byte as UTF-8; never reads pipes, devices or endless files."""
+    try:
+        place = folder / path
+        if not stat.S_ISREG(os.stat(place).st_mode):  # before it is opened, since opening some devices does something
+            return Seen(None, f"{path} is no plain file")
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return Seen(False, f"{path} is not there")
+    except (OSError, ValueError) as error:
+        return Seen(None, f"{path}: {_reason(error)}")
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return Seen(None, f"{path} is no plain file")
+        return _search(descriptor, path, text.encode("utf-8", "surrogatepass"), seconds)
+    except OSError as error:
+        return Seen(None, f"{path}: {_reason(error)}")
+    finally:
+        os.close(descriptor)
+
+
+def _search(descriptor: int, path: str, wanted: bytes, seconds: float) -> Seen:
+    end, read, tail = time.monotonic() + seconds, 0, b""
+    while chunk := os.read(descriptor, _CHUNK):
+        read += len(chunk)
+        window = tail + chunk
+        if wanted in window:
+            return Seen(True, f"{path} contains it")
+        if read >= MOST_READ or time.monotonic() > end:
+            return Seen(None, f"{path}: not in its first {read // _CHUNK:,} MiB, and no more is read")
+        tail = window[max(0, len(window) - len(wanted) + 1) :] if len(wanted) > 1 else b""
+    return Seen(False, f"{path} does not contain it")
+
+
+def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float = SECONDS) -> Seen:
+    """Run a command, without a shell and with nothing to read; its output is thrown away. It holds when it exits with ``code``.
+
+    After ``seconds`` it is ended with everything that it started in its own process group.
+    """
+    try:
+        running = subprocess.Popen(
+            list(argv), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+    except (OSError, ValueError, IndexError) as error:
+        return Seen(None, f"it can't be run: {_reason(error)}")
+    try:
+        ended = running.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return Seen(None, f"not done after {seconds:g} s")
+    finally:
+        if running.returncode is None:
+            with suppress(OSError):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+    return Seen(ended == code, f"exit code {ended}" if ended >= 0 else f"ended by signal {-ended}")
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,167 @@
+"""A goal in the hands of an agent's loop: begin or resume it, add tasks, record actions, get the brief, go on.
+
+    ctx = GoalTracker()
+    ctx.load_or_init("Create mathx package")
+    ctx.state.goal.tasks.append(Task("Create package", [Subtask("Create __init__.py"), Subtask("Add add() function")]))
+    if not ctx.record_action("write_file", {"path": "mathx/__init__.py"}, "success"):
+        ...  # a loop: try something else
+    prompt = ctx.get_compact_context(max_chars=2000)
+    ctx.mark_subtask_complete(success=True)
+    ctx.advance_to_next_subtask()
+
+The tracker holds the goal from `load_or_init` to `close`, so that no second process works on it unnoticed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.goals.desk import Goals
+from ctxmgr.goals.handles import Children, StateHandle, Subtask, Task
+from ctxmgr.goals.room import FOLDER
+from ctxmgr.types.goal import (
+    DEFAULT_CHARS,
+    ActionRequest,
+    AddRequest,
+    BriefRequest,
+    EndRequest,
+    GoalState,
+    MessageRequest,
+    NextRequest,
+    RecordAnswer,
+    RecordRequest,
+    ResumeAnswer,
+    ResumeRequest,
+    StartRequest,
+    SubtaskView,
+    TaskDraft,
+    UnblockRequest,
+)
+
+
+class GoalTracker:
+    """A goal that this process works on.
+
+    Args:
+        folder: where it is kept.
+        agent: whose actions are recorded.
+        settings: thresholds of the detection of loops.
+        commands: whether probes may run commands.
+
+    Attributes:
+        goals: every other request.
+        state: the goal, to which tasks can be added.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str] = FOLDER, *, agent: str = "agent", settings: DetectSettings | None = None,
+        commands: bool = False,
+    ) -> None:  # fmt: skip
+        self.goals = Goals(folder, agent=agent, hold=True, settings=settings, commands=commands)
+        self._handles: dict[str, Subtask] = {}
+        self.state = StateHandle(self)
+
+    def __enter__(self) -> GoalTracker:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the goal; it goes on with the next `load_or_init`."""
+        self.goals.close()
+
+    def load_or_init(self, goal: str | None = None, *, replace: bool = False) -> GoalState:
+        """Go on with the goal that is there, or begin this one.
+
+        Raises:
+            Conflict: another goal is there, unfinished, and ``replace`` is false.
+            NotFound: no goal is named, and none is there.
+            Busy: another live process holds it.
+        """
+        return self.goals.start(StartRequest(goal=goal, replace=replace)).state
+
+    def resume(self, *, take_over: bool = False) -> ResumeAnswer:
+        """Go on after a crash or a hand-over, and say what was verified and what is only assumed."""
+        return self.goals.resume(ResumeRequest(take_over=take_over))
+
+    def check_action(self, name: str, args: Any = None) -> RecordAnswer:
+        """Say whether an action would be allowed; nothing is recorded. True in a condition when it is."""
+        return self.goals.check(ActionRequest(action=name, args=args))
+
+    def begin_action(self, name: str, args: Any = None) -> RecordAnswer:
+        """Record that an action begins, unless it is refused; ``finish_action`` takes the answer's ``entry``."""
+        return self.goals.begin(ActionRequest(action=name, args=args))
+
+    def finish_action(self, entry: str, result: Any = "success") -> RecordAnswer:
+        """Record how an action that was begun ended."""
+        return self.goals.record(RecordRequest(action="result", entry=entry, result=result))
+
+    def record_action(self, name: str, args: Any = None, result: Any = "success") -> RecordAnswer:
+        """Record an action with its result, unless it closes a loop; true in a condition when it was allowed.
+
+        ``result`` is ``success``, ``error``, ``error: what it said``, or what came back.
+        """
+        return self.goals.record(RecordRequest(action=name, args=args, result=result))
+
+    def get_compact_context(self, max_chars: int = DEFAULT_CHARS) -> str:
+        """Return what an agent needs to know now, in at most so many characters."""
+        return self.goals.brief(BriefRequest(max_chars=max_chars)).text
+
+    def mark_subtask_complete(self, success: bool = True, reason: str | None = None) -> GoalState:
+        """End the attempt at the active subtask; two failed ones block it."""
+        request = EndRequest(reason=reason)
+        return (self.goals.done(request) if success else self.goals.fail(request)).state
+
+    def advance_to_next_subtask(self) -> SubtaskView | None:
+        """Make the next open subtask the active one and return it; None when nothing is left to work on."""
+        answer = self.goals.next(NextRequest())
+        return self.find(answer.changed[0]) if answer.changed else None
+
+    def unblock(self, target: str | None = None, reason: str | None = None) -> GoalState:
+        """Lift a block, or all."""
+        return self.goals.unblock(UnblockRequest(target=target, reason=reason)).state
+
+    def human_message(self, text: str) -> GoalState:
+        """Take a message from a person: what the guard blocked is lifted."""
+        return self.goals.message(MessageRequest(text=text)).state
+
+    def find(self, name: str) -> SubtaskView | None:
+        """Return a task or subtask by its id."""
+        for task in (goal := self.goals.state().goal).tasks:
+            for each in (task, *task.subtasks):
+                if each.id == name:
+                    return each
+        return goal if name == goal.id else None
+
+    def children(self, parent: str) -> list[Subtask]:
+        """Return the tasks (of ``goal``) or subtasks (of a task) that are there."""
+        goal = self.goals.state().goal
+        if parent == goal.id:
+            return [self._handle(each, Task) for each in goal.tasks]
+        return [self._handle(each, Subtask) for task in goal.tasks if task.id == parent for each in task.subtasks]
+
+    def insert(self, parent: str, at: int, what: Subtask) -> None:
+        """Add a task or subtask, with what it holds, and make it one with its node."""
+        draft = what.draft() if isinstance(what, Task) else TaskDraft(description=what.description)
+        answer = self.goals.add(AddRequest(tasks=[draft], parent=parent, at=at))
+        name = answer.changed[0]
+        own = list(what.subtasks) if isinstance(what, Task) else []
+        what.attach(name, self.find)
+        self._handles[name] = what
+        for number, each in enumerate(own, 1):
+            each.attach(f"{name}.{number}", self.find)
+            self._handles[f"{name}.{number}"] = each
+        if isinstance(what, Task):
+            what.bind(Children(self, name))
+
+    def _handle(self, view: SubtaskView, kind: type[Subtask]) -> Subtask:
+        known = self._handles.get(view.id)
+        if known is None:
+            known = self._handles[view.id] = kind(view.description)
+            known.attach(view.id, self.find)
+            if isinstance(known, Task):
+                known.bind(Children(self, view.id))
+        return known

@@ -1,0 +1,306 @@
+"""The tree of goal, tasks and subtasks: its nodes, their attempts, how statuses and per cent climb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast, get_args
+
+from ctxmgr.types.goal_status import GOAL_ID, TRANSITIONS, AttemptStatus, BlockedBy, NodeStatus
+
+KEPT_ATTEMPTS = 10
+"""Attempts of a leaf that are kept, the latest ones; their numbers go on counting."""
+
+_STATUSES = frozenset(get_args(NodeStatus))
+_ATTEMPTS = frozenset(get_args(AttemptStatus))
+_BLOCKERS = frozenset(get_args(BlockedBy))
+_GONE = frozenset({"split", "dropped"})
+_OPEN = frozenset({"pending", "in_progress", "failed"})
+_LEVELS = 2
+_TASKS_THAT_STOP_A_GOAL = 2
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at a leaf; ``first`` and ``last`` are ids of entries."""
+
+    number: int
+    status: AttemptStatus = "in_progress"
+    actions: int = 0
+    first: str | None = None
+    last: str | None = None
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for the state file."""
+        return {
+            "number": self.number, "status": self.status, "actions": self.actions, "first": self.first,
+            "last": self.last, "reason": self.reason,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Block:
+    """Why a node can't be worked on."""
+
+    by: BlockedBy
+    reason: str
+    since: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for the state file."""
+        return {"by": self.by, "reason": self.reason, "since": self.since}
+
+
+@dataclass(slots=True)
+class Node:
+    """The goal, a task or a subtask; ``minted`` counts the children it ever had."""
+
+    id: str
+    text: str
+    status: NodeStatus = "pending"
+    children: list[Node] = field(default_factory=list["Node"])
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    block: Block | None = None
+    reason: str | None = None
+    minted: int = 0
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether attempts and actions belong to this node itself."""
+        return not self.children
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The latest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    def begin(self) -> Attempt:
+        """Return the attempt under way, a new one when the last has ended."""
+        last = self.attempt
+        if last is None or last.status != "in_progress":
+            last = Attempt(last.number + 1 if last else 1)
+            self.attempts = [*self.attempts[1 - KEPT_ATTEMPTS :], last]
+        return last
+
+    def walk(self) -> Iterator[Node]:
+        """Yield the node and all below it, in order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def leaves(self) -> Iterator[Node]:
+        """Yield the leaves that count: what was split or dropped does not, what was done below it does."""
+        if self.is_leaf:
+            if self.status not in _GONE:
+                yield self
+            return
+        for child in self.children:
+            yield from child.leaves()
+
+    def percent(self) -> int:
+        """Return the share of the counting leaves that are done, rounded down: 100 means all."""
+        leaves = list(self.leaves())
+        return 100 * sum(leaf.status == "done" for leaf in leaves) // len(leaves) if leaves else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it with all below it for the state file."""
+        return {
+            "id": self.id, "text": self.text, "status": self.status, "reason": self.reason, "minted": self.minted,
+            "block": self.block.to_json() if self.block else None, "attempts": [each.to_json() for each in self.attempts],
+            "children": [child.to_json() for child in self.children],
+        }  # fmt: skip
+
+
+class Tree:
+    """A goal with everything below it, found by id."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self._nodes = {node.id: node for node in root.walk()}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, name: object) -> Node | None:
+        """Return the node with this id, or None."""
+        return self._nodes.get(name) if isinstance(name, str) else None
+
+    def parent(self, node: Node) -> Node | None:
+        """Return the node above; of the goal, None."""
+        if node is self.root:
+            return None
+        return self._nodes.get(node.id.rpartition(".")[0] or GOAL_ID)
+
+    def path(self, node: Node) -> list[Node]:
+        """Return the node and those above it, the goal last."""
+        found = [node]
+        while (above := self.parent(found[-1])) is not None:
+            found.append(above)
+        return found
+
+    def insert(self, parent: Node, at: int, nodes: list[Node]) -> None:
+        """Put new nodes, and what is below them, at a place among a node's children."""
+        parent.children[at:at] = nodes
+        for node in nodes:
+            self._nodes.update((each.id, each) for each in node.walk())
+            parent.minted = max(parent.minted, number_of(node.id))
+
+    def can_work(self, node: Node) -> bool:
+        """Whether a leaf is open and nothing above it is blocked or gone."""
+        if not node.is_leaf or node.status not in _OPEN:
+            return False
+        return not any(above.status == "blocked" or above.status in _GONE for above in self.path(node)[1:])
+
+    def first_open(self, after: Node | None = None) -> Node | None:
+        """Return the first leaf that can be worked on; with ``after``, the first behind that leaf, else the first of all."""
+        leaves = [node for node in self.root.walk() if self.can_work(node)]
+        if after is None:
+            return leaves[0] if leaves else None
+        order = {node.id: place for place, node in enumerate(self.root.walk())}
+        later = [node for node in leaves if order[node.id] > order.get(after.id, -1)]
+        return next(iter(later or [node for node in leaves if node is not after]), None)
+
+    def climb(self, node: Node) -> None:
+        """Make the statuses above a changed node follow from it."""
+        for above in self.path(node)[1:]:
+            self.settle(above)
+
+    def settle(self, node: Node) -> None:
+        """Make the status of a node with children follow from theirs."""
+        if node.status in _GONE or node.is_leaf:
+            return
+        own = node.block if node.block and node.block.by != "escalation" else None
+        climbed = None if own else self._climbed(node)
+        node.block = own or climbed
+        node.status = "blocked" if node.block else _of_children(node, is_root=node is self.root)
+
+    def _climbed(self, node: Node) -> Block | None:
+        blocked = [child for child in node.children if child.status == "blocked"]
+        if not blocked:
+            return None
+        # What failed climbs at once, to the goal when a second task failed; what a person put off only when it is all there is.
+        failed = [child for child in blocked if child.block is not None and child.block.by != "user"]
+        enough = _TASKS_THAT_STOP_A_GOAL if node is self.root else 1
+        if len(failed) < enough and any(child.status in _OPEN for child in node.children):
+            return None
+        first = (failed or blocked)[-1]
+        why = first.block.reason if first.block else "blocked"
+        return Block("escalation", f"{first.id} is blocked: {why}", first.block.since if first.block else None)
+
+
+def _of_children(node: Node, *, is_root: bool) -> NodeStatus:
+    counted = [child.status for child in node.children if child.status not in _GONE]
+    if not counted:
+        return "pending" if is_root else "dropped"
+    if all(status == "done" for status in counted):
+        return "done"
+    begun = any(status in ("in_progress", "failed", "done") for status in counted) or any(each.attempts for each in node.walk())
+    return "in_progress" if begun else "pending"
+
+
+def may_follow(before: NodeStatus, after: NodeStatus) -> bool:
+    """Whether a node of one status may come to another."""
+    return before == after or after in TRANSITIONS[before]
+
+
+def number_of(name: str) -> int:
+    """Return the number at the end of an id, 0 when it has none."""
+    digits = name.rpartition(".")[2].lstrip("t")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+
+
+def is_child_id(name: str, parent: str) -> bool:
+    """Whether an id is one that a child of ``parent`` could have: ``t3`` of the goal, ``t3.1`` of a task."""
+    number = number_of(name)
+    return number > 0 and name == (f"t{number}" if parent == GOAL_ID else f"{parent}.{number}")
+
+
+def read_node(data: object, level: int = 0) -> Node:
+    """Return the node that `Node.to_json` described.
+
+    Raises:
+        ValueError: it describes none.
+    """
+    fields = as_object(data)
+    status, block = fields.get("status"), fields.get("block")
+    children = fields.get("children")
+    if status not in _STATUSES or not isinstance(children, list) or (children and level >= _LEVELS):
+        raise ValueError("no node")
+    return Node(
+        read_text(fields, "id"), read_text(fields, "text"), cast("NodeStatus", status),
+        [read_node(each, level + 1) for each in cast("list[object]", children)],
+        [_attempt(each) for each in read_list(fields, "attempts")],
+        None if block is None else _block(block), read_text_or_none(fields, "reason"), read_number(fields, "minted"),
+    )  # fmt: skip
+
+
+def _attempt(data: object) -> Attempt:
+    fields = as_object(data)
+    status = fields.get("status")
+    if status not in _ATTEMPTS:
+        raise ValueError("no attempt")
+    return Attempt(
+        read_number(fields, "number"), cast("AttemptStatus", status), read_number(fields, "actions"),
+        read_text_or_none(fields, "first"), read_text_or_none(fields, "last"), read_text_or_none(fields, "reason"),
+    )  # fmt: skip
+
+
+def _block(data: object) -> Block:
+    fields = as_object(data)
+    by = fields.get("by")
+    if by not in _BLOCKERS:
+        raise ValueError("no block")
+    return Block(cast("BlockedBy", by), read_text(fields, "reason"), read_text_or_none(fields, "since"))
+
+
+def as_object(data: object) -> dict[str, object]:
+    """Return an object.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(data, dict):
+        raise ValueError("no object")
+    return cast("dict[str, object]", data)
+
+
+def read_list(fields: dict[str, object], key: str) -> list[object]:
+    """Return a member that is a list.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = fields.get(key)
+    if not isinstance(value, list):
+        raise ValueError(f"{key} is no list")
+    return cast("list[object]", value)
+
+
+def read_text(fields: dict[str, object], key: str) -> str:
+    """Return a member that is a text.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is no text")
+    return value
+
+
+def read_text_or_none(fields: dict[str, object], key: str) -> str | None:
+    """Return a member that is a text or null, as `read_text`."""
+    return None if fields.get(key) is None else read_text(fields, key)
+
+
+def read_number(fields: dict[str, object], key: str) -> int:
+    """Return a member that is a whole number.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = fields.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{key} is no number")
+    return value

@@ -1,0 +1,392 @@
+"""Goals as they cross a boundary: the tree of goal, tasks, subtasks and attempts, and one request and answer a command.
+
+A node of the tree is the goal, a task or a subtask. A node without children is a *leaf*: attempts and actions belong to
+leaves, so a goal can be worked on before it has tasks. Ids are stable: ``goal``, ``t2`` (the second task ever added),
+``t2.1`` (its first subtask); reordering changes none. Frozen like all shapes; what a program edits is in `ctxmgr.goals`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.goal_status import AttemptStatus, BlockedBy, LoopType, NodeStatus
+
+Moment = Literal["start", "continue", "resume", "compaction"]
+ActionStatus = Literal["ok", "error", "denied", "interrupted", "open"]
+ProbeKind = Literal["fileExists", "fileContains", "command"]
+
+DEFAULT_CHARS = 2000
+MaxChars = Annotated[int, Field(ge=0, le=1_000_000)]
+Description = Annotated[Text, Field(min_length=1, max_length=4000)]
+
+
+class Block(Shape):
+    """Why a node can't be worked on: ``by`` the guard (``loop``, ``attempts``), a child (``escalation``) or a ``user``."""
+
+    by: BlockedBy
+    reason: Text
+    since: Text | None = None
+
+
+class BlockedAction(Shape):
+    """An action that is refused while it is asked within ``node``: the same name and canonical arguments.
+
+    ``key`` is what `UnblockRequest` may name it by; ``times`` how often it was refused; ``args`` may be shortened.
+    """
+
+    key: str
+    action: Text
+    args: Json
+    type: LoopType
+    node: Text
+    reason: Text
+    times: int
+    since: Text | None = None
+
+
+class ActionView(Shape):
+    """One action: an entry of the history. ``result`` is its outcome in a few words, null while it is open."""
+
+    id: Text
+    action: Text
+    args: Json
+    status: ActionStatus
+    result: Text | None
+    ts: Text | None
+    node: Text
+    attempt: int
+
+
+class AttemptView(Shape):
+    """One try at a leaf: ``first`` and ``last`` are the ids of its actions, ``reason`` why it ended as it did."""
+
+    number: int
+    status: AttemptStatus
+    actions: int
+    first: Text | None = None
+    last: Text | None = None
+    reason: Text | None = None
+
+
+class SubtaskView(Shape):
+    """A subtask; ``percent`` is 100 when it is done, else 0. ``attempts`` holds the latest ones, oldest first."""
+
+    id: str
+    description: Text
+    status: NodeStatus
+    percent: int
+    attempts: list[AttemptView] = []
+    block: Block | None = None
+    reason: Text | None = None
+
+
+class TaskView(SubtaskView):
+    """A task; ``percent`` is the share of its leaves that are done (split and dropped ones do not count)."""
+
+    subtasks: list[SubtaskView] = []
+
+
+class GoalView(SubtaskView):
+    """A goal and its whole tree; ``percent`` is the share of all leaves that are done."""
+
+    session: Text
+    tasks: list[TaskView] = []
+
+
+class LoopRecord(Shape):
+    """One refused or escalated loop, as ``loops.json`` lists them."""
+
+    timestamp: Text | None
+    type: LoopType
+    action_signature: Text
+    attempt_count: int
+    node: Text
+    kind: str
+    reason: Text
+
+
+class OwnerView(Shape):
+    """Who may work on the goal: the epoch grows with every owner; the rest is null when nobody holds it."""
+
+    epoch: int
+    owner: Text | None = None
+    pid: int | None = None
+    host: Text | None = None
+    since: Text | None = None
+
+
+class Probe(Shape):
+    """A named check of the files on disk, without a shell.
+
+    ``fileExists``: ``path`` exists. ``fileContains``: the file ``path`` holds ``text``. ``command``: the program
+    ``argv`` ends with exit code ``code``; run only where commands are allowed.
+    """
+
+    name: Annotated[Text, Field(min_length=1, max_length=100)]
+    kind: ProbeKind
+    path: Text | None = None
+    text: Text | None = None
+    argv: list[Text] = []
+    code: int = 0
+
+
+class ProbeResult(Shape):
+    """What a probe saw; ``ok`` is null when it could not be asked (a command that is not allowed, no permission)."""
+
+    name: Text
+    kind: ProbeKind
+    ok: bool | None
+    detail: Text | None = None
+
+
+class GoalState(Shape):
+    """All that is known of a goal now.
+
+    Attributes:
+        current: id of the leaf that actions belong to: the active one, else the first that can be worked on, else null.
+        active: whether somebody has begun it.
+        next: the leaf that follows, and ``next_step`` what a continuation or a person said to do.
+        actions: the latest ones of the current leaf, oldest first.
+        in_flight: actions that were begun and have no result: their effect is unknown.
+        loop_counts: how often each type of loop was refused.
+        probes: definitions, and ``probe_state`` what they last saw.
+        generation, records, sum: of ``state.json``, and the history it includes.
+        warnings: what was found damaged and what was done about it.
+    """
+
+    goal: GoalView
+    current: str | None
+    active: bool
+    next: str | None
+    next_step: Text | None
+    actions: list[ActionView]
+    in_flight: list[ActionView]
+    blocked_actions: list[BlockedAction]
+    loop_counts: dict[LoopType, int]
+    probes: list[Probe]
+    probe_state: list[ProbeResult]
+    actions_total: int
+    refused_total: int
+    owner: OwnerView
+    generation: int
+    records: int
+    sum: str
+    warnings: list[Text] = []
+
+
+class SubtaskDraft(Shape):
+    """A subtask to be added."""
+
+    description: Description
+
+
+class TaskDraft(Shape):
+    """A task to be added, with its subtasks."""
+
+    description: Description
+    subtasks: list[SubtaskDraft] = []
+
+
+class StartRequest(Shape):
+    """Begin a goal, or go on with the one that is there when it says the same (``goal`` null: with whatever is there).
+
+    ``replace`` gives an unfinished goal up for this one; else another goal is a conflict.
+    """
+
+    goal: Description | None
+    tasks: list[TaskDraft] = []
+    probes: list[Probe] = []
+    replace: bool = False
+
+
+class AddRequest(Shape):
+    """Add tasks, or with ``parent`` subtasks of that task, at place ``at`` (null: at the end)."""
+
+    tasks: Annotated[list[TaskDraft], Field(min_length=1, max_length=1000)]
+    parent: str | None = None
+    at: Annotated[int, Field(ge=0)] | None = None
+
+
+class SplitRequest(Shape):
+    """Replace a task or subtask by several, which stand at its place; what was done below it stays done."""
+
+    id: str
+    into: Annotated[list[TaskDraft], Field(min_length=1, max_length=1000)]
+    reason: Text | None = None
+
+
+class ReorderRequest(Shape):
+    """Put the children of ``parent`` (null: the tasks) into this order; those not named keep theirs and come last."""
+
+    order: Annotated[list[str], Field(min_length=1)]
+    parent: str | None = None
+
+
+class DropRequest(Shape):
+    """Give a task or subtask up without doing it."""
+
+    id: str
+    reason: Text | None = None
+
+
+class ActionRequest(Shape):
+    """Ask whether an action may be done, or begin it (an entry without a result)."""
+
+    action: Annotated[Text, Field(min_length=1, max_length=1000)]
+    args: Json = None
+    agent: Text | None = None
+
+
+class RecordRequest(ActionRequest):
+    """An action with its result.
+
+    ``result``: ``success`` and ``error`` (also ``error: what it said``) say how it ended; any other text or JSON value is
+    what came back. ``status`` says it outright. ``entry``: of an action begun before.
+    """
+
+    result: Json = None
+    status: Literal["ok", "error", "denied", "interrupted"] | None = None
+    entry: Text | None = None
+
+
+class NextRequest(Shape):
+    """Go to the next leaf that can be worked on, or to the one named."""
+
+    to: str | None = None
+
+
+class EndRequest(Shape):
+    """End the attempt at the current leaf (or the one named) as done or failed."""
+
+    id: str | None = None
+    reason: Text | None = None
+
+
+class BlockRequest(Shape):
+    """Block a node by hand; only `UnblockRequest` lifts that."""
+
+    id: str
+    reason: Annotated[Text, Field(min_length=1)]
+
+
+class UnblockRequest(Shape):
+    """Lift the block of a node (its id) or of an action (its key or name); without either every block."""
+
+    target: Text | None = None
+    reason: Text | None = None
+
+
+class MessageRequest(Shape):
+    """A human message: it lifts what the guard blocked and starts the detection of loops anew (ruling 8)."""
+
+    text: Annotated[Text, Field(min_length=1)]
+
+
+class BriefRequest(Shape):
+    """The compact text for an agent; ``moment`` null: what the history says (start, resume, after a compaction)."""
+
+    max_chars: MaxChars = DEFAULT_CHARS
+    moment: Moment | None = None
+
+
+class ResumeRequest(Shape):
+    """Go on after a crash or a hand-over: take the goal over, and check ``probes`` against the disk.
+
+    ``take_over`` also from an owner that is alive; it is then refused from its next write on.
+    """
+
+    take_over: bool = False
+
+
+class GoalAnswer(Shape):
+    """The goal after a change, what was changed (ids) and what is worth saying about it."""
+
+    state: GoalState
+    changed: list[str] = []
+    message: Text | None = None
+
+
+class RecordAnswer(Shape):
+    """Whether an action was allowed, and if not why: true in a condition when it was.
+
+    Attributes:
+        entry: id of the recorded entry, null when it was only asked about or refused.
+        type: of the loop: A repetition, B alternation, C escalating failures; null when allowed.
+        finding: what the detection engine saw.
+    """
+
+    allowed: bool
+    reason: Text | None = None
+    type: LoopType | None = None
+    finding: Finding | None = None
+    entry: Text | None = None
+    node: Text | None = None
+    attempt: int | None = None
+    hint: Text | None = None
+
+    def __bool__(self) -> bool:
+        """Whether the action was allowed."""
+        return self.allowed
+
+
+class BriefAnswer(Shape):
+    """The brief; ``left_out`` says what it does not hold because of ``max_chars``, with the command that shows it."""
+
+    text: Text
+    chars: int
+    max_chars: int
+    moment: Moment
+    left_out: list[Text]
+
+
+class Claim(Shape):
+    """Something about the goal: ``verified`` by a probe on disk, or only ``assumed`` from the history."""
+
+    text: Text
+    basis: Literal["verified", "refuted", "assumed"]
+    probe: Text | None = None
+
+
+class ResumeAnswer(Shape):
+    """Where we are after a crash.
+
+    Attributes:
+        claims: what was verified against the files on disk, and what is only assumed.
+        in_flight: actions whose effect is unknown.
+        replayed: records of the history beyond what ``state.json`` had.
+        took_over: whether an earlier owner was superseded; ``previous`` is that one.
+        rebuilt: files that were set aside and made anew, by name.
+    """
+
+    state: GoalState
+    claims: list[Claim]
+    in_flight: list[ActionView]
+    replayed: int
+    took_over: bool
+    previous: OwnerView | None
+    rebuilt: list[Text]
+    brief: Text
+
+
+class GoalSource(Shape):
+    """The goal as a source for recovery and context packages: plain facts, no history."""
+
+    session: Text
+    goal: Text
+    status: NodeStatus
+    percent: int
+    task: Text | None
+    subtask: Text | None
+    attempt: int | None
+    done: list[Text]
+    open: list[Text]
+    blocked: list[Text]
+    next: Text | None
+    next_step: Text | None
+    in_flight: list[Text]
+    probe_state: list[ProbeResult]
+    extra: dict[str, Any] = {}

@@ -1,0 +1,22 @@
+"""What shapes share with those who do without them: names, and the arithmetic of a page. Free of the model library."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from typing import Any
+
+MESSAGE_TYPES = (
+    "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk",
+    "nudge", "interrupt", "compaction", "error",
+)  # fmt: skip
+"""Event types that carry something said; the messages tool pages through these."""
+
+
+def page_of(offset: int, limit: int, shown: int, total: int, exact: bool = True) -> dict[str, Any]:
+    """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on, as JSON has it."""
+    more = offset + shown < total and shown > 0
+    return {
+        "offset": offset, "limit": limit, "hasMore": more, "nextOffset": offset + shown if more else None, "total": total,
+        "totalIsExact": exact,
+    }  # fmt: skip

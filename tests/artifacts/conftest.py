@@ -1,0 +1,48 @@
+"""What the tests of artifacts stand on: a store of either kind, the operator's view of its artifacts, agents under rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.project.guarding import Guard
+from ctxmgr.project.rules import change_rules
+from ctxmgr.store import Store
+from ctxmgr.types.access import AccessRule
+
+Allow = Callable[..., None]
+As = Callable[[str], ArtifactStore]
+
+
+@pytest.fixture
+def artifacts(store: Store) -> ArtifactStore:
+    """Return the artifacts as the operator has them."""
+    return ArtifactStore(store)
+
+
+@pytest.fixture
+def folder(store_path: Path) -> Path:
+    """Name the folder in which the artifacts of the test's store lie."""
+    return store_path.with_name("artifacts")
+
+
+@pytest.fixture
+def allow(store: Store) -> Allow:
+    """Return what puts a rule in force: agent, pattern, permission, resource type."""
+
+    def put(agent: str, pattern: str, permission: str = "read", kind: str = "artifact", priority: int = 100) -> None:
+        rule = AccessRule.model_validate(
+            {"agent": agent, "resource_type": kind, "pattern": pattern, "permission": permission, "priority": priority}
+        )
+        change_rules(store, Guard(store), add=[rule])
+
+    return put
+
+
+@pytest.fixture
+def asking(store: Store) -> As:
+    """Return what makes an agent's view, under the rules that are in force by then."""
+    return lambda agent: ArtifactStore(store, Guard(store, agent))

@@ -1,0 +1,164 @@
+"""Reading: by id or by name, as of any version, verified; what was changed behind the store's back is never served."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ctxmgr.artifacts.healing import audit
+from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.errors import Damaged, InvalidInput, NotFound
+from ctxmgr.store import Store
+from ctxmgr.types.artifact_request import (
+    ArtifactLogRequest,
+    GetRequest,
+    ListArtifactsRequest,
+)
+from tests.artifacts.putting import back, get, meddle, object_of, put, put_one, text
+
+
+@pytest.mark.requirement("003-S5")
+def test_an_artifact_is_read_by_version(artifacts: ArtifactStore) -> None:
+    """Without a version the current content is read, with one what that version shows."""
+    for number in (1, 2, 3):
+        put(artifacts, "arch", a_yaml=f"a: {number}\n", b_yaml="b: 1\n")
+
+    assert [text(artifacts, "arch/a.yaml", version) for version in (None, 1, 2, 3)] == [f"a: {n}\n" for n in (3, 1, 2, 3)]
+    shown = get(artifacts, "arch/b.yaml", 2).artifact
+    assert (shown.version, shown.path) == (1, "artifacts/v2/arch/b.yaml")
+
+
+@pytest.mark.requirement("003-S5")
+def test_an_artifact_is_read_by_id(artifacts: ArtifactStore) -> None:
+    """An id names one content for ever, whole or by an unambiguous start; an ambiguous one is refused."""
+    first = put(artifacts, "arch", a_yaml="a: 1\n")
+    put(artifacts, "arch", a_yaml="a: 2\n")
+    assert first.id is not None
+
+    assert artifacts.get(GetRequest(id=first.id)).content == "a: 1\n"
+    assert artifacts.get(GetRequest(id=first.id[:14])).artifact.id == first.id
+    for number in range(20):
+        put_one(artifacts, "arch", f"{number}.md", f"{number}\n")
+    starts = [row.id[:5] for row in artifacts.list(ListArtifactsRequest()).artifacts]
+    with pytest.raises(InvalidInput, match="several artifact ids"):
+        artifacts.get(GetRequest(id=max(starts, key=starts.count)))
+
+
+@pytest.mark.parametrize("identity", ["art_", "art_zz", "art_0000000000000000", "art_%", "ghost", ""])
+def test_an_unknown_id_is_not_found(artifacts: ArtifactStore, identity: str) -> None:
+    """An id of nothing, or a text that is no id, is answered as not found."""
+    put(artifacts, "arch", a_yaml="a: 1\n")
+
+    with pytest.raises(NotFound):
+        artifacts.get(GetRequest(id=identity))
+
+
+@pytest.mark.requirement("003-S7")
+def test_what_is_not_found_is_answered_with_similar_names(artifacts: ArtifactStore) -> None:
+    """The hint names artifacts that are called nearly so, or the version in which it stands."""
+    put(artifacts, "system_architect", architecture_yaml="a: 1\n", decisions_md="# d\n")
+    put(artifacts, "system_architect", notes_md="later\n")
+
+    with pytest.raises(NotFound) as caught:
+        get(artifacts, "system-architect/architecture.yml")
+    assert caught.value.hint == "did you mean system_architect/architecture.yaml?"
+    with pytest.raises(NotFound) as caught:
+        get(artifacts, "system_architect/notes.md", 1)
+    assert caught.value.hint == "it stands in version 2: --version 2"
+    with pytest.raises(NotFound):
+        get(artifacts, "system_architect/notes.md", 99)
+
+
+def test_nothing_is_found_where_nothing_is(artifacts: ArtifactStore) -> None:
+    """A store without artifacts answers not found, an empty list, and no fault."""
+    with pytest.raises(NotFound):
+        get(artifacts, "arch/a.md")
+    assert artifacts.list(ListArtifactsRequest()).status == "empty"
+    assert artifacts.versions() == []
+
+
+def test_a_list_is_filtered_and_paged(artifacts: ArtifactStore) -> None:
+    """The list of a version is ordered by owner and name, narrowed by owner and type, and comes in pages."""
+    put(artifacts, "b", z_md="# z\n", a_yaml="a: 1\n")
+    put(artifacts, "a", c_yaml="c: 1\n")
+
+    def names(**asked: object) -> list[str]:
+        found = artifacts.list(ListArtifactsRequest.model_validate(asked))
+        return [f"{item.agent}/{item.name}" for item in found.artifacts]
+
+    assert names() == ["a/c.yaml", "b/a.yaml", "b/z.md"]
+    assert names(version=1) == ["b/a.yaml", "b/z.md"]
+    assert names(agent="b", type="yaml") == ["b/a.yaml"]
+    page = artifacts.list(ListArtifactsRequest(offset=1, limit=1)).page
+    assert (names(offset=1, limit=1), page.total, page.next_offset) == (["b/a.yaml"], 3, 2)
+    with pytest.raises(NotFound):
+        names(version=9)
+
+
+def test_the_log_has_every_content(artifacts: ArtifactStore) -> None:
+    """The log of an artifact lists all it ever was, newest first, past a rollback too."""
+    for number in (1, 2):
+        put(artifacts, "arch", a_yaml=f"a: {number}\n")
+    back(artifacts, 1)
+    put(artifacts, "arch", a_yaml="a: 3\n")
+
+    rows = artifacts.log(ArtifactLogRequest(agent="arch", name="a.yaml")).artifacts
+    assert [row.version for row in rows] == [3, 2, 1]
+    with pytest.raises(NotFound):
+        artifacts.log(ArtifactLogRequest(agent="arch", name="b.yaml"))
+
+
+@pytest.mark.parametrize("change", ["other", "longer", "gone", "link"])
+def test_changed_bytes_are_never_served(artifacts: ArtifactStore, store: Store, folder: Path, change: str) -> None:
+    """Bytes that were changed, or are gone, behind the store's back are found by their hash, told of, and not served."""
+    put(artifacts, "arch", a_yaml="a: 1\n", b_yaml="b: 1\n")
+    place = object_of(folder, "a: 1\n")
+    if change in ("other", "longer"):
+        meddle(place, b"a: 9\n" if change == "other" else b"a: 1\nmore\n")
+    else:
+        (folder / "v1" / "arch" / "a.yaml").unlink()
+        place.unlink()
+    if change == "link":
+        place.symlink_to(folder / "v1" / "arch" / "b.yaml")
+
+    with pytest.raises(Damaged, match=r"arch/a\.yaml of version 1"):
+        get(artifacts, "arch/a.yaml")
+    assert text(artifacts, "arch/b.yaml") == "b: 1\n"
+    assert audit(store) != []
+
+
+def test_an_intact_copy_in_a_version_is_served(artifacts: ArtifactStore, folder: Path) -> None:
+    """An object that is gone is read from a version's folder, if the bytes there have the right hash."""
+    put(artifacts, "arch", a_yaml="a: 1\n")
+    object_of(folder, "a: 1\n").unlink()
+    assert text(artifacts, "arch/a.yaml") == "a: 1\n"
+
+    meddle(folder / "v1" / "arch" / "a.yaml", b"a: 9\n")
+    with pytest.raises(Damaged):
+        get(artifacts, "arch/a.yaml")
+
+
+def test_putting_it_again_repairs_what_was_changed(artifacts: ArtifactStore, store: Store, folder: Path) -> None:
+    """The same content put again brings damaged bytes back, without a new version."""
+    put(artifacts, "arch", a_yaml="a: 1\n")
+    meddle(object_of(folder, "a: 1\n"), b"a: 9\n")
+
+    assert put(artifacts, "arch", a_yaml="a: 1\n").changed is False
+
+    assert text(artifacts, "arch/a.yaml") == "a: 1\n"
+    assert store.artifacts.current() == 1
+
+
+def test_bytes_that_are_gone_altogether_are_told_of(artifacts: ArtifactStore, store: Store, folder: Path) -> None:
+    """A store whose artifacts folder was left behind still lists what there was, and says that the bytes are gone."""
+    put(artifacts, "arch", a_yaml="a: 1\n")
+    os.rename(folder, folder.with_name("elsewhere"))
+
+    with pytest.raises(Damaged):
+        get(artifacts, "arch/a.yaml")
+    assert len(artifacts.list(ListArtifactsRequest()).artifacts) == 1
+    assert [fault.reason for fault in audit(store)] == ["is gone, with every artifact in it"]
+    assert put(artifacts, "arch", b_yaml="b: 1\n").version == 2
+    assert text(artifacts, "arch/b.yaml") == "b: 1\n"

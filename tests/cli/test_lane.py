@@ -1,0 +1,381 @@
+"""The lane for programs answers every command line as typer does, to the byte: output, talk and exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxmgr import cli
+from ctxmgr.cli import helped, lane, lane_derived
+from ctxmgr.cli.help_texts import TEXTS
+from ctxmgr.cli.lane_table import TABLE
+from ctxmgr.history import tools
+from ctxmgr.store import open_store
+from tests import builders as b
+from tests.cli.console import lines, make_history, records
+
+REAL_HELP = helped.helped
+
+
+class Ended(NamedTuple):
+    """How a command line ended, what it wrote, and whether the lane answered it."""
+
+    code: int
+    out: bytes
+    err: bytes
+    laned: bool
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that remembers its bytes; ``terminal`` makes it one that a person watches."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", errors="strict", write_through=True)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def written(self) -> bytes:
+        """Return all bytes."""
+        self.flush()
+        kept = self.buffer
+        assert isinstance(kept, io.BytesIO)
+        return kept.getvalue()
+
+
+def _run(words: list[str], answered: Callable[[list[str]], int | None], *, terminal: bool = False) -> Ended:
+    """Run a command line in this process with an ``answered`` in the place of the lane's."""
+    laned: list[bool] = []
+
+    def asked(arguments: list[str]) -> int | None:
+        code = answered(arguments)
+        laned.append(code is not None)
+        return code
+
+    out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lane, "answered", asked)
+        patch.setattr(sys, "argv", ["ctxmgr", *words])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        code = cli.main()
+        return Ended(code, out.written(), err.written(), laned == [True])
+
+
+def both(words: list[str], *, terminal: bool = False) -> Ended:
+    """Run a command line by the lane and by typer, demand that they agree, and return how it ended."""
+    by_lane = _run(words, lane.answered, terminal=terminal)
+    by_typer = _run(words, lambda _: None, terminal=terminal)
+    assert by_lane[:3] == by_typer[:3], words
+    return by_lane
+
+
+HOSTILE = [
+    *b.steps("härte/ö", ["Read:\x1b[2J‮ -> \x7f\x00", "!Bash:\ud800 -> \udfff 💥", "?Ed it:" + "x" * 5000]),
+    b.entry("härte/ö", 3, "Nested", {"a": [{"b": [1, -0.0, 1e300, 2**80, True, None, "é\u2028"]}], "\ud83d": {"\ude00": "key"}},
+            turn=7, step="s", parent="gone", timeoutMs=1.5, task="t", meta={"missing": ["file x", 3]}),
+    b.result("härte/ö", 3, {"deep": [[[[[[[[]]]]]]]]}, durationMs=12, usage={"inputTokens": 3}, meta={"more": [1]}),
+    b.event("härte/ö", 0, "message", {"text": "sagt \ud83d\ude00 \x7f"}, after=1, entry=b.entry_id("härte/ö", 1)),
+    b.event("härte/ö", 1, "user_message", "STRASSE ﬀ İ", after=2),
+    b.event("härte/ö", 2, "heartbeat", None, after=3, ts=None),
+    b.build("note", "härte/ö", b.at(4), id="hn", entries=["gone", b.entry_id("härte/ö", 0)], content="\ud800 é", tags=["ß"]),
+]  # fmt: skip
+
+
+def _nested(depth: int) -> Any:
+    found: Any = "bottom"
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the stores that command lines name: whole, empty, a log, damaged, altered, foreign, a folder, a list of names."""
+    folder = tmp_path_factory.mktemp("lane")
+    make_history(folder / "history.db", *HOSTILE, b.entry("deep", 0, "Deep", _nested(240), ts=b.at(99)))
+    open_store(str(folder / "empty.db"), create=True).close()
+    with closing(open_store(str(folder / "log.jsonl"), create=True)) as store:
+        store.append([*records(), *HOSTILE])
+    (folder / "torn.jsonl").write_text(lines(*records()) + '{"v":1,"kind":"entry","ses\n{}\n' * 7 + '{"torn', "utf-8")
+    (folder / "damaged.db").write_bytes((folder / "history.db").read_bytes()[:3000] + b"\xff" * 40_000)
+    (folder / "foreign.db").write_text("no database at all " * 100, "utf-8")
+    (folder / "folder.db").mkdir()
+    for name, change in (
+        ("body", '{"v":1,'),
+        ("list", "[]"),
+        ("shape", '{"id":7,"session":[]}'),
+        ("nan", '{"id":"x","input":NaN'),
+    ):
+        with closing(open_store(str(make_history(folder / f"altered-{name}.db")))) as store:
+            store.engine.execute("UPDATE record SET body = :body WHERE id = 'healthy-e0001'", {"body": change})
+    with closing(open_store(str(make_history(folder / "altered-status.db")))) as store:
+        store.engine.execute("UPDATE entry SET status = 'odd' WHERE idx = 1")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand among the stores, in the whole one unless told otherwise."""
+    monkeypatch.chdir(stores)
+    monkeypatch.setenv("CTXMGR_STORE", "history.db")
+
+
+LANED = [
+    "list", "list --limit 1", "list -n 2 --offset 1", "list -r", "list --newest-first --kind all", "list --kind event",
+    "list --event-type message", "list --event-type message --kind all --kind event", "list -s healthy", "list -s heal",
+    "list --session=looping --agent WORKER", "list --action bash --action Read", "list --status error --status open",
+    "list --input-type command", "list --since 2026-01-22T10:00:01Z", "list --since 2h", "list --until yesterday",
+    "list --since now --until 1w", "list --offset 9007199254740992", "list --limit 100000", "list -s härte/ö",
+    "list -s härte/ö --kind all", "list -s deep", "list --store empty.db", "list --store ./history.db",
+    "list --store .//log.jsonl", "list --store log.jsonl -s healthy", "list --store torn.jsonl", "list -- ",
+    "list --action ''", "list --action x --action=", "list --kind entry --kind=all", "trace", "trace Bash",
+    "trace bash --action Read", "trace ''", "trace -- Bash", "trace --limit 1 Bash", "trace Bash -n 1",
+    "trace --agent worker --status ok", "trace --store empty.db", "trace --offset 1", "trace -s hung", "trace --until 1d",
+    "search a", "search A --all-sessions", "search -- --json", "search boom --kind entry", "search 'x' --max 1 --offset 1",
+    "search STRASSE -s härte/ö", "search key -s härte/ö", "search ss --all-sessions", "search zzz", "search 1e300 -s härte/ö",
+    "search same -n 2 -s looping", "search message --event-type message", "search ls --action bash --agent worker",
+    "search a --store empty.db", "search a --since 2026-01-01 --until 2027-01-01T00:00:00+02:00",
+    "search a --store log.jsonl", "show 0", "show @-1", "show @last", "show healthy@1", "show heal@0", "show looping-e0002",
+    "show looping-e0002 -s looping", "show härte/ö@3", "show 2 -s härte/ö", "show -s hung 1", "show --full @0", "show deep@0",
+    "show 1 --store log.jsonl -s heal", "messages", "messages @-1", "messages healthy@2", "messages -s härte/ö",
+    "messages härte/ö@1", "messages -n 1 --offset 1", "messages --store empty.db", "messages healthy-e0001",
+    "messages -s hung --offset 5",
+]  # fmt: skip
+"""Command lines that the lane answers itself, well ended ones and refused ones."""
+
+REFUSED = [
+    "list -s ''", "list -s --json", "show log --store log.jsonl -s x", "show @99", "show @-99", "show nothing", "show ''",
+    "show healthy@0 -s looping", "show @0 --store empty.db", "show x --store empty.db", "show @0 -s none", "list -s none",
+    "list --since soon", "list --until ''", "search ''", "search ' '", "messages @99", "messages x",
+    "messages @0 --store empty.db", "list --store none.db", "list --store none.jsonl", "list --store damaged.db",
+    "list --store foreign.db", "list --store folder.db", "list --store folder.db/x.db", "list --store history.db/x",
+    "list --store ''", "list --store http://x", "list --store /dev/null", "show h -s healthy", "list --store altered-body.db",
+    "list --store altered-list.db", "list --store altered-shape.db", "list --store altered-nan.db",
+    "list --store altered-status.db", "search boom --store altered-shape.db", "trace --since x -s none",
+    "search x --since x -s none",
+]  # fmt: skip
+"""Command lines that the lane itself refuses."""
+
+HANDED = [
+    "", "list --help", "list -h", "list --nosuch", "list --limit 0", "list --limit x", "list --limit -1", "list -n5",
+    "list -rn 5", "list --offset -1", "list --limit 100001", "list --offset 9007199254740993", "list extra", "list --kind x",
+    "list --kind ''",
+    "list --status x", "list --status OK", "list --fields id", "list --jq .data", "list --limit", "list --json=1",
+    "list -s=x", "list --limi 3", "trace a b", "search", "search a b", "show", "show 1 2", "messages 1 2",
+    "list --limit ' 5'", "list --limit 1_0", "list --limit ٣", "list --format json --format table", "list --format yaml",
+    "-x", "nosuch", "sessions --no-judge", "note list", "list -", "search --", "list --limit ''",
+]  # fmt: skip
+"""Command lines that are typer's."""
+
+
+@pytest.mark.parametrize("form", ["--json", "--format=ndjson", "--format json"])
+@pytest.mark.parametrize("text", [*LANED, *REFUSED])
+def test_the_lane_answers_as_typer_does(text: str, form: str) -> None:
+    """What the lane answers, well or with a refusal, has typer's bytes on both streams and its exit code."""
+    command, *rest = shlex.split(text)
+    ended = both([command, *form.split(), *rest])
+
+    assert ended.laned
+    assert (ended.code == 0) == (text in LANED)
+
+
+@pytest.mark.parametrize("text", HANDED)
+def test_what_the_lane_does_not_know_is_typers(text: str) -> None:
+    """Help, other formats, faults of usage and other commands are handed on before anything is done."""
+    words = shlex.split(text)
+
+    assert not both([*words[:1], *(["--json"] if words and "--format" not in words else []), *words[1:]]).laned
+    assert not both(words).laned
+
+
+def test_a_format_from_the_environment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``CTXMGR_FORMAT`` decides where no option does; a table is typer's."""
+    laned: dict[str, bool] = {}
+    for form in ("json", "ndjson", "md", "table", "odd", ""):
+        monkeypatch.setenv("CTXMGR_FORMAT", form)
+        laned[form] = both(["list"]).laned
+        assert not both(["list", "--format", "table"]).laned
+        assert both(["list", "--json"]).laned
+
+    assert laned == {"json": True, "ndjson": True, "md": False, "table": False, "odd": False, "": False}
+
+
+def test_a_shell_that_completes_is_typers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a shell asks what could come next nothing is answered by the lane."""
+    monkeypatch.setenv("_OTHER_COMPLETE", "bash_complete")
+
+    assert not both(["list", "--json"]).laned
+
+
+def test_the_store_is_found_as_typer_finds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The option, the environment, the settings, the nearest folder upwards and none at all mean the same store to both."""
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    assert json.loads(both(["list", "--json"]).out)["error"]["kind"] == "notFound"
+    monkeypatch.setenv("CTXMGR_STORE", "")
+    assert json.loads(both(["list", "--json"]).out)["warnings"]
+    assert both(["list", "--format", "ndjson"]).err.startswith(b"ctxmgr: no history here yet")
+    assert both(["show", "@0", "--json"]).code == 3
+    make_history(tmp_path / ".ctxmgr" / "history.db")
+    assert json.loads(both(["list", "--json"]).out)["data"]
+    (tmp_path / "a" / "ctxmgr.toml").write_text('store = "other.db"', "utf-8")
+    assert json.loads(both(["list", "--json"]).out)["error"]["kind"] == "notFound"
+    (deep / "pyproject.toml").write_text('[tool.ctxmgr]\nstore = "../../.ctxmgr/history.db"', "utf-8")
+    assert json.loads(both(["list", "--json"]).out)["data"]
+    (deep / "ctxmgr.toml").write_text("nonsense = 1", "utf-8")
+    refused = both(["list", "--json", "--store", str(tmp_path / ".ctxmgr" / "history.db")])
+    assert (refused.code, refused.laned) == (2, True)
+
+
+@pytest.mark.parametrize("words", [["list"], ["search", "a"], ["show", "@0"], ["messages"], ["list", "-s", "heal"]])
+def test_a_watched_answer_is_the_same(words: list[str]) -> None:
+    """On a terminal the envelope is laid out and the session that was meant is told, by both alike."""
+    ended = both([*words, "--json"], terminal=True)
+
+    assert ended.out.startswith(b'{\n  "schema"')
+    assert (b"the latest of" in ended.err) == ("-s" not in words)
+
+
+def test_a_fault_in_the_lane_shows_no_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in the code that both share ends as one of kind ``internal``."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("recorded text")
+
+    monkeypatch.setattr(tools, "list_", broken)
+    ended = both(["list", "--json"])
+
+    assert (ended.code, json.loads(ended.out)["error"]["kind"], ended.laned) == (1, "internal", False)
+    assert b"recorded text" not in ended.out + ended.err
+
+
+def test_a_folder_that_is_locked_is_told(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system refuses is told by the path that it refuses, by both alike."""
+    real = os.stat
+
+    def locked(path: Any, *rest: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith("locked.db"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, *rest, **options)
+
+    monkeypatch.setattr(os, "stat", locked)
+    ended = both(["list", "--json", "--store", "locked.db"])
+
+    assert (ended.code, ended.laned) == (5, True)
+    assert json.loads(ended.out)["error"]["message"] == "locked.db: Permission denied"
+
+
+_VALUES: dict[str, st.SearchStrategy[str]] = {
+    "session": st.sampled_from(["healthy", "heal", "h", "", "none", "härte/ö", "looping", "p1", "\udcff", "-x"]),
+    "since": st.sampled_from(["2h", "2026-01-22T10:00:01Z", "yesterday", "x", "", "99999999d", "2026-01-22"]),
+    "kind": st.sampled_from(["entry", "event", "all", "x", ""]),
+    "status": st.sampled_from(["ok", "error", "open", "denied", "OK", ""]),
+    "store": st.sampled_from([
+        "history.db", "empty.db", "log.jsonl", "torn.jsonl", "none.db", "damaged.db", "foreign.db", "folder.db", "", "a://b",
+        "altered-shape.db", "./log.jsonl", "\udcff.db",
+    ]),
+    "format_": st.sampled_from(["json", "ndjson", "table", "md", "x"]),
+    "event_type": st.sampled_from(["message", "user_message", "", "x"]),
+    "number": st.one_of(
+        st.integers(0, 6).map(str), st.sampled_from(["-1", "x", "", " 1", "1_0", "٣", "9" * 17, "100001", "9007199254740993"])
+    ),
+    "name": st.sampled_from(["Bash", "bash", "worker", "coder", "command", "", "Read", "STRASSE", "\ud800", "Ed it"]),
+    "argument": st.sampled_from(["Bash", "a", "@0", "@-1", "@last", "healthy@1", "1", "heal@0", "", "-", "@9", "--", "e", "é"]),
+}  # fmt: skip
+_NOISE = st.sampled_from(
+    ["--help", "-h", "--nosuch", "-x", "--", "-", "--limit", "-n5", "-rn5", "--json=1", "--jq", ".", "-s=h"]
+)
+
+
+@st.composite
+def _lines(draw: st.DrawFn) -> list[str]:
+    """Draw a command line of the lane's commands, mostly one that the table knows every word of."""
+    name = draw(st.sampled_from(sorted(TABLE)))
+    words: list[str] = []
+    for option in draw(st.lists(st.sampled_from(sorted(TABLE[name]["options"])), max_size=5)):
+        dest, kind = TABLE[name]["options"][option]
+        if kind == "flag":
+            words.append(option)
+            continue
+        kind = "number" if kind == "number" else {"until": "since"}.get(dest, dest if dest in _VALUES else "name")
+        value = draw(_VALUES[kind])
+        words += [f"{option}={value}"] if option.startswith("--") and draw(st.booleans()) else [option, value]
+    if draw(st.integers(0, 3)):
+        words.insert(0, "--json")
+    if draw(st.integers(0, 9)) == 0:
+        words.insert(draw(st.integers(0, len(words))), draw(_NOISE))
+    if TABLE[name]["argument"] is not None and draw(st.integers(0, 5)):
+        words.insert(draw(st.sampled_from([0, len(words)])), draw(_VALUES["argument"]))
+    return [name, *words]
+
+
+@settings(max_examples=150)
+@given(_lines())
+def test_any_command_line_is_answered_as_typer_answers_it(words: list[str]) -> None:
+    """Whatever options, values and stray words a command line is made of, both ways end alike."""
+    both(words)
+
+
+def test_the_table_follows_from_the_declarations() -> None:
+    """The table that is checked in is what the declarations of the commands and their requests give today."""
+    assert lane_derived.TABLE_FILE.read_text("utf-8") == lane_derived.rendered()
+    assert sorted(TABLE) == sorted(lane_derived.COMMANDS)
+
+
+def test_the_help_follows_from_the_declarations() -> None:
+    """The helps that are checked in are what typer shows today."""
+    assert lane_derived.TEXTS_FILE.read_text("utf-8") == lane_derived.texts_rendered()
+
+
+def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
+    used: list[bool] = []
+
+    def asked(command: list[str]) -> bool:
+        used.append(laid_out and REAL_HELP(command))
+        return used[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(helped, "helped", asked)
+        patch.setattr(sys.modules["__main__"], "__package__", None)
+        return _run(words, lane.answered), used == [True]
+
+
+@pytest.mark.parametrize("width", [None, "80", "200", "79", "40", "", "x", "0"])
+def test_help_is_typers_to_the_byte(width: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Help that was laid out beforehand is what typer would lay out, and shown only where it is."""
+    if width is not None:
+        monkeypatch.setenv("COLUMNS", width)
+    for words in sorted(TEXTS) if width in (None, "200") else ["", "list"]:
+        for flag in ("--help", "-h"):
+            quick, used = _helped([*words.split(), flag], laid_out=True)
+            assert used == (width not in ("79", "40", "", "x"))
+            assert quick[:3] == _helped([*words.split(), flag], laid_out=False)[0][:3], words
+
+
+@pytest.mark.parametrize(
+    "words", [["list", "--json", "--help"], ["nosuch", "-h"], ["list", "x", "--help"], ["--nosuch", "-h"], []]
+)
+def test_other_help_is_typers(words: list[str]) -> None:
+    """A command line with more than a command and the wish for help is handed on."""
+    assert not _helped(words, laid_out=True)[1]
+
+
+def test_the_lane_serves_what_it_says() -> None:
+    """Every parameter that the lane says to serve is one of the table's."""
+    known = {name for command in TABLE.values() for name in command["defaults"]}
+
+    assert known == lane_derived.SERVED

@@ -1,0 +1,135 @@
+"""A goal survives a kill at every call that changes a file, and goes on at the last step that was acknowledged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxmgr.goals import Goals, files
+from ctxmgr.journal import read
+from ctxmgr.types.goal import ActionRequest, AddRequest, NextRequest, ResumeRequest, TaskDraft, UnblockRequest
+from tests.goals.kills import DIED, ENDED, run_until
+from tests.goals.scene import act, bare, begun, contents, desk, done, fail
+
+CHANGES: dict[str, Callable[[Goals], object]] = {
+    "record": lambda goals: act(goals, "edit", {"path": "a"}),
+    "refused": lambda goals: act(goals, "look", {"n": 0}),
+    "begin": lambda goals: goals.begin(ActionRequest(action="build")),
+    "done": done,
+    "fail": lambda goals: fail(goals, "it did not work"),
+    "next": lambda goals: goals.next(NextRequest(to="t2.1")),
+    "add": lambda goals: goals.add(AddRequest(tasks=[TaskDraft(description="more")])),
+    "unblock": lambda goals: goals.unblock(UnblockRequest()),
+    "resume": lambda goals: goals.resume(ResumeRequest()),
+}
+
+
+def _prepared(folder: Path) -> None:
+    """Leave a goal in the middle of work, with an owner that died and one block by hand."""
+    from ctxmgr.types.goal import BlockRequest
+
+    assert run_until(lambda: _by_an_owner(folder), 1_000) == ENDED
+    goals = desk(folder)
+    goals.block(BlockRequest(id="t2", reason="later"))
+    goals.unblock(UnblockRequest())
+    goals.block(BlockRequest(id="t1.2", reason="later"))
+
+
+def _by_an_owner(folder: Path) -> None:
+    goals = begun(folder, hold=True)
+    for _ in range(3):
+        act(goals, "look", {"n": 0})
+
+
+def _parseable(folder: Path) -> None:
+    place = folder / ".agent_context"
+    for name in (files.STATE, files.PREVIOUS, files.LOOPS):
+        if (place / name).exists():
+            json.loads((place / name).read_text(encoding="ascii"))
+    damaged: list[str] = []
+    list(read(place / files.HISTORY, damage=lambda offset, length, reason: damaged.append(reason)))
+    assert all("torn" in each for each in damaged), damaged
+
+
+def _state(folder: Path) -> Any:
+    shape = bare(desk(folder).state())
+    return {name: value for name, value in shape.items() if name not in ("owner",)}
+
+
+@pytest.mark.requirement("H-resume", "R-19")
+@pytest.mark.parametrize("halves", [False, True], ids=["before a call", "in the middle of a write"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_kill_at_every_call(tmp_path: Path, change: Callable[[Goals], object], halves: bool) -> None:
+    """Whatever call a change is killed at, the goal is as before it or as after it, and a second resume changes nothing."""
+    start = tmp_path / "start"
+    start.mkdir()
+    _prepared(start)
+    before = _state(start)
+    whole = tmp_path / "whole"
+    shutil.copytree(start, whole)
+    change(desk(whole))
+    after = _state(whole)
+
+    points = 0
+    seen: set[bool] = set()
+    while True:
+        folder = tmp_path / f"at-{points}"
+        shutil.copytree(start, folder)
+        if run_until(lambda folder=folder: change(desk(folder)), points + 1, halves=halves) != DIED:
+            break
+        points += 1
+        _parseable(folder)
+        found = _state(folder)
+        assert found in (before, after), f"killed at call {points}"
+        seen.add(found == after)
+        desk(folder).resume()
+        assert _state(folder) == found
+        once = contents(folder)
+        desk(folder).resume()
+        assert contents(folder) == once
+        shutil.rmtree(folder)
+
+    assert points >= 8
+    if before != after:
+        assert seen == {True, False}
+
+
+@pytest.mark.requirement("H-resume")
+def test_a_kill_while_a_goal_begins(tmp_path: Path) -> None:
+    """A goal whose beginning was killed is there, or is not; beginning it again leads to the same goal."""
+    points = 0
+    while True:
+        folder = tmp_path / f"at-{points}"
+        folder.mkdir()
+        if run_until(lambda folder=folder: begun(folder), points + 1, halves=True) != DIED:
+            break
+        points += 1
+        goals = begun(folder)
+        assert goals.state().goal.description == "Create mathx"
+        assert len(goals.state().goal.tasks) == 2
+    assert points >= 10
+
+
+@pytest.mark.requirement("H-resume", "H-told")
+def test_an_action_in_flight_at_a_crash(tmp_path: Path) -> None:
+    """What was begun and has no result is told by every resume as in flight, until its result or its repeat is recorded."""
+
+    def crash() -> None:
+        goals = begun(tmp_path, hold=True)
+        goals.begin(ActionRequest(action="deploy", args={"to": "test"}))
+
+    assert run_until(crash, 1_000) == ENDED
+    first = desk(tmp_path).resume()
+    second = desk(tmp_path).resume()
+
+    assert [(each.action, each.status, each.result) for each in first.in_flight] == [("deploy", "open", None)]
+    assert (first.took_over, second.took_over) == (True, False)
+    assert second.in_flight == first.in_flight
+    assert "effect unknown" in first.brief
+    act(desk(tmp_path), "deploy", {"to": "test"})
+    assert desk(tmp_path).resume().in_flight == []

@@ -1,0 +1,171 @@
+"""What each command loads: the lane nothing that draws, parses for all or validates; the others no more than they need."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ctxmgr.cli import COMMANDS
+from tests.cli.console import make_history
+
+ROOT = Path(__file__).parents[1]
+
+HEAVY = {
+    "typer", "click", "pydantic", "pydantic_core", "rich", "sqlite_utils", "jsonschema", "ruamel", "typing_extensions",
+    "typing", "re", "enum", "json", "dataclasses", "inspect", "importlib.metadata", "pathlib", "contextlib", "functools",
+    "collections", "datetime", "hashlib", "tempfile", "tomllib", "subprocess", "threading", "logging", "urllib.parse",
+    "pysqlite3.dbapi2",
+}  # fmt: skip
+"""Modules of which each takes a noticeable part of the time in which Python itself starts."""
+
+MODEL_STACK = {"pydantic_ai", "httpx2", "httpcore2", "openai", "anthropic", "opentelemetry", "asyncio", "logfire"}
+NEVER = MODEL_STACK | {"sqlite_utils", "psycopg", "mcp", "numpy", "tree_sitter", "tiktoken", "bpe_openai", "jq", "zstandard"}
+"""What no command loads that can do without it."""
+
+RUN = """
+import sys
+sys.argv = ["ctxmgr", *sys.argv[1:]]
+before = set(sys.modules)
+from ctxmgr.__main__ import main
+try:
+    code = main()
+except SystemExit as ended:
+    code = ended.code
+loaded = sorted(set(sys.modules) - before)
+import json
+sys.stderr.write("\\n" + json.dumps([code, loaded]))
+"""
+
+
+class Ran(NamedTuple):
+    """How a command ended, and the modules that it loaded."""
+
+    code: int
+    loaded: set[str]
+
+
+def _ran(*arguments: str, folder: Path) -> Ran:
+    command = [sys.executable, "-c", f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{RUN}", *arguments]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, input="")
+    assert ended.stderr, ended.stdout
+    code, loaded = json.loads(ended.stderr.splitlines()[-1])
+    return Ran(int(code or 0), set(loaded))
+
+
+@pytest.fixture(autouse=True)
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let every command find a small history."""
+    place = make_history(tmp_path / "history.db")
+    monkeypatch.setenv("CTXMGR_STORE", str(place))
+    return place
+
+
+LANE = [
+    ("list", "--json"), ("list", "-s", "healthy", "--format", "ndjson"), ("trace", "Bash", "--json"), ("show", "@1", "--json"),
+    ("messages", "--json"), ("search", "boom", "--json"), ("list", "--action", "x", "--json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", LANE, ids=" ".join)
+def test_the_lane_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """A read for a program loads the driver's extension, the interpreter's own small modules, and few of ours."""
+    ran = _ran(*arguments, folder=tmp_path)
+
+    assert ran.code == 0
+    assert ran.loaded & (HEAVY | NEVER) == set()
+    assert len({name for name in ran.loaded if name.startswith("ctxmgr")}) <= 27
+
+
+def test_an_empty_folder_costs_the_lane_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no history yet the answer comes from an empty one, made without what migrates stores."""
+    monkeypatch.setenv("CTXMGR_STORE", "")
+    ran = _ran("list", "--json", folder=tmp_path)
+
+    assert ran.code == 0
+    assert ran.loaded & (HEAVY | NEVER) == set()
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("show", "@99", "--json"), 3), (("list", "-s", "none", "--json"), 3)])
+def test_a_refusal_of_the_lane_loads_little(arguments: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    """A refused read for a program loads the names of the exit codes, and neither typer nor the model library."""
+    ran = _ran(*arguments, folder=tmp_path)
+
+    assert ran.code == code
+    assert ran.loaded & (NEVER | {"typer", "pydantic", "rich", "json", "dataclasses", "typing", "inspect"}) == set()
+
+
+def test_times_and_logs_load_what_reads_them(tmp_path: Path) -> None:
+    """A read by time, and one of an indexed log, load neither typer nor the model library."""
+    log = tmp_path / "log.jsonl"
+    log.write_text("", "utf-8")
+    for arguments in (("list", "--since", "2h", "--json"), ("list", "--json", "--store", str(log))):
+        _ran(*arguments, folder=tmp_path)  # indexes the log
+        ran = _ran(*arguments, folder=tmp_path)
+
+        assert ran.code == 0
+        assert ran.loaded & (NEVER | {"typer", "pydantic", "rich"}) == set()
+
+
+def test_the_version_loads_nothing(tmp_path: Path) -> None:
+    """Asking for the version loads two modules of ours and none of anybody else's."""
+    ran = _ran("--version", folder=tmp_path)
+
+    assert ran.loaded == {"ctxmgr", "ctxmgr.__main__", "__future__"}
+
+
+@pytest.mark.parametrize("words", [(), ("list",), ("note", "add")], ids=" ".join)
+def test_help_loads_its_text(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Help was laid out beforehand: nothing is loaded but the text."""
+    ran = _ran(*words, "--help", folder=tmp_path)
+
+    assert ran.code == 0
+    assert ran.loaded & (HEAVY | NEVER) == set()
+    assert "ctxmgr.store" not in ran.loaded
+
+
+EVERY = {
+    "sessions": ("sessions",),
+    "detect": ("detect", "--exit-zero"),
+    "recover": ("recover", "--plan", "-s", "looping"),
+    "request": ("request", "--plan", "--type", "introspect", "--from", "coder", "--reason", "lost", "--goal", "go on"),
+    "trace": ("trace",),
+    "list": ("list",),
+    "search": ("search", "a"),
+    "show": ("show", "@0"),
+    "messages": ("messages",),
+    "note": ("note", "list"),
+    "snapshot": ("snapshot", "list"),
+    "memory": ("memory", "recall", "boom"),
+    "artifact": ("artifact", "list"),
+    "version": ("version", "list"),
+    "context": ("context", "get"),
+    "execution": ("execution", "list"),
+    "access": ("access", "list"),
+    "goal": ("goal", "tree"),
+    "import": ("import", "nothing-here"),
+    "record": ("record",),
+    "export": ("export",),
+    "verify": ("verify",),
+    "watch": ("watch", "--help"),
+    "doctor": ("doctor",),
+    "schema": ("schema", "exits"),
+    "demo": ("demo", "--help"),
+}
+"""Each command with arguments that make it do its work, where it ends by itself."""
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_no_command_loads_what_it_can_do_without(name: str, tmp_path: Path) -> None:
+    """No command loads a language model's client, another engine, a tokenizer, a parser of code, or what draws boxes."""
+    ran = _ran(*EVERY[name], folder=tmp_path)
+
+    assert ran.code in (0, 3, 21), ran.code
+    assert ran.loaded & (NEVER | {"rich"}) == set()
+    shared = {"history", "artifact" if name == "version" else "history"}  # versions are versions of artifacts
+    others = {module for _, (module, _) in COMMANDS.items()} - {COMMANDS[name][0], *shared}
+    assert ran.loaded & {f"ctxmgr.cli.{module}" for module in others} == set()
