@@ -20,6 +20,7 @@ from ctxmgr.store.cache import cache_name, open_cache, open_in_memory
 from ctxmgr.store.extract import Extract, Reached
 from ctxmgr.store.interface import Appended, Engine, OnConflict
 from ctxmgr.store.leases import Leases
+from ctxmgr.store.queries import Queries
 from ctxmgr.types.record import check
 from ctxmgr.wire import Record
 
@@ -57,6 +58,7 @@ class SeenStore(Store):
 
     def _use(self, engine: Engine) -> None:
         super().__init__(engine, self.source.location, readonly=self.source.readonly, masked=True)
+        self.queries = Queries(engine, exact=True)  # records keep their places, which tell how many lie between
         self.leases = Leases(self.source.engine)
         self._extract = Extract(self.source.engine, engine)
 

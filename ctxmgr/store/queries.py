@@ -35,10 +35,16 @@ Hit = tuple[int, str]
 
 
 class Rows:
-    """The reading half of a store, in rows as JSON shows them; ``key`` is a session's integer key."""
+    """The reading half of a store, in rows as JSON shows them; ``key`` is a session's integer key.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: of the store.
+        exact: count whatever matches, never estimate: an estimate follows from places, and these tell of records between.
+    """
+
+    def __init__(self, engine: Engine, *, exact: bool = False) -> None:
         self._engine = engine
+        self._exact = exact
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
                 ) -> tuple[list[Plain], int, bool]:  # fmt: skip
@@ -89,11 +95,12 @@ class Rows:
         ``most`` is how many there can be.
         """
         total, exact = 0, True
+        counted = most if self._exact else _COUNTED
         for table, where, values in scopes:
-            matching = f"SELECT seq FROM {table} WHERE {where} LIMIT {_COUNTED:d}"
+            matching = f"SELECT seq FROM {table} WHERE {where} LIMIT {counted:d}"
             rows = self._engine.query(f"SELECT count(*), max(seq) FROM ({matching})", values)
             found = int(rows[0][0])
-            if found == _COUNTED < most:  # what the log holds up to the last one counted stands for all of it
+            if found == counted < most:  # what the log holds up to the last one counted stands for all of it
                 low, high = self._reach(values.get("session"))
                 found, exact = found * (high - low + 1) // (int(rows[0][1]) - low + 1), False
             total += found
@@ -118,7 +125,7 @@ class Rows:
         with Snapshot(self._engine):
             low, high = self._reach(key)
             search = Search(self._engine, _scopes(filters, kind, key), fold(query), low, high)
-            return search.find(wanted)
+            return search.find(2**62 if self._exact else wanted)
 
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
@@ -202,10 +209,10 @@ class Rows:
 
 
 class Queries:
-    """The reading half of a store, in the library's views; ``key`` is a session's integer key."""
+    """The reading half of a store, in the library's views; see `Rows`."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._rows = Rows(engine)
+    def __init__(self, engine: Engine, *, exact: bool = False) -> None:
+        self._rows = Rows(engine, exact=exact)
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
                 ) -> tuple[list[EntryView], int, bool]:  # fmt: skip

@@ -1,9 +1,9 @@
 """Find the entries and events that contain a text, in the order of the log, and stop when there are enough.
 
-The first rows are simply read: a common text is found there. From there on the index (`ctxmgr.store.search_index`)
-proposes places up to its mark, and behind the mark all rows are read again. Whatever is proposed is compared with the text
-itself, so the answer is that of reading everything. A text without three letters of a word in a row is not in the index:
-it is looked for by reading.
+The first rows are simply read, unless all matches are wanted: a common text is found there. From there on the index
+(`ctxmgr.store.search_index`) proposes places up to its mark, and behind the mark all rows are read again. Whatever is
+proposed is compared with the text itself, so the answer is that of reading everything. A text without three letters of a
+word in a row is not in the index: it is looked for by reading.
 """
 
 from __future__ import annotations
@@ -101,30 +101,36 @@ class Search:
 
     def _windows(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield (last place looked at, matches up to there that were not yielded yet), until all are found."""
-        place = min(self._low + _FIRST - 1, self._high)
-        found = self._between(self._low, place)
-        yield place, found
-        seen = len(found)
-        # While it is so common that reading on is the quickest, that is done.
-        while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < _DENSE:
-            start, place = place + 1, min(place + max(needed, _FIRST), self._high)
-            found = self._between(start, place)
-            yield place, found
-            seen += len(found)
+        place, whole = self._low - 1, wanted > self._high - self._low
+        if not whole:
+            for reached, found in self._begun(wanted):
+                place = reached
+                yield place, found
         limit = min(mark(self._engine), self._high) if place < self._high else 0
         if place < limit:
             for reached, found in self._proposed(place, limit):
                 place = reached
                 yield place, found
-        yield from self._read(place, self._high)
+        yield from self._read(place, self._high, _WINDOW if whole else _FIRST * 8)
 
-    def _read(self, place: int, last: int) -> Iterator[tuple[int, list[Hit]]]:
+    def _begun(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
+        """Yield the matches among the first rows, and go on while a text is so common that reading is the quickest."""
+        place = min(self._low + _FIRST - 1, self._high)
+        found = self._between(self._low, place)
+        yield place, found
+        seen = len(found)
+        while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < _DENSE:
+            start, place = place + 1, min(place + max(needed, _FIRST), self._high)
+            found = self._between(start, place)
+            yield place, found
+            seen += len(found)
+
+    def _read(self, place: int, last: int, size: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield the matches behind a place in windows that grow."""
-        size = _FIRST * 4
         while place < last:
-            size = min(size * 2, _WINDOW)
             start, place = place + 1, min(place + size, last)
             yield place, self._between(start, place)
+            size = min(size * 2, _WINDOW)
 
     def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
         proposals = Proposals(self._engine, self._needle, place, limit)
