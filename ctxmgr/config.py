@@ -32,6 +32,7 @@ class Config:
         model: the ``recover.model`` table, checked where a model is chosen.
         routes: the ``recover.routes`` table, or the path of a file that holds one; checked where it is used.
         artifacts: the ``artifacts`` table: which versions `version prune` keeps; checked where it is used.
+        allow_commands: whether probes of a goal may run commands.
     """
 
     path: Path | None = None
@@ -42,6 +43,7 @@ class Config:
     model: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     routes: Mapping[str, Any] | Path | None = None
     artifacts: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    allow_commands: bool = False
 
 
 def load_config(folder: Path) -> Config:
@@ -69,21 +71,33 @@ def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _config(path: Path, table: dict[str, Any]) -> Config:
-    if unknown := sorted(set(table) - {"store", "detect", "recover", "artifacts"}):
-        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", "known: store, [detect], [recover], [artifacts]")
+    if unknown := sorted(set(table) - {"store", "detect", "recover", "artifacts", "goal"}):
+        known = "known: store, [detect], [recover], [artifacts], [goal]"
+        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", known)
     store, detect, recover = table.get("store"), table.get("detect", {}), table.get("recover", {})
-    artifacts = table.get("artifacts", {})
+    artifacts, goal = table.get("artifacts", {}), table.get("goal", {})
     if store is not None and not isinstance(store, str):
         raise InvalidInput(f"{path}: store must be text", 'e.g. store = ".ctxmgr/history.db"')
-    if not all(isinstance(item, dict) for item in (detect, recover, artifacts)):
-        raise InvalidInput(f"{path}: detect, recover and artifacts must be tables", "e.g. [detect]")
+    if not all(isinstance(item, dict) for item in (detect, recover, artifacts, goal)):
+        raise InvalidInput(f"{path}: detect, recover, artifacts and goal must be tables", "e.g. [detect]")
     return Config(
         path=path,
         store=None if store is None else str(path.parent / store),
         detect=cast("dict[str, Any]", detect),
         artifacts=cast("dict[str, Any]", artifacts),
+        allow_commands=_allows_commands(path, cast("dict[str, Any]", goal)),
         **_recovery(path, cast("dict[str, Any]", recover)),
     )
+
+
+def _allows_commands(path: Path, table: dict[str, Any]) -> bool:
+    """Return the checked setting of the ``goal`` table."""
+    if unknown := sorted(set(table) - {"allow_commands"}):
+        raise InvalidInput(f"{path}: unknown setting goal.{unknown[0]}", "known: allow_commands")
+    allow = table.get("allow_commands", False)
+    if not isinstance(allow, bool):
+        raise InvalidInput(f"{path}: goal.allow_commands must be true or false", "e.g. allow_commands = true")
+    return allow
 
 
 def _recovery(path: Path, table: dict[str, Any]) -> dict[str, Any]:

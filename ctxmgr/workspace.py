@@ -25,8 +25,10 @@ from ctxmgr.history.opening import open_history
 from ctxmgr.store import Store, exists, open_store
 
 if TYPE_CHECKING:
+    from ctxmgr.artifacts.service import ArtifactStore
     from ctxmgr.project.guarding import Guard
     from ctxmgr.project.service import Project
+    from ctxmgr.supply.service import Supply
     from ctxmgr.types.base import Shape
     from ctxmgr.types.desk import (
         AgentRequest,
@@ -179,6 +181,20 @@ class Workspace:
         from ctxmgr.project.service import Project
 
         return Project(self.source, self.store, self.guard)
+
+    @cached_property
+    def artifacts(self) -> ArtifactStore:
+        """What agents produced, in versions, as the asker may have it."""
+        from ctxmgr.artifacts.service import ArtifactStore
+
+        return ArtifactStore(self.source, self.guard)
+
+    @cached_property
+    def supply(self) -> Supply:
+        """What agents need, and the context packages that are made of it."""
+        from ctxmgr.supply.service import Supply
+
+        return Supply(self.source, self.store, self.guard)
 
     def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
         """Answer by a reading tool; what an agent was shown, or asked for in vain, is logged."""

@@ -6,9 +6,9 @@ import os
 import secrets
 from dataclasses import dataclass
 
-from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, place_of, remove_tree
+from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, open_file, place_of, remove_tree
 from ctxmgr.artifacts.names import view_paths
-from ctxmgr.artifacts.objects import Objects
+from ctxmgr.artifacts.objects import Objects, hash_of
 from ctxmgr.artifacts.views import DRAFT, LINK_DRAFT, Views
 from ctxmgr.salvage import TORN_TAIL
 from ctxmgr.store import Store
@@ -110,6 +110,26 @@ def _faults_of_view(folder: Folder, number: int, store: Store) -> list[Fault]:
         except OSError:
             faults.append(Fault(f"{folder.path.name}/{shown}", "is gone"))
             continue
-        if found.st_size != rows[key].size:
+        if found.st_size != rows[key].size or not _is_object(folder, shown, found, rows[key].hash):
             faults.append(Fault(f"{folder.path.name}/{shown}", "its bytes were changed"))
     return faults
+
+
+def _is_object(folder: Folder, shown: str, found: os.stat_result, digest: str) -> bool:
+    """Whether a file of a view is the object itself, or, where links fail or the object was replaced, has its bytes."""
+    try:
+        kept = os.stat(digest[2:], dir_fd=folder.shard(digest), follow_symlinks=False)
+        if (kept.st_dev, kept.st_ino) == (found.st_dev, found.st_ino):
+            return True  # whether its bytes are right is asked of the object, once
+    except OSError:
+        pass  # lost; the view may still have them
+    try:
+        descriptor = open_file(folder.root, shown)
+    except OSError:
+        return False
+    try:
+        return hash_of(descriptor) == digest
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

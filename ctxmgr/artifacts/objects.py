@@ -36,11 +36,15 @@ class Objects:
     Args:
         folder: open; whoever writes holds its lock.
         each: make every object durable by itself; without it the caller syncs after all of them (`settle`).
+
+    Attributes:
+        replaced: whether bytes that had been changed, or lost, behind the store's back were brought back.
     """
 
     def __init__(self, folder: Folder, *, each: bool = True) -> None:
         self._folder = folder
         self._each = each
+        self.replaced = False
 
     def take(self, measure: Measure, source: Source) -> Measured:
         """Store what a source yields, verified, and return what it is; content that is known already is kept once.
@@ -88,9 +92,17 @@ class Objects:
         if self.is_sound(digest):
             os.unlink(draft, dir_fd=objects)
             return
+        self.replaced = self.replaced or self._is_there(digest)
         os.rename(draft, digest[2:], src_dir_fd=objects, dst_dir_fd=shard)
         if self._each:
             os.fsync(shard)
+
+    def _is_there(self, digest: str) -> bool:
+        try:
+            os.stat(digest[2:], dir_fd=self._folder.shard(digest), follow_symlinks=False)
+        except OSError:
+            return False
+        return True
 
     def _discard(self, draft: str) -> None:
         try:

@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
-from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.cli import options as o
+from ctxmgr.cli.acting import asking
 from ctxmgr.cli.artifact_files import keep_in, pour
 from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import artifacts as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.artifact import GetResponse, NewDependency
@@ -40,17 +41,12 @@ _TYPES = ("required", "optional", "reference")
 artifact_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 Artifact = Annotated[str, typer.Argument(metavar="AGENT/NAME", help="The artifact, by its owner and name.")]
-Version = Annotated[int | None, typer.Option("--version", metavar="N", help="As of this version; else the current one.")]
+Version = Annotated[str | None, typer.Option("--version", metavar="N", help="As of this version; else the current one.")]
 
 
-def opened(workspace: Workspace) -> ArtifactStore:
-    """Return the artifacts as the asker may see them."""
-    return ArtifactStore(workspace.source, workspace.guard)
-
-
-def told(answered: Answer, artifacts: ArtifactStore, workspace: Workspace) -> Answer:
+def told(answered: Answer, workspace: Workspace) -> Answer:
     """Return the answer with what a person should hear of it."""
-    answered.warnings += [*artifacts.warnings, *workspace.guard.warnings]
+    answered.warnings += [*workspace.artifacts.warnings, *workspace.guard.warnings]
     return answered
 
 
@@ -83,7 +79,9 @@ def addressed(text: str, version: int | None) -> GetRequest:
 @artifact_app.command("put")
 def put(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files with the content; - reads stdin.")],
-    agent: Annotated[str, typer.Option("--agent", "-a", help="The agent that produced it, and owns it.")],
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="The agent that produced it, and owns it; else who asks.")
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name; else the file's.")] = None,
     type_: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="yaml, markdown, json, code, ...; else by name and content.")
@@ -122,12 +120,20 @@ def put(
             )
             for file in files
         ]  # fmt: skip
-        artifacts = opened(workspace)
-        done = artifacts.put(build(PutRequest, agent=agent, artifacts=items, description=message), sys.stdin.buffer)
+        done = workspace.artifacts.put(
+            build(PutRequest, agent=_owner(agent), artifacts=items, description=message), sys.stdin.buffer
+        )
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
-        return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), artifacts, workspace)
+        return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
 
     answer("artifact put", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+
+
+def _owner(agent: str | None) -> str:
+    owner = asking() if agent is None else agent
+    if owner is None:
+        raise InvalidInput("whose artifact it is was not said", "name the agent that produced it: --agent AGENT")
+    return owner
 
 
 def _name(file: str) -> str:
@@ -163,19 +169,18 @@ def get(
     how: Callable[[], Shown] = lambda: shown(json_, format_, fields, jq)  # noqa: E731 - handed on, and asked here
 
     def work(workspace: Workspace) -> Answer:
-        artifacts = opened(workspace)
-        request = addressed(artifact, version)
+        request = addressed(artifact, version_number(version))
         if output is None and how().format != "table":
-            found = artifacts.get(request)
-            return told(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), artifacts, workspace)
-        view, content = artifacts.open(request)
+            found = workspace.artifacts.get(request)
+            return told(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
+        view, content = workspace.artifacts.open(request)
         data = GetResponse(artifact=view).to_json()
         if output is None:
-            return told(Answer(data, lambda out: pour(out, view, content)), artifacts, workspace)
+            return told(Answer(data, lambda out: pour(out, view, content)), workspace)
         with content:
             keep_in(output, content)
         said = f"{view.size:,} bytes written to {output}"
-        return told(Answer(data, lambda out: out.hint(said)), artifacts, workspace)
+        return told(Answer(data, lambda out: out.hint(said)), workspace)
 
     answer("artifact get", how, work, store=store)
 
@@ -201,12 +206,13 @@ def list_(
     """
 
     def work(workspace: Workspace) -> Answer:
-        artifacts = opened(workspace)
-        request = build(ListArtifactsRequest, agent=agent, type=type_, version=version, offset=offset, limit=limit)
-        found = artifacts.list(request)
+        request = build(
+            ListArtifactsRequest, agent=agent, type=type_, version=version_number(version), offset=offset, limit=limit
+        )
+        found = workspace.artifacts.list(request)
         rows = [view.to_json() for view in found.artifacts]
         done = Answer(rows, lambda out: views.show_artifacts(out, found.artifacts), found.status, found.page)
-        return told(done, artifacts, workspace)
+        return told(done, workspace)
 
     answer("artifact list", lambda: shown(json_, format_, fields, jq), work, store=store)
 
@@ -228,10 +234,9 @@ def log(
 
     def work(workspace: Workspace) -> Answer:
         agent, name = owner_and_name(artifact)
-        artifacts = opened(workspace)
-        found = artifacts.log(build(ArtifactLogRequest, agent=agent, name=name))
+        found = workspace.artifacts.log(build(ArtifactLogRequest, agent=agent, name=name))
         rows = [view.to_json() for view in found.artifacts]
-        return told(Answer(rows, lambda out: views.show_log(out, found.artifacts)), artifacts, workspace)
+        return told(Answer(rows, lambda out: views.show_log(out, found.artifacts)), workspace)
 
     answer("artifact log", lambda: shown(json_, format_, fields, jq), work, store=store)
 
@@ -239,8 +244,8 @@ def log(
 @artifact_app.command("diff")
 def diff(
     artifact: Artifact,
-    from_: Annotated[int | None, typer.Option("--from", metavar="N", help="Older version; else the content before.")] = None,
-    to: Annotated[int | None, typer.Option("--to", metavar="N", help="Newer version; else the current one.")] = None,
+    from_: Annotated[str | None, typer.Option("--from", metavar="N", help="Older version; else the content before.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="N", help="Newer version; else the current one.")] = None,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,
@@ -256,8 +261,11 @@ def diff(
 
     def work(workspace: Workspace) -> Answer:
         agent, name = owner_and_name(artifact)
-        artifacts = opened(workspace)
-        found = artifacts.diff(build(DiffRequest, agent=agent, name=name, from_version=from_, to_version=to))
-        return told(Answer(found.to_json(), lambda out: views.show_diff(out, found)), artifacts, workspace)
+        found = workspace.artifacts.diff(
+            build(
+                DiffRequest, agent=agent, name=name, from_version=version_number(from_), to_version=version_number(to)
+            )
+        )  # fmt: skip
+        return told(Answer(found.to_json(), lambda out: views.show_diff(out, found)), workspace)
 
     answer("artifact diff", lambda: shown(json_, format_, fields, jq), work, store=store)

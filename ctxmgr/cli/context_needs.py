@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.context_package import supply_of
 from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, shown
 from ctxmgr.cli.views import packages as views
@@ -20,8 +19,8 @@ Pattern = Annotated[
     str,
     typer.Argument(
         metavar="PATTERN",
-        help="AGENT/*, AGENT/NAME, project_context, task_context, error_context, execution_history, entry:ID, snapshot:ID "
-        "or continuation:ID.",
+        help="AGENT/*, AGENT/NAME, project_context, task_context, error_context, execution_history, goal_context, "
+        "entry:ID, snapshot:ID or continuation:ID.",
     ),
 ]
 
@@ -52,7 +51,7 @@ def add_need(
         wanted = build(
             AgentNeed, agent=agent, pattern=pattern, need=need, max_tokens=max_tokens, use_summary=summary, priority=priority
         )
-        done = supply_of(workspace).change_needs(ChangeNeedsRequest(add=[wanted]))
+        done = workspace.supply.change_needs(ChangeNeedsRequest(add=[wanted]))
         return Answer(done.to_json(), lambda out: views.show_needs(out, done.needs))
 
     answer("context need add", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
@@ -74,7 +73,7 @@ def remove_need(
     """
 
     def work(workspace: Workspace) -> Answer:
-        done = supply_of(workspace).change_needs(ChangeNeedsRequest(remove=[(agent, pattern)]))
+        done = workspace.supply.change_needs(ChangeNeedsRequest(remove=[(agent, pattern)]))
         return Answer(done.to_json(), lambda out: views.show_removed(out, done.needs))
 
     answer("context need remove", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
@@ -95,7 +94,7 @@ def list_needs(
     """
 
     def work(workspace: Workspace) -> Answer:
-        found = supply_of(workspace).list_needs(build(ListNeedsRequest, agent=agent))
+        found = workspace.supply.list_needs(build(ListNeedsRequest, agent=agent))
         rows = [need.to_json() for need in found.needs]
         return Answer(rows, lambda out: views.show_needs(out, found.needs), found.status)
 

@@ -9,10 +9,11 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.goal_given import goal_of
 from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import packages as views
-from ctxmgr.supply.service import Supply
 from ctxmgr.types.supplying import DEFAULT_BUDGET, ESTIMATE, AssembleRequest, RequestItemsRequest, WhyRequest
 from ctxmgr.workspace import Workspace
 
@@ -36,12 +37,16 @@ TaskContext = Annotated[
     str | None,
     typer.Option("--task-context", metavar="FILE", help="What is known of it: a JSON or YAML map.", rich_help_panel=_WHAT),
 ]
+Goal = Annotated[
+    str | None,
+    typer.Option("--goal", metavar="DIR", help="The project whose goal is worked on: goal_context.", rich_help_panel=_WHAT),
+]
 With = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="ITEM", help="This too, whatever the agent needs; repeatable.", rich_help_panel=_WHAT),
 ]
 Version = Annotated[
-    int | None, typer.Option("--version", metavar="N", help="Artifacts as of this version; else now.", rich_help_panel=_WHAT)
+    str | None, typer.Option("--version", metavar="N", help="Artifacts as of this version; else now.", rich_help_panel=_WHAT)
 ]
 Diff = Annotated[
     bool, typer.Option("--diff/--fresh", help="Leave out what the agent holds from its last package.", rich_help_panel=_WHAT)
@@ -62,6 +67,7 @@ def assemble(
     counter: Counter = ESTIMATE,
     task: Task = None,
     task_context: TaskContext = None,
+    goal: Goal = None,
     also: With = None,
     version: Version = None,
     diff: Diff = False,
@@ -89,21 +95,29 @@ def assemble(
     def work(workspace: Workspace) -> Answer:
         asked = build(
             AssembleRequest, agent=agent, max_tokens=max_tokens, reserve_prompt=reserve_prompt, reserve_task=reserve_task,
-            counter=counter, task=task, task_context=_read(task_context), items=also, version=version, diff=diff, dry_run=plan,
+            counter=counter, task=task, task_context=_read(task_context), items=also,
+            goal=goal_of(goal), version=version_number(version),
+            diff=diff, dry_run=plan,
         )  # fmt: skip
-        made = supply_of(workspace).assemble(asked)
+        made = workspace.supply.assemble(asked)
         told = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
         return Answer(
             made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
             "partial" if made.package.missing else "ok", warnings=[*told, *workspace.guard.warnings],
         )  # fmt: skip
 
-    answer("context assemble", lambda: _shown(json_, format_, fields, jq), work, store=store, writes=not plan)
+    answer("context assemble", lambda: _shown(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
 
 
 def request(
     agent: Agent,
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="AGENT/NAME, AGENT/*, an artifact's id, entry:ID, ...")],
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="ITEM...", help="AGENT/NAME, AGENT/*, an artifact's id, entry:ID, ...")
+    ] = None,
+    named: Annotated[
+        list[str] | None,
+        typer.Option("--item", metavar="ITEM", help="The same, as an option; repeatable.", rich_help_panel=_WHAT),
+    ] = None,
     max_tokens: MaxTokens = DEFAULT_BUDGET,
     counter: Counter = ESTIMATE,
     version: Version = None,
@@ -123,14 +137,21 @@ def request(
     """
 
     def work(workspace: Workspace) -> Answer:
-        asked = build(RequestItemsRequest, agent=agent, items=items, max_tokens=max_tokens, counter=counter, version=version)
-        found = supply_of(workspace).request_items(asked)
+        asked = build(
+            RequestItemsRequest,
+            agent=agent,
+            items=[*(items or []), *(named or [])],
+            max_tokens=max_tokens,
+            counter=counter,
+            version=version_number(version),
+        )
+        found = workspace.supply.request_items(asked)
         return Answer(
             [item.to_json() for item in found.items], lambda out: views.show_requested(out, found.items), found.status,
             warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
         )  # fmt: skip
 
-    answer("context request", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("context request", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True, lenient=True)
 
 
 def why(
@@ -151,15 +172,10 @@ def why(
     """
 
     def work(workspace: Workspace) -> Answer:
-        found = supply_of(workspace).why(build(WhyRequest, item=item, package=package, agent=agent))
+        found = workspace.supply.why(build(WhyRequest, item=item, package=package, agent=agent))
         return Answer(found.to_json(), lambda out: views.show_why(out, found))
 
     answer("context why", lambda: shown(json_, format_, fields, jq), work, store=store)
-
-
-def supply_of(workspace: Workspace) -> Supply:
-    """Return the packages of a workspace, as the one who asks may have them."""
-    return Supply(workspace.source, workspace.store, workspace.guard)
 
 
 def _shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from ctxmgr.artifacts.checkup import check_artifacts
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
 from ctxmgr.cli.output import Answer, answer_alone, shown
 from ctxmgr.cli.views import doctor as views
+from ctxmgr.config import find_store
 from ctxmgr.history.health import check_store
 from ctxmgr.history.surroundings import check_cache, check_config, check_extras, check_logs, check_program
 from ctxmgr.recover.disclosure import check_model
@@ -58,7 +60,10 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
     config, told = check_config(folder)
     yield told
     yield check_routes(config)
-    yield from check_store(store, folder, os.environ, config)
+    for check in check_store(store, folder, os.environ, config):
+        yield check
+        if check.name == "store.damage":  # said of a store that could be opened
+            yield from check_artifacts(find_store(folder, os.environ, config)[0] if store is None else store)
     yield check_cache(os.environ, home)
     yield check_logs(os.environ, home)
     yield from check_extras()

@@ -12,6 +12,7 @@ from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, shown
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import project as views
+from ctxmgr.errors import InvalidInput
 from ctxmgr.types.project import ListExecutionsRequest, RecordExecutionRequest
 from ctxmgr.workspace import Workspace
 
@@ -33,8 +34,10 @@ Artifacts = Annotated[
 
 @execution_app.command("record")
 def record(
-    agent: Annotated[str, typer.Argument(help="The agent that ran.")],
-    status: Annotated[str, typer.Argument(help="started, completed or failed.")],
+    agent: Annotated[str | None, typer.Argument(help="The agent that ran.")] = None,
+    status: Annotated[str | None, typer.Argument(help="started, completed or failed.")] = None,
+    named: Annotated[str | None, typer.Option("--agent", help="The agent, as an option.")] = None,
+    state: Annotated[str | None, typer.Option("--status", help="The status, as an option.")] = None,
     identity: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="The run: of one that started, to end it; else a new one.")
     ] = None,
@@ -71,8 +74,9 @@ def record(
     """
 
     def work(workspace: Workspace) -> Answer:
+        who, how = _subject(agent, status, named, state)
         request = build(
-            RecordExecutionRequest, agent=agent, status=status, execution_id=identity, session=session, task=task,
+            RecordExecutionRequest, agent=who, status=how, execution_id=identity, session=session, task=task,
             sprint=sprint, context_version=version, input_artifacts=given, input_tokens=input_tokens, output_artifacts=made,
             output_tokens=output_tokens, started_at=moment(started, time.time()),
             completed_at=moment(completed, time.time()), error=error,
@@ -81,6 +85,15 @@ def record(
         return Answer(done.to_json(), lambda out: views.show_executions(out, [done]))
 
     answer("execution record", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+
+
+def _subject(agent: str | None, status: str | None, named: str | None, state: str | None) -> tuple[str, str]:
+    """Return the agent and the status, each from where it was given."""
+    if named is not None and state is None and status is None:
+        agent, status = None, agent
+    if (agent is None) == (named is None) or (status is None) == (state is None):
+        raise InvalidInput("say once which agent ran, and once how it stands", "e.g. parser_developer completed")
+    return (named if agent is None else agent) or "", (state if status is None else status) or ""
 
 
 @execution_app.command("list")

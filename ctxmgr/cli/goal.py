@@ -188,7 +188,7 @@ def resume(
     """
 
     def work() -> Answer:
-        with c.opened(dir_, commands=c.may_run(allow_commands)) as goals:
+        with c.opened(dir_, commands=c.may_run(allow_commands, dir_)) as goals:
             found = goals.resume(build(ResumeRequest, take_over=take_over))
         return Answer(
             found.to_json(),

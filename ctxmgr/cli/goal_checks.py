@@ -45,7 +45,8 @@ def probe_add(
 ) -> None:
     """Add a named check: a path exists, a file contains a text, a command ends with an exit code.
 
-    Commands run only where --allow-commands or CTXMGR_ALLOW_COMMANDS=1 says so.
+    Commands run only where --allow-commands, CTXMGR_ALLOW_COMMANDS=1 or 'allow_commands = true' under [goal] in the
+    configuration says so.
 
     Examples:
       ctxmgr goal probe add pkg_exists --exists mathx/__init__.py
@@ -109,7 +110,7 @@ def probe_check(
     """
 
     def work() -> Answer:
-        with c.opened(dir_, commands=c.may_run(allow_commands)) as goals:
+        with c.opened(dir_, commands=c.may_run(allow_commands, dir_)) as goals:
             state = goals.check_probes().state
         return _probes(state)
 
@@ -191,7 +192,9 @@ def recover(
         with c.opened(dir_) as goals:
             before = goals.state()
             stuck = before.goal.status == "blocked" or bool(before.blocked_actions) or before.current is None
-            request = build(RecoverRequest, session=before.goal.session, force=force or stuck, plan=plan, model=asked)
+            request = build(
+                RecoverRequest, session=before.goal.session, force=force or stuck, plan=plan, goal=goals.source(), model=asked
+            )
             continuation = recovered(goals, request)
             after = None if plan else goals.apply(continuation.to_json()).state
         found = RecoverAnswer(continuation=continuation, state=after)

@@ -40,7 +40,8 @@ Dir = Annotated[
 ]
 Reason = Annotated[str | None, typer.Option("--reason", "-r", metavar="TEXT", help="Why; it stands in the tree and the brief.")]
 AllowCommands = Annotated[
-    bool, typer.Option("--allow-commands", help="Let probes run their commands; else CTXMGR_ALLOW_COMMANDS=1.")
+    bool,
+    typer.Option("--allow-commands", help="Let probes run their commands; else CTXMGR_ALLOW_COMMANDS=1, else as configured."),
 ]
 COMMANDS_VARIABLE = "CTXMGR_ALLOW_COMMANDS"
 
@@ -57,9 +58,18 @@ def project(named: str | None) -> Path:
     return folder
 
 
-def may_run(flag: bool) -> bool:
-    """Whether probes may run commands: by the flag, or by the environment."""
-    return flag or os.environ.get(COMMANDS_VARIABLE, "0") not in ("", "0")
+def may_run(flag: bool, named: str | None) -> bool:
+    """Whether probes may run commands: by the flag, else the environment, else the configuration that holds in the project.
+
+    Raises:
+        InvalidInput: the configuration can't be used.
+    """
+    said = os.environ.get(COMMANDS_VARIABLE, "")
+    if flag or said:
+        return flag or said != "0"
+    from ctxmgr.config import load_config
+
+    return load_config(project(named)).allow_commands
 
 
 def opened(named: str | None, *, create: bool = False, commands: bool = False) -> Goals:

@@ -19,10 +19,9 @@ from ctxmgr.cli.output import Answer, Shown, say, shown
 from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.desk import Goals
 from ctxmgr.goals.plan import Plan, parse_plan, read_content
 from ctxmgr.types.desk import ModelRequest
-from ctxmgr.types.goal import EndRequest, GoalAnswer, StartRequest, TaskDraft
+from ctxmgr.types.goal import StartRequest, TaskDraft
 from ctxmgr.types.goal_plan import GoalPlan, PlannedStep, PlannedTask, StartAnswer
 
 
@@ -169,28 +168,19 @@ def _remarks(proposal: GoalPlan) -> list[str]:
     return [str(line) for line in told]
 
 
-def _ticked(goals: Goals, done: GoalAnswer, proposal: GoalPlan) -> GoalAnswer:
-    """Mark what the plan says is done; the steps of the goal stand in the plan's order."""
-    for planned, task in zip(proposal.tasks, done.state.goal.tasks, strict=False):
-        pairs = list(zip(planned.subtasks, task.subtasks, strict=False)) or [(planned, task)]
-        for step, node in pairs:
-            if step.done:
-                done = goals.done(EndRequest(id=node.id, reason="done in the plan"))
-    return done
-
-
 def _started(named: str | None, goal: str | None, proposal: GoalPlan | None, again: bool) -> Answer:
     tasks = [] if proposal is None else proposal.tasks
     wanted = [
-        {"description": task.title, "subtasks": [{"description": part.title} for part in task.subtasks]} for task in tasks
-    ]
+        {
+            "description": task.title, "done": task.done,
+            "subtasks": [{"description": part.title, "done": part.done} for part in task.subtasks],
+        }
+        for task in tasks
+    ]  # fmt: skip
     with c.opened(named, create=True) as goals:
         new = [build(TaskDraft, **each) for each in wanted]
         request = StartRequest(goal=None) if goal is None else build(StartRequest, goal=goal, tasks=new, replace=again)
         done = goals.start(request)
-        if done.changed and proposal is not None:
-            changed = done.changed
-            done = _ticked(goals, done, proposal).model_copy(update={"changed": changed, "message": done.message})
     found = StartAnswer(started=True, plan=proposal, state=done.state, changed=done.changed, message=done.message)
     remarks = [] if proposal is None else _remarks(proposal)
 

@@ -83,6 +83,9 @@ TrustProject = Annotated[
 Routes = Annotated[
     str | None, typer.Option("--routes", metavar="FILE", help="A routing table (TOML or JSON); else the configured one.")
 ]
+GoalDir = Annotated[
+    str | None, typer.Option("--goal", metavar="DIR", help="The project whose goal ('ctxmgr goal') is worked on; told too.")
+]
 Model = Annotated[
     str | None,
     typer.Option("--model", metavar="PROVIDER:NAME", help="Ask this model too; else CTXMGR_MODEL.", rich_help_panel=_MODEL),

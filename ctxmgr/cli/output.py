@@ -77,6 +77,7 @@ def answer(
     writes: bool = False,
     create: bool = False,
     masked: bool = True,
+    lenient: bool = False,
 ) -> None:
     """Open the workspace, do the work, show the answer, and end with its exit code.
 
@@ -88,12 +89,20 @@ def answer(
         writes: whether the command adds to history; create: and makes a store where there is none.
         create: see ``writes``.
         masked: mask secrets in what is written.
+        lenient: answer from a store that can only be read, too; ``work`` says what it could not write.
     """
 
+    def entered(readonly: bool) -> Workspace:
+        return Workspace.open(store, create=create, readonly=readonly, masked=masked, progress=Indexing(), agent=asking())
+
     def opened() -> Answer:
-        with Workspace.open(
-            store, create=create, readonly=not (writes or create), masked=masked, progress=Indexing(), agent=asking()
-        ) as workspace:
+        try:
+            entry = entered(not (writes or create))
+        except StorageFailed:
+            if not lenient:
+                raise
+            entry = entered(True)
+        with entry as workspace:
             done = work(workspace)
             done.warnings[:0] = workspace.warnings
             return done

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ctxmgr.cli import options as o
+from ctxmgr.cli.goal_given import goal_of, taken_up
 from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, say, shown
 from ctxmgr.cli.times import moment
@@ -57,6 +58,7 @@ def recover(
     plan: o.Plan = False,
     diff: o.Diff = None,
     routes: o.Routes = None,
+    goal: o.GoalDir = None,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
     llm_mode: o.LlmMode = None,
@@ -74,10 +76,13 @@ def recover(
 ) -> None:
     """Return exactly one continuation request for a stuck session.
 
+    With --goal the continuation says where that goal stands, and the goal takes it up: blocks of its guard are lifted.
+
     Exit codes: 0 one continuation, 3 no history, 20 a person is needed, 21 nothing is wrong, 22 refused.
 
     Examples:
       ctxmgr recover --session 01a1ffcb
+      ctxmgr recover --session 01a1ffcb --goal .
       ctxmgr recover --session 01a1ffcb --plan
       ctxmgr recover --session 01a1ffcb --to planner --json
       ctxmgr recover --session 01a1ffcb --model qwen3 --base-url http://127.0.0.1:11434/v1
@@ -90,9 +95,12 @@ def recover(
         )  # fmt: skip
         request = build(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
-            diff=diff, routes=routes, model=asked,
+            diff=diff, routes=routes, goal=goal_of(goal), model=asked,
         )  # fmt: skip
-        return _continued(workspace, workspace.recover(request, say))
+        found = workspace.recover(request, say)
+        told = _continued(workspace, found)
+        told.warnings = [*told.warnings, *(taken_up(goal, found.continuation) if goal is not None and not plan else [])]
+        return told
 
     answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)
 

@@ -9,9 +9,10 @@ import typer
 from pydantic import ValidationError
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.artifact import opened, told
+from ctxmgr.cli.artifact import told
 from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import artifacts as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.artifact import Retention
@@ -31,7 +32,8 @@ version_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 @version_app.command("create")
 def create(
-    description: Annotated[str, typer.Argument(help="What the version is.")],
+    description: Annotated[str | None, typer.Argument(help="What the version is.")] = None,
+    described: Annotated[str | None, typer.Option("--description", "-d", help="The same, as an option.")] = None,
     store: o.Store = None,
     json_: o.Json = False,
     format_: o.Format = None,
@@ -45,16 +47,18 @@ def create(
     """
 
     def work(workspace: Workspace) -> Answer:
-        artifacts = opened(workspace)
-        done = artifacts.create_version(build(CreateVersionRequest, description=description))
-        return told(Answer(done.to_json(), lambda out: views.show_created(out, done)), artifacts, workspace)
+        if (description is None) == (described is None):
+            raise InvalidInput("say once what the version is", 'e.g. ctxmgr version create "after the review"')
+        request = build(CreateVersionRequest, description=described if description is None else description)
+        done = workspace.artifacts.create_version(request)
+        return told(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
 
     answer("version create", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
 
 
 @version_app.command("rollback")
 def rollback(
-    version: Annotated[int, typer.Argument(metavar="N", help="The version to make current.")],
+    version: Annotated[str, typer.Argument(metavar="N", help="The version to make current.")],
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why; it is recorded.")],
     store: o.Store = None,
     json_: o.Json = False,
@@ -69,12 +73,17 @@ def rollback(
     """
 
     def work(workspace: Workspace) -> Answer:
-        artifacts = opened(workspace)
-        done = artifacts.rollback(build(RollbackRequest, version=version, reason=reason))
+        done = workspace.artifacts.rollback(
+            build(RollbackRequest, version=version_number(version) or _current(workspace), reason=reason)
+        )
         undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
-        return told(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), artifacts, workspace)
+        return told(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
 
     answer("version rollback", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+
+
+def _current(workspace: Workspace) -> int | None:
+    return next((view.version for view in workspace.artifacts.versions() if view.current), None)
 
 
 @version_app.command("list")
@@ -92,11 +101,10 @@ def list_(
     """
 
     def work(workspace: Workspace) -> Answer:
-        artifacts = opened(workspace)
-        found = artifacts.versions()
+        found = workspace.artifacts.versions()
         rows = [view.to_json() for view in found]
         done = Answer(rows, lambda out: views.show_versions(out, found), "ok" if found else "empty")
-        return told(done, artifacts, workspace)
+        return told(done, workspace)
 
     answer("version list", lambda: shown(json_, format_, fields, jq), work, store=store)
 
@@ -132,9 +140,8 @@ def prune(
                 **_given(keep_versions=keep_versions, keep_days=keep_days, always_keep=always_keep),
             },
         )
-        artifacts = opened(workspace)
-        done = artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
-        return told(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), artifacts, workspace)
+        done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
+        return told(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
     answer("version prune", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not dry_run)
 

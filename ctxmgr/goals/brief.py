@@ -1,6 +1,7 @@
 """Write the brief: what an agent needs to know for its next step and no more, within any number of characters.
 
-Recorded text stands in it as plain text on one line. Tasks that are not active are never named, only counted.
+Recorded text stands in it as plain text on one line. Tasks that are not active are only counted, but for the id of the step
+that a recent action was done for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ctxmgr.types.goal import BriefAnswer, Moment
 from ctxmgr.types.observation import Observation
 
 RECENT = 3
-"""Actions that are shown, the latest ones of the active leaf."""
+"""Actions that are shown: the latest ones of the active leaf, and where it has fewer the latest done before for others."""
 
 _WORDS: dict[Moment, str] = {
     "start": "Begin with the step below.",
@@ -116,9 +117,23 @@ def _failed(node: Node) -> list[str]:
 
 
 def _recent(state: State, node: Node) -> list[str]:
-    own = [each for each in state.actions if each.get("node") == node.id][-RECENT:]
-    lines = [f"  - {_what(each)} → {told(each['status'], each.get('output'), each.get('error'))}" for each in own]
+    lines = [
+        f"  - {_whose(each, node)}{_what(each)} → {told(each['status'], each.get('output'), each.get('error'))}"
+        for each in _shown(state, node)
+    ]
     return ["RECENT ACTIONS:", *lines] if lines else []
+
+
+def _shown(state: State, node: Node) -> list[Item]:
+    """Return the recent actions, oldest first: what the step before found out is what this one starts from."""
+    own = [each for each in state.actions if each.get("node") == node.id][-RECENT:]
+    others = [each for each in state.actions if each.get("node") != node.id]
+    return sorted([*others[max(0, len(others) - RECENT + len(own)) :], *own], key=lambda each: int(each["n"]))
+
+
+def _whose(item: Item, node: Node) -> str:
+    """Return the mark of an action of another step."""
+    return "" if item.get("node") == node.id else f"[{plain_line(item.get('node'), 20)}] "
 
 
 def _flight(state: State) -> list[str]:
@@ -178,8 +193,7 @@ def _hidden(state: State) -> list[str]:
     node = state.current()
     path = {each.id for each in state.tree.path(node)} if node else {state.goal.id}
     tasks = sum(each.id not in path for each in state.goal.children)
-    shown = [each for each in state.actions if node is not None and each.get("node") == node.id][-RECENT:]
-    earlier = state.count("actions") - len(shown)
+    earlier = state.count("actions") - (len(_shown(state, node)) if node is not None else 0)
     found = [f"{tasks} other task{'s' * (tasks != 1)}"] if tasks else []
     return [*found, *([f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else [])]
 

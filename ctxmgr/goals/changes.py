@@ -43,7 +43,7 @@ def _create(state: State, data: Data, ts: str | None) -> None:
         setattr(state, name, getattr(fresh, name))
     state.session = str(data.get("session") or "goal")
     state.tree = Tree(Node(GOAL_ID, data["text"]))
-    state.tree.insert(state.goal, 0, [_node(each) for each in data.get("nodes", [])])
+    _insert(state, state.goal, 0, data.get("nodes", []))
 
 
 def _check_add(state: State, data: Data) -> None:
@@ -63,8 +63,7 @@ def _add(state: State, data: Data, ts: str | None) -> None:
     if parent.is_leaf and parent.block and parent.block.by != "user":
         parent.block = None
     at = data.get("at")
-    state.tree.insert(parent, len(parent.children) if at is None else at, [_node(each) for each in data["nodes"]])
-    state.tree.settle(parent)
+    _insert(state, parent, len(parent.children) if at is None else at, data["nodes"])
     state.tree.climb(parent)
 
 
@@ -80,8 +79,8 @@ def _split(state: State, data: Data, ts: str | None) -> None:
     node = find(state, data["id"])
     _close(state, node, "split", data.get("reason"))
     parent = state.tree.parent(node) or state.goal
-    state.tree.insert(parent, parent.children.index(node) + 1, [_node(each) for each in data["nodes"]])
-    state.tree.climb(node)
+    _insert(state, parent, parent.children.index(node) + 1, data["nodes"])
+    state.tree.climb(parent)
 
 
 def _check_drop(state: State, data: Data) -> None:
@@ -128,6 +127,8 @@ def _check_enter(state: State, data: Data) -> None:
 
 def enter(state: State, node: Node) -> None:
     """Make a leaf the active one, and begin an attempt at it where none is under way."""
+    if state.current() is not node:
+        state.next_step = None  # what a continuation advised was for the step that is left
     if state.active != node.id:
         _leave(state)
     state.active = node.id
@@ -152,6 +153,8 @@ def _check_end(state: State, data: Data) -> None:
 def _end(state: State, data: Data, ts: str | None) -> None:
     node = find(state, data["subtask"])
     success: bool = data["success"]
+    if state.current() is node:
+        state.next_step = None
     attempt = node.begin()
     attempt.status, attempt.reason = ("done" if success else "failed"), _text_or_none(data.get("reason"))
     state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], {"node": node.id, "success": success}]
@@ -288,7 +291,10 @@ def _close(state: State, node: Node, status: NodeStatus, reason: object) -> None
 def _leave(state: State) -> None:
     """Leave the active leaf, if there is one, without an outcome."""
     node, state.active = state.tree.get(state.active), ""
-    if node is None or node.status not in ("in_progress", "failed"):
+    if node is None:
+        return
+    state.next_step = None
+    if node.status not in ("in_progress", "failed"):
         return
     attempt = node.attempt
     if attempt is not None and attempt.status == "in_progress":
@@ -327,12 +333,23 @@ def _check_one(tree: Tree, parent: str, node: object, seen: set[str]) -> int:
     _check_text(fields.get("text"))
     if not isinstance(below, list) or (below and parent != GOAL_ID):
         raise InvalidInput("a subtask has no subtasks of its own")
+    if not isinstance(fields.get("done", False), bool):
+        raise InvalidInput("a task is done, true or false")
     return 1 + sum(_check_one(tree, name, each, seen) for each in cast("list[object]", below))
+
+
+def _insert(state: State, parent: Node, at: int, nodes: list[Data]) -> None:
+    """Put new nodes below ``parent``; the statuses of those with children follow from these, some of which may be done."""
+    made = [_node(each) for each in nodes]
+    state.tree.insert(parent, at, made)
+    for node in (*made, parent):
+        state.tree.settle(node)
 
 
 def _node(fields: Data) -> Node:
     children = [_node(each) for each in fields.get("nodes", [])]
-    return Node(fields["id"], fields["text"], children=children, minted=len(children))
+    status: NodeStatus = "done" if fields.get("done") is True and not children else "pending"
+    return Node(fields["id"], fields["text"], status, children=children, minted=len(children))
 
 
 def _text_or_none(value: object) -> str | None:

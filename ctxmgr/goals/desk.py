@@ -32,7 +32,6 @@ from ctxmgr.types.goal import (
     BriefRequest,
     EndRequest,
     GoalAnswer,
-    GoalSource,
     NextRequest,
     RecordAnswer,
     RecordRequest,
@@ -40,6 +39,7 @@ from ctxmgr.types.goal import (
     ResumeRequest,
     StartRequest,
 )
+from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.record import build
 from ctxmgr.wire import Record
 

@@ -16,13 +16,18 @@ def tasks(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for number, draft in enumerate(drafts, minted + 1):
         name = f"t{number}"
-        made.append({"id": name, "text": draft.description, "nodes": subtasks(name, draft.subtasks, 0)})
+        made.append({**_leaf(name, draft), "nodes": subtasks(name, draft.subtasks, 0)})
     return made
 
 
 def subtasks(parent: str, drafts: Sequence[SubtaskDraft], minted: int) -> list[dict[str, Any]]:
     """Return new subtasks of a task, numbered from after ``minted``."""
-    return [{"id": f"{parent}.{number}", "text": draft.description} for number, draft in enumerate(drafts, minted + 1)]
+    return [_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
+
+
+def _leaf(name: str, draft: SubtaskDraft) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": name, "text": draft.description}
+    return {**made, "done": True} if draft.done else made
 
 
 def _below(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, Any]]:
@@ -30,7 +35,7 @@ def _below(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, Any]]:
         return tasks(drafts, parent.minted)
     if any(draft.subtasks for draft in drafts):
         raise InvalidInput("a subtask has no subtasks of its own", "add them as subtasks of the task")
-    return subtasks(parent.id, [SubtaskDraft(description=draft.description) for draft in drafts], parent.minted)
+    return subtasks(parent.id, drafts, parent.minted)
 
 
 def add(parent: Node, request: AddRequest) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from ctxmgr.goals.brief import following_in_task
 from ctxmgr.goals.small import plain_line
 from ctxmgr.goals.state import State
 from ctxmgr.goals.views import action_view
-from ctxmgr.types.goal import GoalSource, ProbeResult
+from ctxmgr.types.goal_source import GoalSource, ProbeResult
 
 _MOST = 50
 

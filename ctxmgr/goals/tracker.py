@@ -18,6 +18,7 @@ import os
 from typing import Any
 
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.desk import Goals
 from ctxmgr.goals.handles import Children, StateHandle, Subtask, Task
 from ctxmgr.goals.room import FOLDER
@@ -116,8 +117,18 @@ class GoalTracker:
         return (self.goals.done(request) if success else self.goals.fail(request)).state
 
     def advance_to_next_subtask(self) -> SubtaskView | None:
-        """Make the next open subtask the active one and return it; None when nothing is left to work on."""
-        answer = self.goals.next(NextRequest())
+        """Make the next open subtask the active one and return it; None when nothing is left to work on.
+
+        One that is in progress is returned as it is: a loop that goes on after a crash asks before it ended any.
+        """
+        try:
+            answer = self.goals.next(NextRequest())
+        except InvalidInput:
+            state = self.goals.state()
+            found = self.find(state.current) if state.active and state.current else None
+            if found is None or found.status != "in_progress":
+                raise
+            return found
         return self.find(answer.changed[0]) if answer.changed else None
 
     def unblock(self, target: str | None = None, reason: str | None = None) -> GoalState:

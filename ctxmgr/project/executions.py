@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from ctxmgr.access.patterns import check_agent
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.ids import format_time, new_id, now, parse_time
 from ctxmgr.project.guarding import Guard
@@ -39,8 +40,9 @@ def record_execution(source: Store, seen: Store, guard: Guard, request: RecordEx
         Denied: the asker may not write the agent's history.
         NotFound: an artifact that is not there, or may not be read.
         Conflict: the run has ended before.
-        InvalidInput: times that are none, or a run that ends before it starts.
+        InvalidInput: times that are none, a run that ends before it starts, or a name that no agent can have.
     """
+    check_agent(request.agent)
     known = seen.shared.execution(request.execution_id) if request.execution_id else None
     session = known[0].session if known else request.session or PROJECT
     owner = known[0].agent if known else request.agent
@@ -53,10 +55,20 @@ def record_execution(source: Store, seen: Store, guard: Guard, request: RecordEx
     if records:
         source.append(records)
     identity = known[0].id if known else str(records[0]["id"])
-    stored = source.shared.execution(identity)
-    assert stored is not None, "an appended execution can be read back"
+    stored = _read_back(source, seen, identity)
     guard.log("execution record", "write", [(request.agent, session)], resource_type="history")
     return _view(*stored, guard, source)
+
+
+def _read_back(source: Store, seen: Store, identity: str) -> tuple[EntryView, Record]:
+    """Return what was just appended as the asker sees it: its place in the session must not count what is hidden."""
+    from ctxmgr.history.seen import SeenStore
+
+    if isinstance(seen, SeenStore):
+        seen.catch_up()
+    stored = seen.shared.execution(identity) or source.shared.execution(identity)
+    assert stored is not None, "an appended execution can be read back"
+    return stored
 
 
 def _records(

@@ -27,7 +27,7 @@ from ctxmgr.recover.trail import trail
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.record import build
-from ctxmgr.types.route import ContextRequest, Continuation
+from ctxmgr.types.route import ContextRequest, Continuation, Fact
 from ctxmgr.wire import Record
 
 MAX_ATTEMPTS = 2
@@ -65,6 +65,7 @@ class Manner:
         plan: work everything out, but take no lease, ask no model and write nothing.
         consult: asks the model, where one was named.
         limits: attempt cap and lease time.
+        beside: facts from elsewhere than the session's history, told first.
     """
 
     to: str | None = None
@@ -73,6 +74,7 @@ class Manner:
     plan: bool = False
     consult: Consult | None = None
     limits: Limits = field(default_factory=Limits)
+    beside: tuple[Fact, ...] = ()
 
 
 def recover(
@@ -145,7 +147,10 @@ def plan(
         return held_by(store, key, agent)
 
     desk = Desk(store, request.session)
-    return draft(desk, request, finding, side, table, to=manner.to, attempt=attempt, holding=holding if manner.diff else None)
+    return draft(
+        desk, request, finding, side, table, to=manner.to, attempt=attempt, holding=holding if manner.diff else None,
+        beside=manner.beside,
+    )  # fmt: skip
 
 
 def attempts_at(store: Store, key: int, finding: Finding) -> int:

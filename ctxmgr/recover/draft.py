@@ -70,6 +70,7 @@ class Draft:
     Attributes:
         holding: what an agent holds already, to leave it out; None to tell everything.
         attempt: how many answers to this trouble there are, this one included.
+        beside: facts from elsewhere than this history.
     """
 
     desk: Desk
@@ -81,6 +82,7 @@ class Draft:
     brief: Brief
     leads: list[Alternative]
     holding: Callable[[str], Holding] | None
+    beside: tuple[Fact, ...] = ()
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -118,7 +120,9 @@ class Draft:
         self, amounts: Amounts, added: Additions, target: Target, steps: list[DoNotRepeat], leads: list[Alternative]
     ) -> Context:
         known = [fact for fact in facts(self.brief, self.finding, amounts) if not _is_dropped(fact, added)]
-        plain = context_of(self.request, self.finding, self.brief, [*added.facts, *known], steps, self.attempt, amounts)
+        plain = context_of(
+            self.request, self.finding, self.brief, [*self.beside, *added.facts, *known], steps, self.attempt, amounts
+        )
         unanswered = list(dict.fromkeys([*plain.unanswered, *added.unanswered]))
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if self.holding is not None:
@@ -144,6 +148,7 @@ def draft(
     to: str | None,
     attempt: int,
     holding: Callable[[str], Holding] | None,
+    beside: tuple[Fact, ...] = (),
 ) -> Draft:
     """Return what the rules find.
 
@@ -156,6 +161,7 @@ def draft(
         to: the agent that shall continue, if it is to be that one.
         attempt: how many answers to this trouble there are, this one included.
         holding: what an agent holds already, to leave it out; None to tell everything.
+        beside: facts from elsewhere than this history.
 
     Raises:
         RecoveryRefused, InvalidInput: as `choose`.
@@ -163,4 +169,4 @@ def draft(
     target = choose(desk, request, finding, side, table, to, attempt)
     brief = prepare(desk, request, finding, side, list(table.routes))
     leads = alternatives(desk, brief, finding, attempt)
-    return Draft(desk, request, finding, table, attempt, target, brief, leads, holding)
+    return Draft(desk, request, finding, table, attempt, target, brief, leads, holding, beside)

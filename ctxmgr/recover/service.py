@@ -13,6 +13,7 @@ from ctxmgr.history import judging
 from ctxmgr.recover.agent import Consult, Limits, Manner, passed, plan, recover
 from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.draft import Draft
+from ctxmgr.recover.goal_state import goal_facts
 from ctxmgr.recover.routes import RoutingTable, from_file, from_history, from_table
 from ctxmgr.recover.stuck import beside, request_for, worst
 from ctxmgr.store import Store
@@ -110,6 +111,7 @@ class Service:
             plan=request.plan,
             consult=None if request.plan else self._consult(request.model),
             limits=Limits() if attempts is None else Limits(attempts=attempts),
+            beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
         )
 
     def _table(self, named: str | None) -> RoutingTable | None:

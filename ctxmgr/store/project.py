@@ -14,6 +14,11 @@ from ctxmgr.store import reserved
 from ctxmgr.store.interface import Engine
 from ctxmgr.wire import Record
 
+_NEEDS = ("required", "optional", "if_exists", "reference")
+_DEPENDENCIES = ("required", "optional", "reference")
+_OPERATIONS = ("put", "create", "rollback")
+_TYPES = ("string", "integer", "boolean", "json")
+
 CURRENT = "project.version"
 """Name of the row of ``state`` that holds the number of the current version."""
 
@@ -56,6 +61,13 @@ def _text(value: object) -> str:
     return value
 
 
+def _one_of(value: object, known: tuple[str, ...]) -> str:
+    word = _text(value)
+    if word not in known:
+        raise ValueError("not one of the known words")
+    return word
+
+
 def _maybe(value: object) -> str | None:
     return None if value is None else _text(value)
 
@@ -71,7 +83,7 @@ def _maybe_number(value: object) -> int | None:
 
 
 def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
-    number, op = _number(data["version"]), _text(data["op"])
+    number, op = _number(data["version"]), _one_of(data["op"], _OPERATIONS)
     if op != "rollback":
         parent = _maybe_number(data.get("parent"))
         if parent is not None and parent >= number:
@@ -114,7 +126,7 @@ def _artifacts(record: Record, version: int, items: object) -> tuple[list[dict[s
         needed += [
             {
                 "artifact": _text(item["id"]), "target": _text(target["id"]), "agent": _text(target["agent"]),
-                "name": _text(target["name"]), "type": _text(target["type"]),
+                "name": _text(target["name"]), "type": _one_of(target["type"], _DEPENDENCIES),
             }
             for target in _rows(item.get("dependencies") or [])
         ]  # fmt: skip
@@ -139,8 +151,8 @@ def _keys(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> Non
     author = _maybe(data.get("by"))
     rows = [
         {
-            "key": _text(item["key"]), "value": json.dumps(item["value"]), "type": _text(item["type"]), "author": author,
-            "description": _maybe(item.get("description")), "ts": _maybe(record.get("ts")),
+            "key": _text(item["key"]), "value": json.dumps(item["value"]), "type": _one_of(item["type"], _TYPES),
+            "author": author, "description": _maybe(item.get("description")), "ts": _maybe(record.get("ts")),
         }
         for item in _rows(data["changes"])
     ]  # fmt: skip
@@ -169,15 +181,15 @@ def _rules(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> No
 def _rule(item: dict[str, Any], record: Record) -> dict[str, Any]:
     named = {"agent": "agent", "resource": "resourceType", "pattern": "pattern", "permission": "permission"}
     row: dict[str, Any] = {column: _text(item[name]) for column, name in named.items()}
-    if row["permission"] not in ("read", "write", "none") or row["resource"] not in ("artifact", "context", "history"):
-        raise ValueError("no permission or resource type")
+    _one_of(row["permission"], ("read", "write", "none"))
+    _one_of(row["resource"], ("artifact", "context", "history"))
     return {**row, "priority": _number(item.get("priority", 100)), "ts": _maybe(record.get("ts"))}
 
 
 def _needs(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
     kept = [
         {
-            "agent": _text(item["agent"]), "pattern": _text(item["pattern"]), "need": _text(item["need"]),
+            "agent": _text(item["agent"]), "pattern": _text(item["pattern"]), "need": _one_of(item["need"], _NEEDS),
             "max_tokens": _maybe_number(item.get("maxTokens")), "use_summary": int(bool(item.get("useSummary"))),
             "priority": _number(item.get("priority", 100)),
         }

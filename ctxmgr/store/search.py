@@ -27,6 +27,9 @@ _BROAD = {"session", "project"}
 _FIRST = 32
 _DENSE = 640
 _WINDOW = 4096
+_WHOLE = 65_536
+"""Places that are read together when all matches are wanted: nobody waits for the first ones."""
+
 _EXACT = 4096
 """Places of the log that may be read only to say exactly how many rows match."""
 
@@ -111,7 +114,7 @@ class Search:
             for reached, found in self._proposed(place, limit):
                 place = reached
                 yield place, found
-        yield from self._read(place, self._high, _WINDOW if whole else _FIRST * 8)
+        yield from self._read(place, self._high, _WHOLE if whole else _FIRST * 8)
 
     def _begun(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield the matches among the first rows, and go on while a text is so common that reading is the quickest."""
@@ -130,7 +133,7 @@ class Search:
         while place < last:
             start, place = place + 1, min(place + size, last)
             yield place, self._between(start, place)
-            size = min(size * 2, _WINDOW)
+            size = max(size, min(size * 2, _WINDOW))
 
     def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
         proposals = Proposals(self._engine, self._needle, place, limit)

@@ -16,7 +16,7 @@ from ctxmgr.ids import now
 from ctxmgr.project.guarding import Guard
 from ctxmgr.store import Store
 from ctxmgr.supply.audience import Audience
-from ctxmgr.supply.gathering import Gathering
+from ctxmgr.supply.gathering import GOAL, Gathering
 from ctxmgr.supply.improving import Improver
 from ctxmgr.supply.recording import Recorded, last_held, mark_of, record_of
 from ctxmgr.supply.shown import Shown
@@ -80,13 +80,16 @@ def _gathered(audience: Audience, shown: Shown, texts: Texts, request: AssembleR
     found = Gathering(audience, shown, texts, request.max_tokens, request.task)
     if request.task_context is not None:
         found.know_task(request.task_context)
+    if request.goal is not None:
+        found.know_goal(request.goal)
     needs = needs_of(audience.store, request.agent)
     for need in sorted(needs, key=lambda need: (need.priority, need.pattern)):
         found.need(need)
-    for text in dict.fromkeys(request.items):
+    named = [*request.items, *([GOAL] if request.goal is not None else [])]
+    for text in dict.fromkeys(named):
         found.name(text)
     found.depend()
-    if not needs and not request.items:
+    if not needs and not named:
         found.notes.append(f"{request.agent} has no needs, so nothing was looked for: 'ctxmgr context need add' names them")
     return found
 

@@ -117,6 +117,8 @@ def _is_there(audience: Audience, shown: Shown, named: Named) -> bool:
 
 
 def _has_context(audience: Audience, named: Named) -> bool:
+    if named.source == "goal_context":
+        return False  # it is the caller who gives it
     if named.source == "error_context":
         return records.failures(audience, None) is not None
     return bool(records.runs(audience, None))

@@ -17,12 +17,17 @@ from ctxmgr.supply.naming import Named, parse_named
 from ctxmgr.supply.records import Told
 from ctxmgr.supply.shown import Shown
 from ctxmgr.supply.texts import MOST_READ, Fixed, Texts, UnreadableError
+from ctxmgr.supply.writing import goal_fields, written
+from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.package import Need
 from ctxmgr.types.project import AgentNeed
 
 BY_CALLER = "named by the caller"
 HISTORY = "history"
 """What a package gives as the source of what is drawn from many entries."""
+
+GOAL = "goal_context"
+_HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Gathering:
         self._budget = budget
         self._task = task
         self._rows: list[tuple[ArtifactRow, Need, int]] = []
+        self._goal: str | None = None
         self.items: list[Item] = []
         self.absent: NotFound | None = None
         self.missing: list[tuple[str, str]] = []
@@ -69,6 +75,10 @@ class Gathering:
     def know_task(self, told: Mapping[str, Any]) -> None:
         """Take what the caller tells of the task."""
         self.task |= told
+
+    def know_goal(self, source: GoalSource) -> None:
+        """Take where the goal stands that is worked on."""
+        self._goal = written(goal_fields(source))
 
     def need(self, need: AgentNeed) -> None:
         """Add what a need names.
@@ -86,11 +96,8 @@ class Gathering:
         if need.need != "required":
             self.notes.append(f"nothing is there for the {need.need} need {need.pattern}")
         elif self.absent is None:
-            hint = (
-                "name the task with --task"
-                if named.source == "task_context"
-                else "put it first, allow the agent to read it, or make the need optional"
-            )
+            otherwise = "put it first, allow the agent to read it, or make the need optional"
+            hint = _HINTS.get(named.source, otherwise) if named.form == "context" else otherwise
             self.absent = NotFound(f"{need.agent} requires {need.pattern}, and nothing like it is there", hint)
 
     def name(self, text: str) -> None:
@@ -134,6 +141,8 @@ class Gathering:
                 runs = records.task_runs(records.runs(self._audience, self._task))
                 self.task |= {"executions": runs} if runs else {}
             return bool(self.task)
+        if context == GOAL:
+            return self._add_told(None if self._goal is None else Told(GOAL, "context", "goal", GOAL, self._goal), wish)
         if context == "error_context":
             text = records.failures(self._audience, self._task)
         else:

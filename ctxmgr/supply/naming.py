@@ -10,14 +10,14 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.store.artifacts import ARTIFACT_ID
 
 Form = Literal["owner", "artifact", "id", "context", "record"]
-Context = Literal["project_context", "task_context", "error_context", "execution_history"]
+Context = Literal["project_context", "task_context", "error_context", "execution_history", "goal_context"]
 RecordType = Literal["entry", "snapshot", "continuation"]
 
-CONTEXTS = ("project_context", "task_context", "error_context", "execution_history")
+CONTEXTS = ("project_context", "task_context", "error_context", "execution_history", "goal_context")
 RECORDS = ("entry", "snapshot", "continuation")
 FORMS = (
     "use AGENT/*, AGENT/NAME, the id of an artifact, project_context, task_context, error_context, execution_history, "
-    "entry:SESSION@42, entry:ID, snapshot:ID or continuation:ID"
+    "goal_context, entry:SESSION@42, entry:ID, snapshot:ID or continuation:ID"
 )
 _LONGEST = 1_024
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 from ctxmgr.assemble.yaml_text import block, mapping
 from ctxmgr.plain import plain
 from ctxmgr.store.reserved import EXECUTION
+from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.project import Execution
 from ctxmgr.types.view import EntryView
 from ctxmgr.wire import Record
@@ -45,6 +46,17 @@ def entry_fields(entry: EntryView) -> dict[str, Any]:
         "id": entry.id, "session": entry.session, "index": entry.index, "at": entry.ts, "agent": entry.agent,
         "action": entry.action, "task": entry.task, "input_type": entry.input_type, "status": entry.status,
         "error": entry.error, "input": _given(entry, entry.input), "output": _given(entry, entry.output),
+    }  # fmt: skip
+
+
+def goal_fields(source: GoalSource) -> dict[str, Any]:
+    """Return what a package tells of where a goal stands."""
+    seen = {each.name: "not asked" if each.ok is None else each.ok for each in source.probe_state}
+    return {
+        "goal": source.goal, "status": source.status, "percent": source.percent, "task": source.task,
+        "subtask": source.subtask, "attempt": source.attempt, "next_step": source.next_step, "next": source.next,
+        "blocked": source.blocked or None, "in_flight": source.in_flight or None, "probes": seen or None,
+        "done": source.done or None, "open": source.open or None,
     }  # fmt: skip
 
 

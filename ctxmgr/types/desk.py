@@ -6,6 +6,7 @@ from typing import Any
 
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.finding import SessionVerdict
+from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.query import DEFAULT_LIMIT, Limit, Offset, Page, Status
 from ctxmgr.types.route import Continuation, Mode, RequestType
 from ctxmgr.types.view import EntryView, SessionView
@@ -71,7 +72,8 @@ class RecoverRequest(Shape):
 
     ``finding`` chooses one finding by id; ``force`` asks for a continuation though nothing is wrong; ``plan`` shows it
     without recording anything or asking a model. ``diff`` leaves out what the target was given before (null: as
-    configured). ``routes`` is the path of a routing table.
+    configured). ``routes`` is the path of a routing table. ``goal`` says where the goal stands that is worked on; it is told
+    beside what the history says.
     """
 
     session: Text | None = None
@@ -82,6 +84,7 @@ class RecoverRequest(Shape):
     now: str | None = None
     diff: bool | None = None
     routes: Text | None = None
+    goal: GoalSource | None = None
     model: ModelRequest = ModelRequest()
 
 

@@ -7,17 +7,17 @@ leaves, so a goal can be worked on before it has tasks. Ids are stable: ``goal``
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.goal_source import ProbeKind, ProbeResult
 from ctxmgr.types.goal_status import AttemptStatus, BlockedBy, LoopType, NodeStatus
 
 Moment = Literal["start", "continue", "resume", "compaction"]
 ActionStatus = Literal["ok", "error", "denied", "interrupted", "open"]
-ProbeKind = Literal["fileExists", "fileContains", "command"]
 
 DEFAULT_CHARS = 2000
 MaxChars = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -134,15 +134,6 @@ class Probe(Shape):
     code: int = 0
 
 
-class ProbeResult(Shape):
-    """What a probe saw; ``ok`` is null when it could not be asked (a command that is not allowed, no permission)."""
-
-    name: Text
-    kind: ProbeKind
-    ok: bool | None
-    detail: Text | None = None
-
-
 class GoalState(Shape):
     """All that is known of a goal now.
 
@@ -179,15 +170,15 @@ class GoalState(Shape):
 
 
 class SubtaskDraft(Shape):
-    """A subtask to be added."""
+    """A subtask to be added; ``done`` when it was done before the goal knew of it."""
 
     description: Description
+    done: bool = False
 
 
-class TaskDraft(Shape):
-    """A task to be added, with its subtasks."""
+class TaskDraft(SubtaskDraft):
+    """A task to be added, with its subtasks; where it has any, whether it is done follows from theirs alone."""
 
-    description: Description
     subtasks: list[SubtaskDraft] = []
 
 
@@ -370,23 +361,3 @@ class ResumeAnswer(Shape):
     previous: OwnerView | None
     rebuilt: list[Text]
     brief: Text
-
-
-class GoalSource(Shape):
-    """The goal as a source for recovery and context packages: plain facts, no history."""
-
-    session: Text
-    goal: Text
-    status: NodeStatus
-    percent: int
-    task: Text | None
-    subtask: Text | None
-    attempt: int | None
-    done: list[Text]
-    open: list[Text]
-    blocked: list[Text]
-    next: Text | None
-    next_step: Text | None
-    in_flight: list[Text]
-    probe_state: list[ProbeResult]
-    extra: dict[str, Any] = {}

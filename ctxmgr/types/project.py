@@ -77,7 +77,7 @@ class AgentNeed(Shape):
     """What an agent's package must or may hold; the lower the priority the earlier it is served.
 
     ``pattern`` is ``{agent}/*``, ``{agent}/{name}``, one of ``project_context``, ``task_context``, ``error_context``,
-    ``execution_history``, or ``entry:ID``, ``snapshot:ID``, ``continuation:ID``.
+    ``execution_history``, ``goal_context``, or ``entry:ID``, ``snapshot:ID``, ``continuation:ID``.
     """
 
     agent: Text

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.package import Assembly, Decision, Got, Included, Need
 from ctxmgr.types.project import AgentNeed
 
@@ -20,8 +21,8 @@ class AssembleRequest(Shape):
     """A package for an agent.
 
     ``items`` are named by the caller, beside what the agent needs. A reserve that is null is the usual one of the budget.
-    ``task_context`` is what is known of the task. ``diff`` refers to what the agent holds from its last package instead of
-    giving it again. ``dry_run`` records nothing.
+    ``task_context`` is what is known of the task, ``goal`` where the goal stands: the item ``goal_context``. ``diff`` refers to
+    what the agent holds from its last package instead of giving it again. ``dry_run`` records nothing.
     """
 
     agent: Text
@@ -30,6 +31,7 @@ class AssembleRequest(Shape):
     reserve_task: int | None = None
     task: Text | None = None
     task_context: dict[Text, Json] | None = None
+    goal: GoalSource | None = None
     version: int | None = None
     items: list[Text] = []
     counter: Text = ESTIMATE

@@ -19,7 +19,7 @@ from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.artifact_request import NewArtifact, PutRequest
-from tests.artifacts.putting import put, put_one, text, tree
+from tests.artifacts.putting import meddle, object_of, put, put_one, text, tree
 
 ROOT = Path(__file__).parents[2]
 
@@ -230,3 +230,33 @@ def test_a_damaged_log_takes_no_bytes_with_it(tmp_path: Path) -> None:
     kept = [tree(place) for place in folder.glob(".unlisted-v2-*")]
     assert kept == [{"arch/a.yaml": "a: 2\n"}]
     damaged.close()
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_putting_the_same_again_mends_what_shows_it(artifacts: ArtifactStore, store: Store, folder: Path, lost: bool) -> None:
+    """An object that was changed or removed behind the store's back comes back with its content, and so do its views."""
+    put(artifacts, "arch", a_md="# a\n", b_md="# b\n")
+    if lost:
+        object_of(folder, "# a\n").unlink()
+        (folder / "v1" / "arch" / "a.md").unlink()
+    else:
+        meddle(object_of(folder, "# a\n"), b"# x\n")
+    assert audit(store) != []
+
+    put(artifacts, "arch", a_md="# a\n")
+
+    assert audit(store) == []
+    assert tree(folder / "v1") == {"arch/a.md": "# a\n", "arch/b.md": "# b\n"}
+
+
+def test_a_view_with_other_bytes_of_the_same_size_is_a_fault(artifacts: ArtifactStore, store: Store, folder: Path) -> None:
+    """What a version shows is compared byte for byte where it is not the object itself; a good copy is no fault."""
+    put(artifacts, "arch", a_md="# a\n")
+    shown = folder / "v1" / "arch" / "a.md"
+    shown.unlink()
+    shown.write_text("# a\n")
+    assert audit(store) == []
+
+    shown.write_text("# x\n")
+
+    assert [(fault.what, fault.reason) for fault in audit(store)] == [("artifacts/v1/arch/a.md", "its bytes were changed")]

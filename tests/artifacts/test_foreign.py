@@ -12,7 +12,7 @@ from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.ids import new_id, now
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import PROJECT, VERSION
+from ctxmgr.store.reserved import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.types.artifact import Retention
 from ctxmgr.types.artifact_request import GetRequest, ListArtifactsRequest, PruneRequest
 from ctxmgr.types.record import build
@@ -76,3 +76,26 @@ def test_odd_numbers_are_no_crash(store: Store, artifacts: ArtifactStore, number
         assert put(artifacts, "arch", b_md="b\n").changed
     except CtxmgrError as error:
         assert isinstance(error, Damaged)  # noqa: PT017 - either is right, by the number
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (NEEDS, {"set": [{"agent": "a", "pattern": "b/*", "need": "urgent"}]}),
+        (KEY, {"changes": [{"key": "k", "value": 1, "type": "float"}]}),
+        (VERSION, {"op": "merge", "version": 1, "parent": None}),
+        (VERSION, {"op": "put", "version": 1, "artifacts": [
+            {"id": "i", "agent": "a", "name": "n", "type": "text", "hash": "0" * 64, "size": 1, "tokens": 1, "counter": "c",
+             "dependencies": [{"id": "j", "agent": "a", "name": "m", "type": "soft"}]}]}),
+        (RULES, {"set": [{"agent": "a", "resourceType": "artifact", "pattern": "*", "permission": "own"}]}),
+    ],
+)  # fmt: skip
+def test_a_word_that_nobody_knows_changes_nothing(
+    store: Store, artifacts: ArtifactStore, kind: str, data: dict[str, Any]
+) -> None:
+    """An event with an unknown need, type, operation or permission is kept as a record, and all that is read goes on."""
+    store.append([build("event", PROJECT, now(), id=new_id(), type=kind, agent="mallory", data=data)])
+
+    assert (store.shared.needs(), store.shared.context_keys(), store.shared.rules()) == ([], [], [])
+    assert (artifacts.versions(), artifacts.list(ListArtifactsRequest()).artifacts) == ([], [])
+    assert len(store.shared.events(kind)) == 1

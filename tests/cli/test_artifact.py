@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.cli.views.artifacts import show_artifacts
 from ctxmgr.types.artifact import ArtifactDiff, ArtifactView, GetResponse, PutResponse
 from tests.artifacts.putting import meddle, object_of
 from tests.cli.console import Ran, process, run
+from tests.cli.view_samples import draw
 
 
 @pytest.fixture(autouse=True)
@@ -192,3 +194,59 @@ def test_a_secret_is_warned_of(place: Path) -> None:
     (place / "env").write_text("key = sk-" + "ant-api03-" + "aB3" * 30 + "\n")
 
     assert "looks like a secret" in run("artifact", "put", "env", "--agent", "arch", "--json").envelope["warnings"][0]
+
+
+def test_the_current_version_can_be_named() -> None:
+    """``--version current`` means what no version means, in every command that takes one."""
+    _put("a.yaml", "--agent", "arch")
+    for words in (
+        ("artifact", "get", "arch/a.yaml"), ("artifact", "list"), ("context", "request", "reader", "arch/a.yaml"),
+    ):  # fmt: skip
+        plain, named = run(*words, "--json"), run(*words, "--version", "current", "--json")
+        assert (named.code, named.envelope["data"]) == (0, plain.envelope["data"])
+    assert run("artifact", "get", "arch/a.yaml", "--version", "9" * 5000).code == 2
+
+
+def test_who_asks_owns_what_it_puts() -> None:
+    """Without an owner the artifact is the asking agent's; with nobody asking it is a fault."""
+    assert run("access", "allow", "arch", "artifact", "self", "--write").code == 0
+
+    assert _put("a.yaml", "--as", "arch").artifacts[0].agent == "arch"
+    assert run("artifact", "put", "a.yaml").code == 2
+
+
+def test_items_may_be_asked_for_as_options() -> None:
+    """What an agent asks for is an argument or ``--item``, and something must be."""
+    _put("a.yaml", "--agent", "arch")
+
+    rows = run("context", "request", "reader", "arch/a.yaml", "--item", "arch/gone.yaml", "--json").envelope["data"]
+    assert [row["status"] for row in rows] == ["success", "missing"]
+    assert run("context", "request", "reader").code == 2
+
+
+def test_a_run_is_recorded_however_agent_and_status_are_given() -> None:
+    """Arguments, options, or one of each mean the same; none or two of one are refused."""
+    for words in (
+        ("coder", "completed"), ("--agent", "coder", "--status", "completed"), ("completed", "--agent", "coder"),
+        ("coder", "--status", "completed"),
+    ):  # fmt: skip
+        done = run("execution", "record", *words, "--json").envelope["data"]
+        assert (done["agent"], done["status"]) == ("coder", "completed")
+    for words in (("coder",), ("coder", "completed", "--agent", "coder"), ("--status", "completed")):
+        assert run("execution", "record", *words).code == 2
+
+
+def test_a_list_fits_a_small_terminal() -> None:
+    """On 80 columns names, types and dates are whole: what gives way is the end of an id, the time of day, then the id."""
+    row = ArtifactView(
+        id="art_0123456789abcdef", agent="system_architect", name="docs/parser.md", type="markdown", version=12,
+        hash="0" * 64, size=4, tokens=1234, counter="estimate", created_at="2026-01-22T14:03:22Z", path="p",
+        description="how the parser is built",
+    )  # fmt: skip
+
+    shown = {width: draw(lambda out: show_artifacts(out, [row]), width=width).splitlines()[1] for width in (80, 92, 98, 140)}
+
+    assert shown[80].startswith("system_architect/docs/parser.md  markdown   1,234    v12  2026-01-22  how")
+    assert "2026-01-22  art_01234567  how" in shown[92]
+    assert "2026-01-22 14:03  art_01234567  how" in shown[98]
+    assert "2026-01-22 14:03:22  art_0123456789abcdef  how the parser is built" in shown[140]

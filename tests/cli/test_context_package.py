@@ -13,12 +13,15 @@ from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.cli.acting import remember
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import packages as views
+from ctxmgr.errors import StorageFailed
+from ctxmgr.history.opening import open_history
 from ctxmgr.store import open_store
 from ctxmgr.types.artifact_request import PutRequest
 from ctxmgr.types.project import AgentNeed
 from ctxmgr.types.supplying import AssembleResponse, RequestedItem, Why
 from tests.cli import view_samples as s
 from tests.cli.console import Ran, process, run
+from tests.goals.scene import begun, contents
 
 LONG = "# Title\n\n" + "It is told here at some length, and then some more of it. " * 200 + "\n"
 
@@ -243,3 +246,37 @@ def test_no_name_steers_the_terminal(text: str) -> None:
         views.show_removed(out, [need])
 
     assert not {"\x1b", "\u202e", "\r"} & set(s.draw(show, width=80))
+
+
+@pytest.mark.requirement("H-source")
+def test_the_goal_of_a_project_is_an_item(tmp_path: Path) -> None:
+    """``--goal`` gives the state of the goal in that project; without one it is an error, and nothing is written there."""
+    goals = begun(tmp_path)
+    before = contents(tmp_path)
+    ran = run("context", "assemble", "data_architect", "--goal", str(tmp_path), "--json")
+    item = next(one for one in ran.envelope["data"]["package"]["artifacts"] if one["name"] == "goal_context")
+
+    assert ran.code == 0
+    assert YAML(typ="safe").load(item["content"])["goal"] == goals.state().goal.description
+    assert contents(tmp_path) == before
+    (tmp_path / "empty").mkdir()
+    assert run("context", "assemble", "data_architect", "--goal", str(tmp_path / "empty"), "--json").code == 3
+    assert not any((tmp_path / "empty").iterdir())
+
+
+def test_a_store_that_can_only_be_read_still_gives_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be recorded the package is given all the same, and the answer says that it was not recorded."""
+
+    def opened(path: str, *, readonly: bool, **options: Any) -> Any:
+        if not readonly:
+            raise StorageFailed(f"can't open {path}", "check that you may write it")
+        return open_history(path, readonly=True, **options)
+
+    monkeypatch.setattr("ctxmgr.workspace.open_history", opened)
+
+    made = run("context", "assemble", "data_architect", "--json")
+    found = run("context", "request", "data_architect", "system_architect/arch.md", "--json")
+
+    assert (made.code, made.envelope["data"]["id"]) == (0, None)
+    assert made.envelope["warnings"] == ["the package is not recorded: the store can only be read"]
+    assert (found.code, found.envelope["data"][0]["status"]) == (0, "success")

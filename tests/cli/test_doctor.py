@@ -10,6 +10,7 @@ import pytest
 
 from ctxmgr.cli.views.doctor import show_checks
 from ctxmgr.types.health import Check
+from tests.artifacts.putting import meddle, object_of
 from tests.cli import view_samples as s
 from tests.cli.console import make_history, run
 
@@ -90,6 +91,19 @@ def test_looking_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("CTXMGR_STORE")
     assert run("doctor").code == 0
     assert list(empty.iterdir()) == []
+
+
+def test_artifacts_are_verified(tmp_path: Path) -> None:
+    """Of a store that has artifacts every content and every view is looked at; what was changed is named, and is 5."""
+    (tmp_path / "a.md").write_text("# a\n")
+    assert run("artifact", "put", "a.md", "--agent", "arch").code == 0
+    assert "ok    store.artifacts  " in run("doctor").out
+
+    meddle(object_of(tmp_path / "artifacts", "# a\n"), b"# x\n")
+    ran = run("doctor", "--json")
+
+    row = next(row for row in ran.envelope["data"] if row["name"] == "store.artifacts")
+    assert (ran.code, row["level"], row["kind"], len(row["detail"]["faults"])) == (5, "fail", "damaged", 1)
 
 
 def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

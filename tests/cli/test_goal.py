@@ -47,6 +47,7 @@ def test_without_a_goal_every_part_says_how_to_begin(part: str, project: Path) -
     assert not (project / ".agent_context").exists()
 
 
+@pytest.mark.requirement("H-plan")
 def test_a_script_starts_a_goal_from_its_plan() -> None:
     """With --json a plan counts at once; what it says is done is done, and what was left out is told."""
     ran = goal("start", "--from", "plan.md")
@@ -62,6 +63,7 @@ def test_a_script_starts_a_goal_from_its_plan() -> None:
     assert state().goal.percent == 20
 
 
+@pytest.mark.requirement("H-plan")
 def test_a_plan_is_shown_before_it_counts(project: Path) -> None:
     """Without --json and without a terminal a plan is shown and waits for --yes; --plan only ever shows it."""
     for extra, code in (((), 20), (("--plan",), 0)):

@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.requirement("H-next")
+@pytest.mark.requirement("H-probes", "H-next")
 def test_probes_look_at_the_files(project: Path) -> None:
     """Probes are added, listed, checked and stand in the brief; a command runs only where it is allowed."""
     data("start", "fix it")
@@ -56,6 +56,7 @@ def test_a_project_without_probes_answers_empty() -> None:
     assert (ran.code, ran.envelope["status"], ran.envelope["data"]) == (0, "empty", [])
 
 
+@pytest.mark.requirement("H-probes")
 def test_commands_of_probes_may_be_allowed_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """CTXMGR_ALLOW_COMMANDS=1 allows them for every call; 0 does not."""
     data("start", "fix it")
@@ -64,6 +65,24 @@ def test_commands_of_probes_may_be_allowed_by_the_environment(monkeypatch: pytes
     for value, ok in (("0", None), ("1", True)):
         monkeypatch.setenv("CTXMGR_ALLOW_COMMANDS", value)
         assert [row["ok"] for row in data("probe", "check")] == [ok]
+
+
+@pytest.mark.requirement("H-probes")
+def test_commands_of_probes_may_be_allowed_by_the_configuration(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``[goal] allow_commands`` of the project allows them, unless the environment says 0; what is no yes or no is refused."""
+    data("start", "fix it")
+    data("probe", "add", "ok", "--", "true")
+
+    for setting, ok in (("false", None), ("true", True)):
+        (project / "ctxmgr.toml").write_text(f"[goal]\nallow_commands = {setting}\n", "utf-8")
+        assert [row["ok"] for row in data("probe", "check")] == [ok]
+    assert data("resume")["claims"][0]["basis"] == "verified"
+    monkeypatch.setenv("CTXMGR_ALLOW_COMMANDS", "0")
+    assert [row["ok"] for row in data("probe", "check")] == [None]
+    monkeypatch.delenv("CTXMGR_ALLOW_COMMANDS")
+    for wrong in ('allow_commands = "yes"', "commands = true"):
+        (project / "ctxmgr.toml").write_text(f"[goal]\n{wrong}\n", "utf-8")
+        assert kind("probe", "check") == (2, "invalid")
 
 
 @pytest.mark.requirement("H-told")
@@ -98,6 +117,7 @@ def test_a_damaged_state_is_made_anew(project: Path) -> None:
     assert [name for name in os.listdir(project / ".agent_context") if "damaged" in name]
 
 
+@pytest.mark.requirement("H-compare")
 def test_compare_weighs_the_brief() -> None:
     """The comparison holds sizes and facts; as text it says whether the facts are in the brief."""
     data("start", "--from", "plan.md")
@@ -124,6 +144,12 @@ def test_recover_answers_a_goal_that_is_stuck(project: Path) -> None:
     before = (project / ".agent_context" / "history.jsonl").read_bytes()
     planned = RecoverAnswer.model_validate_json(json.dumps(_shown(data("recover", "--plan"))))
     assert planned.state is None
+    facts = [(fact.text, fact.label) for fact in planned.continuation.context.facts[:3]]
+    assert facts[0] == ('The goal that is worked on (in_progress, 20 %): "Create the mathx package"', "verified")
+    assert facts[1:] == [
+        ('Its current task: "t1 Create package"', "verified"),
+        ('Its current subtask, attempt 1: "t1.2 Add add()"', "verified"),
+    ]
     assert (project / ".agent_context" / "history.jsonl").read_bytes() == before
 
     done = data("recover")
@@ -139,6 +165,8 @@ def test_recover_answers_a_goal_that_is_stuck(project: Path) -> None:
 def _shown(given: dict[str, Any]) -> dict[str, Any]:
     """Return an answer in the library's form: on the wire the candidates are branches of ``returnTo``."""
     branches = given["continuation"].pop("returnTo")
+    for part in (*given["continuation"]["context"]["facts"], *given["continuation"]["context"]["sections"]):
+        del part["hash"]
     return {**given, "continuation": {**given["continuation"], "candidates": list(branches)}}
 
 

@@ -28,6 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.requirement("H-plan")
 @pytest.mark.parametrize(("typed", "started"), [(b"n\n", False), (b"\n", True), (b"y\n", True)])
 def test_a_person_is_asked(typed: bytes, started: bool, project: Path) -> None:
     """At a terminal the plan is shown and counts when the person says yes."""
@@ -65,6 +66,7 @@ def _start(*arguments: str) -> tuple[int, StartAnswer]:
     return ran.code, StartAnswer.model_validate(ran.envelope["data"])
 
 
+@pytest.mark.requirement("H-plan")
 def test_a_model_proposes_and_a_person_accepts(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
     """What a model proposes is shown, also to a script, and starts nothing without --yes; with it, it does."""
     _answering(monkeypatch, [{"title": "Build", "subtasks": ["a", "b"]}, {"title": "Test"}])
@@ -110,3 +112,16 @@ def test_a_goal_without_steps_says_how_to_add_some() -> None:
     """In a pipe the answer stays data; as JSON the next commands are named."""
     assert run("goal", "start", "one").err == ""
     assert goal("start", "one").envelope["next"] == ["ctxmgr goal next", "ctxmgr goal brief"]
+
+
+def test_what_a_plan_has_ticked_is_part_of_its_first_record(project: Path) -> None:
+    """A long plan whose steps are ticked starts at once: in the records that a plan without a tick takes."""
+    lines = [f"- [x] step {number}" if number % 3 else f"- [ ] step {number}" for number in range(600)]
+    (project / "long.md").write_text("# Long\n\n## One\n" + "\n".join(lines), "utf-8")
+    code, found = _start("--from", "long.md", "--yes")
+
+    assert code == 0
+    assert found.state is not None
+    task = found.state.goal.tasks[0]
+    assert ([step.status == "done" for step in task.subtasks], task.percent) == ([bool(n % 3) for n in range(600)], 66)
+    assert (found.state.records, found.state.current) == (2, "t1.1")

@@ -88,7 +88,7 @@ def _rich(text: str = "") -> GoalState:
     )  # fmt: skip
 
 
-@pytest.mark.requirement("H-2")
+@pytest.mark.requirement("H-tree", "H-2")
 def test_the_tree_shows_where_we_are_and_why_not_further() -> None:
     """Marks, bars, ids, attempts, reasons, blocked actions and probes: all of it on one page."""
     assert (
@@ -179,6 +179,7 @@ def _long() -> GoalState:
     return _state(*tasks, current="t40.15")
 
 
+@pytest.mark.requirement("H-tree")
 def test_a_long_tree_is_folded_around_where_we_are() -> None:
     """Of 2,400 steps a screenful is shown: where we are and what is near; the rest is counted, and --all shows it."""
     shown = draw(lambda out: show_tree(out, _long())).splitlines()
@@ -192,6 +193,7 @@ def test_a_long_tree_is_folded_around_where_we_are() -> None:
     assert len(whole) > 2_400
 
 
+@pytest.mark.requirement("H-tree")
 def test_what_is_wrong_is_never_folded_away() -> None:
     """Blocked and failed steps are shown wherever they are in a long tree."""
     state = _long()

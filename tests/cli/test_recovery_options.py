@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctxmgr.cli.exits import Exit
+from ctxmgr.errors import Busy
+from ctxmgr.goals import Goals
 from ctxmgr.store import open_store
 from tests.cli.console import run
+from tests.goals.scene import act, begun
 from tests.recover.runs import chain, looped
 
 FLOW = ("planner", "coder", "reviewer", "coder", "reviewer", "deployer", "coder", "reviewer")
@@ -195,3 +199,31 @@ def test_an_unknown_type(place: Path, type_: str) -> None:
 
     assert code == Exit.USAGE
     assert "introspect or proceed" in envelope["error"]["hint"]
+
+
+@pytest.mark.requirement("H-source", "H-lift")
+def test_a_goal_is_told_and_takes_the_continuation_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--goal`` tells where the goal stands and lifts what its guard blocked; with --plan nothing changes."""
+    with closing(open_store("history.db")) as opened:
+        opened.append(looped())
+    goals = begun(place)
+    for _ in range(4):
+        act(goals, "look", {"n": 1})
+    asked = ("recover", "--session", looped()[0]["session"], "--store", "history.db", "--json")
+
+    assert run(*asked, "--goal", str(place / "gone")).code == Exit.USAGE
+    planned = run(*asked, "--goal", ".", "--plan").envelope
+    assert told(planned)["context"]["facts"][0]["text"] == 'The goal that is worked on (in_progress, 0 %): "Create mathx"'
+    assert goals.state().blocked_actions
+
+    given = told(run(*asked, "--goal", ".").envelope)
+    state = goals.state()
+    assert (state.blocked_actions, state.next_step) == ([], given["alternatives"][0]["text"])
+
+    def fails(*_: object) -> None:
+        raise Busy("it is held", None)
+
+    monkeypatch.setattr(Goals, "apply", fails)
+    ran = run(*asked, "--goal", ".")
+    assert ran.code == 0
+    assert "the goal has not taken the continuation up: it is held" in ran.envelope["warnings"]

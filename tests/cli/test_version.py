@@ -107,3 +107,22 @@ def test_faults_have_one_code_and_two_forms(arguments: tuple[str, ...], code: in
 def test_a_rollback_without_a_reason_is_no_command() -> None:
     """The reason is an option that can't be left out."""
     assert run("version", "rollback", "1").code == 2
+
+
+def test_what_a_version_is_may_be_said_as_an_option() -> None:
+    """The description is an argument or an option, once."""
+    for words in (("--description", "reviewed"), ("-d", "again"), ("once more",)):
+        assert run("version", "create", *words).code == 0
+    for words in ((), ("one", "-d", "two")):
+        assert run("version", "create", *words).code == 2
+    assert [row["description"] for row in run("version", "list", "--json").envelope["data"]][3:] == [
+        "reviewed", "again", "once more",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word", "code"), [("1", 0), ("v1", 0), ("current", 2), ("3", 2), ("9", 3), ("x", 2), ("0", 2), ("²", 2)]
+)
+def test_a_version_is_named_by_its_number(word: str, code: int) -> None:
+    """A number or v and a number names a version; what is none is refused as that."""
+    assert run("version", "rollback", word, "--reason", "tested").code == code

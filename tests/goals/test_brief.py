@@ -14,6 +14,7 @@ from ctxmgr.goals.state import State
 from ctxmgr.types.goal import (
     ActionRequest,
     BriefRequest,
+    DropRequest,
     EndRequest,
     Probe,
     ProbeResult,
@@ -64,6 +65,52 @@ def test_the_whole_brief(tmp_path: Path) -> None:
     assert answer.chars == len(FULL)
     assert "Write tests" not in answer.text
     assert answer.left_out == ["1 other task: ctxmgr goal tree", "1 earlier action: ctxmgr goal tree"]
+
+
+@pytest.mark.requirement("H-recent", "H-need")
+def test_a_new_step_is_shown_what_was_done_before(tmp_path: Path) -> None:
+    """A step with fewer than three actions also has the latest of others, each with its step; then only its own are shown."""
+    goals = begun(tmp_path)
+    for number in range(4):
+        act(goals, "look", {"n": number})
+    done(goals)
+    advance(goals)
+
+    def shown() -> list[str]:
+        return [line.partition(" →")[0].strip(" -") for line in goals.brief().text.splitlines() if line.startswith("  - ")]
+
+    assert shown() == ['[t1.1] look {"n":1}', '[t1.1] look {"n":2}', '[t1.1] look {"n":3}']
+    act(goals, "build", {"n": 4})
+    assert shown() == ['[t1.1] look {"n":2}', '[t1.1] look {"n":3}', 'build {"n":4}']
+    assert "1 other task, 2 earlier actions" in goals.brief().text
+    advance(goals, "t2.1")
+    assert shown() == ['[t1.1] look {"n":2}', '[t1.1] look {"n":3}', '[t1.2] build {"n":4}']
+    assert "Create package" not in goals.brief().text
+    advance(goals, "t1.2")
+    act(goals, "build", {"n": 5})
+    act(goals, "build", {"n": 6})
+    assert shown() == ['build {"n":4}', 'build {"n":5}', 'build {"n":6}']
+    assert "4 earlier actions" in goals.brief().text
+
+
+def test_advice_is_for_the_step_it_was_given_at(tmp_path: Path) -> None:
+    """What a continuation advised stays until an action, and goes when its step ends or another one is entered."""
+    goals = begun(tmp_path)
+    advice = {"id": "c", "alternatives": [{"text": "go back to @0"}]}
+
+    goals.apply(advice)
+    advance(goals)
+    assert "NEXT: go back to @0" in goals.brief().text
+    advance(goals, "t2.1")
+    assert "go back to @0" not in goals.brief().text
+    goals.apply(advice)
+    goals.done(EndRequest(id="t1.1"))
+    assert "NEXT: go back to @0" in goals.brief().text
+    goals.drop(DropRequest(id="t2.1"))
+    assert "go back to @0" not in goals.brief().text
+    goals.apply(advice)
+    done(goals)
+    assert "NEXT: everything is done" in goals.brief().text
 
 
 @pytest.mark.requirement("H-next")

@@ -9,6 +9,8 @@ import pytest
 
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals import Goals
+from ctxmgr.goals.fold import fold
+from ctxmgr.goals.state import State
 from ctxmgr.types.goal import (
     AddRequest,
     BlockRequest,
@@ -231,3 +233,36 @@ def test_what_is_put_off_by_hand_does_not_stop_the_rest(tmp_path: Path) -> None:
     done(goals)
     state = goals.state()
     assert (statuses(state)["t1"], statuses(state)["goal"], state.current) == ("blocked", "in_progress", "t2.1")
+
+
+@pytest.mark.requirement("H-2")
+def test_what_is_done_already_is_begun_done(tmp_path: Path) -> None:
+    """Steps that were done before are so from the first record on; what holds them follows, up to the goal."""
+    half = TaskDraft(description="a", subtasks=[SubtaskDraft(description="b", done=True), SubtaskDraft(description="c")])
+    whole = TaskDraft(description="d", subtasks=[SubtaskDraft(description="e", done=True)])
+    goals = desk(tmp_path)
+    state = goals.start(StartRequest(goal="g", tasks=[half, whole, TaskDraft(description="f", done=True)])).state
+
+    assert statuses(state) == {
+        "goal": "in_progress", "t1": "in_progress", "t1.1": "done", "t1.2": "pending", "t2": "done", "t2.1": "done",
+        "t3": "done",
+    }  # fmt: skip
+    assert (state.goal.percent, state.current, state.records) == (75, "t1.2", 2)
+    done(goals)
+    assert goals.state().goal.status == "done"
+    goals.add(AddRequest(tasks=[TaskDraft(description="more", done=True)], parent="t2"))
+    assert goals.state().goal.status == "done"
+    added = goals.add(AddRequest(tasks=_drafts("x"))).changed[0]
+    goals.split(SplitRequest(id=added, into=[TaskDraft(description="y", done=True)]))
+    assert bare(desk(tmp_path).state()) == bare(goals.state())
+    assert goals.state().goal.status == "done"
+
+
+@pytest.mark.parametrize("odd", [1, "yes", None, []])
+def test_done_is_true_or_false(odd: object) -> None:
+    """A record that calls a step done in any other way begins nothing."""
+    state = State()
+    data = {"op": "create", "text": "g", "nodes": [{"id": "t1", "text": "a", "done": odd}]}
+    fold(state, {"kind": "event", "session": "s", "id": "0", "type": "goal", "data": data})
+
+    assert (state.exists, state.ignored) == (False, 1)

@@ -83,6 +83,7 @@ def test_no_record_is_too_odd(record: dict[str, Any]) -> None:
     assert all("\n" not in message for message in messages([record]))
 
 
+@pytest.mark.requirement("H-compare")
 def test_sizes_and_savings() -> None:
     """The brief is one message; the last ten and the whole history are sums, each counted by its own kind of text."""
     kinds: list[str] = []
@@ -113,6 +114,7 @@ def test_nothing_is_saved_where_there_is_no_history() -> None:
     assert short.saved_chars < 0
 
 
+@pytest.mark.requirement("H-compare")
 def test_the_facts_are_what_the_next_step_needs() -> None:
     """Task, subtask, the last three actions with their results and blocked actions; other tasks are none of them."""
     state = _state(

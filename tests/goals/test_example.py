@@ -24,12 +24,13 @@ def _example() -> Any:
     return module
 
 
+@pytest.mark.requirement("H-migration")
 def test_the_example_is_short() -> None:
     """A loop with a plan, a guard and a prompt takes at most sixty lines."""
     assert len(_EXAMPLE.read_text("utf-8").splitlines()) <= 60
 
 
-@pytest.mark.requirement("H-API")
+@pytest.mark.requirement("H-migration", "H-API")
 def test_the_example_reaches_its_goal(example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The fourth run of tests that can't pass is refused, the one that passes is not; the goal is reached."""
     example.main(tmp_path)
@@ -42,7 +43,7 @@ def test_the_example_reaches_its_goal(example: Any, tmp_path: Path, capsys: pyte
     assert max(sizes) <= 2000
 
 
-@pytest.mark.requirement("H-resume")
+@pytest.mark.requirement("H-migration", "H-resume")
 def test_the_example_goes_on_after_a_crash(
     example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

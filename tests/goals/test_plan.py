@@ -27,6 +27,7 @@ def _outline(plan: Plan) -> list[str]:
     return lines
 
 
+@pytest.mark.requirement("H-plan")
 def test_headings_are_tasks_and_their_lists_subtasks() -> None:
     """The title is the goal, sections are tasks, items subtasks; ticked boxes are done; markup is stripped."""
     plan = _plan(
@@ -52,6 +53,7 @@ def test_headings_are_tasks_and_their_lists_subtasks() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.requirement("H-plan")
 def test_nested_lists_are_tasks_and_subtasks() -> None:
     """Without headings the outer items are tasks; boxes drawn as signs count; a task whose parts are done is done."""
     plan = _plan("* one\n  - [X] a\n  - ✅ b\n* two\n\n☐ three\n☑ four\n", "plan.md")
@@ -92,6 +94,7 @@ def test_one_item_above_tasks_with_subtasks_is_the_goal() -> None:
     assert (flat.goal, _outline(flat)) == (None, ["build", "  a", "  b"])
 
 
+@pytest.mark.requirement("H-plan")
 @pytest.mark.parametrize(
     ("text", "goal", "outline"),
     [

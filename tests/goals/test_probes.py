@@ -25,6 +25,7 @@ def _folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.requirement("H-probes")
 @pytest.mark.parametrize(
     ("path", "holds"),
     [
@@ -40,6 +41,7 @@ def test_a_path_is_there_or_not_or_cannot_be_seen(folder: Path, path: str, holds
     assert seen.why
 
 
+@pytest.mark.requirement("H-probes")
 @pytest.mark.parametrize(
     ("path", "text", "holds"),
     [
@@ -71,6 +73,7 @@ def test_a_huge_file_is_searched_to_a_limit_and_in_little_memory(tmp_path: Path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
 
 
+@pytest.mark.requirement("H-probes")
 @pytest.mark.parametrize(
     ("code", "seen"),
     [
@@ -86,6 +89,7 @@ def test_a_command_holds_by_its_exit_code(tmp_path: Path, code: str, seen: Seen)
     assert probes.ends_well(tmp_path, [sys.executable, "-c", code]) == seen
 
 
+@pytest.mark.requirement("H-probes")
 def test_a_command_runs_in_the_folder_and_without_a_shell(tmp_path: Path) -> None:
     """Relative paths start at the folder; signs of a shell are plain text."""
     (tmp_path / "a;b").touch()

@@ -135,3 +135,25 @@ def test_busy_is_an_error_of_its_own() -> None:
     """That another live process holds the goal can be told from having lost it to one."""
     assert (Busy.kind, Superseded.kind) == ("busy", "superseded")
     assert not issubclass(Superseded, Busy)
+
+
+@pytest.mark.requirement("H-resume")
+def test_a_loop_that_goes_on_is_given_the_active_subtask(ctx: GoalTracker) -> None:
+    """After a crash the next subtask is the one in progress, and asking for it changes nothing; what failed is tried anew."""
+    ctx.load_or_init("g")
+    ctx.state.goal.tasks.append(Task("one", [Subtask("first"), Subtask("second")]))
+    ctx.record_action("look", {"n": 1})
+
+    with ContextManager() as second:
+        records = second.load_or_init("g").records
+        found = second.advance_to_next_subtask()
+        assert found is not None
+        assert (found.id, found.status, len(found.attempts)) == ("t1.1", "in_progress", 1)
+        assert second.state.view.records == records
+        with pytest.raises(Superseded):
+            ctx.advance_to_next_subtask()
+
+        second.mark_subtask_complete(success=False)
+        again = second.advance_to_next_subtask()
+        assert again is not None
+        assert (again.id, again.status, len(again.attempts)) == ("t1.1", "in_progress", 2)

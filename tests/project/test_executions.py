@@ -149,3 +149,23 @@ def test_recording_needs_the_right_to_write(store: Store, allow: Allow, asking: 
     assert done.agent == "a"
     with pytest.raises(Denied):
         record_execution(store, seen, guard, RecordExecutionRequest(agent="b", status="started"))
+
+
+def test_where_a_run_stands_counts_nothing_hidden(store: Store, operator: Guard, allow: Allow, asking: As) -> None:
+    """The index that an agent is told of its new run is the one it sees, not one beyond runs that are hidden from it."""
+    record_execution(store, store, operator, RecordExecutionRequest(agent="b", status="completed"))
+    allow("a", "history", "self", "write")
+    guard = asking("a")
+
+    done = record_execution(
+        store, SeenStore(store, "a", guard.rules), guard, RecordExecutionRequest(agent="a", status="started")
+    )
+
+    assert done.index == 0
+
+
+@pytest.mark.parametrize("agent", ["*", "self", "a\nb", "x" * 256])
+def test_a_name_that_no_agent_can_have_is_refused(store: Store, operator: Guard, agent: str) -> None:
+    """Runs are recorded of agents that rules can speak of, and of no others."""
+    with pytest.raises(InvalidInput):
+        record_execution(store, store, operator, RecordExecutionRequest(agent=agent, status="started"))

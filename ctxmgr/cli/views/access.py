@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.humane import clock, day, plural
-from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.humane import plural, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
@@ -18,8 +18,8 @@ _RULES = (
     Column("PERMISSION"),
 )  # fmt: skip
 _READS = (
-    Column("TIME", give=4, least=10), Column("AGENT", give=3, least=8), Column("COMMAND", give=3, least=8), Column("TYPE"),
-    Column("RESOURCE", fill=True, least=16),
+    Column("TIME", give=4, least=10, steps=TIME_STEPS), Column("AGENT", give=3, least=8), Column("COMMAND", give=3, least=8),
+    Column("TYPE"), Column("RESOURCE", fill=True, least=16),
 )  # fmt: skip
 _STYLES = {"read": "ok", "write": "open", "none": "error"}
 
@@ -95,5 +95,4 @@ def show_replay(printer: Printer, found: Replay, *, replayed: bool) -> None:
 
 
 def _row(printer: Printer, read: Replayed, style: str) -> list[str | Span]:
-    moment = f"{day(read.at)} {clock(read.at)}" if printer.terminal else read.at or ""
-    return [moment, read.agent, read.command, read.resource.type, Span(read.resource.path, style)]
+    return [when(read.at, printer.terminal), read.agent, read.command, read.resource.type, Span(read.resource.path, style)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.humane import clock, day, plural
-from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.humane import plural, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     )
 
 _ARTIFACTS = (
-    Column("ARTIFACT", give=1, least=16), Column("TYPE", give=5), Column("TOKENS", right=True), Column("SINCE", right=True),
-    Column("TIME", give=4, least=10, optional=True), Column("ID", give=3, least=8, optional=True),
-    Column("DESCRIPTION", fill=True, least=8),
+    Column("ARTIFACT", give=1, least=32), Column("TYPE", give=2, least=9), Column("TOKENS", right=True),
+    Column("SINCE", right=True), Column("TIME", give=4, least=10, optional=True, steps=TIME_STEPS),
+    Column("ID", give=5, least=12, optional=True), Column("DESCRIPTION", fill=True, least=8),
 )  # fmt: skip
 _VERSIONS = (
-    Column(""), Column("VERSION", right=True), Column("FROM", right=True, give=5), Column("CHANGED", right=True),
-    Column("ARTIFACTS", right=True), Column("BY", give=2, least=6), Column("TIME", give=4, least=10),
-    Column("DESCRIPTION", fill=True, least=8), Column("PINNED", give=3, least=6, optional=True),
+    Column(""), Column("VERSION", right=True), Column("FROM", right=True, give=7, optional=True), Column("CHANGED", right=True),
+    Column("ARTIFACTS", right=True), Column("BY", give=2, least=8), Column("TIME", give=4, least=10, steps=TIME_STEPS),
+    Column("DESCRIPTION", fill=True, least=8), Column("PINNED", give=6, least=8, optional=True),
 )  # fmt: skip
 
 
@@ -42,8 +42,8 @@ def show_artifacts(printer: Printer, artifacts: Sequence[ArtifactView]) -> None:
 
 def _row(printer: Printer, item: ArtifactView) -> list[str | Span]:
     return [
-        Span(f"{item.agent}/{item.name}", "name"), item.type, f"{item.tokens:,}", f"v{item.version}",
-        _time(printer, item.created_at), Span(item.id, "dim"), item.description or "",
+        Span(f"{item.agent}/{item.name}", "name", "middle"), item.type, f"{item.tokens:,}", f"v{item.version}",
+        when(item.created_at, printer.terminal), Span(item.id, "dim", "bare"), item.description or "",
     ]  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
             [
                 Span("current" if item.current else "", "ok"), str(item.version),
                 "" if item.parent is None else str(item.parent), str(item.changed), str(item.artifacts),
-                Span(item.created_by or "", "name"), _time(printer, item.created_at), item.description or "",
+                Span(item.created_by or "", "name"), when(item.created_at, printer.terminal), item.description or "",
                 Span(", ".join(item.pinned), "dim"),
             ]
             for item in versions
@@ -127,7 +127,3 @@ def show_pruned(printer: Printer, done: Pruned) -> None:
     for item in done.kept:
         printer.line(f"version {item.version}  stays: ", Span(item.reason, "dim"))
     printer.hint(f"{plural(len(done.removed), 'version')} {went}, with {plural(done.files, 'file')} of {done.bytes:,} bytes")
-
-
-def _time(printer: Printer, moment: str | None) -> str:
-    return f"{day(moment)} {clock(moment)}" if printer.terminal else moment or ""

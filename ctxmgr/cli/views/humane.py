@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.text import safe
 from ctxmgr.ids import parse_time
 
@@ -59,6 +60,11 @@ def day(ts: str | None) -> str:
     """Return the date in UTC ("2026-01-22"), or "" when it is no time."""
     moment = parse_time(ts)
     return "" if moment is None else datetime.fromtimestamp(moment, UTC).date().isoformat()
+
+
+def when(ts: str | None, terminal: bool) -> Span:
+    """Return a date with its time for a column of `TIME_STEPS`; where no person watches, the time as it was recorded."""
+    return Span(f"{day(ts)} {clock(ts)}".strip() if terminal else ts or "", keep="bare")
 
 
 def amount(number: float | None) -> str:

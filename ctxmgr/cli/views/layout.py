@@ -11,6 +11,9 @@ from ctxmgr.cli.views.text import Keep, cells, take
 GAP = "  "
 """What stands between two columns."""
 
+TIME_STEPS = (16, 10)
+"""Widths of a time of day with its date ("2026-01-22 14:03:22") without its seconds, and of the date alone."""
+
 _WORDS = re.compile(r" +|[^ ]+")
 
 
@@ -68,6 +71,7 @@ class Column:
         give: columns with a higher number shrink first, down to ``least`` cells; 0 never shrinks.
         optional: may vanish when shrinking was not enough.
         fill: takes what the other columns leave, at least ``least``; one column a table.
+        steps: the widths to which it shrinks, widest first, where only these make sense.
     """
 
     title: str
@@ -76,6 +80,11 @@ class Column:
     least: int = 6
     optional: bool = False
     fill: bool = False
+    steps: Sequence[int] = ()
+
+    def shrunk(self, width: int) -> int:
+        """Return the width that it takes when it may have at most this one."""
+        return max(self.least, next((step for step in self.steps if step <= width), self.least) if self.steps else width)
 
 
 def as_span(part: str | Span) -> Span:
@@ -119,7 +128,7 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list
     order = sorted(range(len(columns)), key=lambda place: -columns[place].give)
     for place in order:
         if columns[place].give and over() > 0 and widths[place] > columns[place].least:
-            widths[place] = max(columns[place].least, widths[place] - over())
+            widths[place] = columns[place].shrunk(widths[place] - over())
     for place in order:
         if columns[place].optional and over() > 0:
             widths[place] = 0

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.views.brief import row_text
-from ctxmgr.cli.views.humane import clock, day, plural, short_ids
-from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.humane import clock, day, plural, short_ids, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 from ctxmgr.cli.views.status import status_span
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _SNAPSHOTS = (
     Column("ID", give=2, least=13),
     Column("SESSION", give=4, least=8, optional=True),
     Column("ENTRIES", give=3, least=8),
-    Column("TIME", give=5, least=10, optional=True),
+    Column("TIME", give=5, least=10, optional=True, steps=TIME_STEPS),
     Column("SUMMARY", fill=True, least=20),
 )
 _ENTRIES = (
@@ -87,7 +87,7 @@ def show_snapshots(printer: Printer, snapshots: Sequence[SnapshotView]) -> None:
         (
             [
                 Span(shorts.get(each.id, each.id), "strong"), Span(sessions.get(each.session, each.session), keep="middle"),
-                indexes_text(each.indexes), f"{day(each.ts)} {clock(each.ts)}" if printer.terminal else each.ts,
+                indexes_text(each.indexes), when(each.ts, printer.terminal),
                 each.summary,
             ]
             for each in snapshots

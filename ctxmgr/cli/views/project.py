@@ -6,22 +6,22 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.cli.views.humane import clock, day, short_ids
-from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.humane import short_ids, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.project import ContextKey, Execution, KeyChanged
 
 _KEYS = (
-    Column("KEY", give=2, least=10), Column("VALUE", fill=True, least=12), Column("TYPE", give=5, optional=True),
-    Column("BY", give=4, least=6, optional=True), Column("TIME", give=5, least=10, optional=True),
+    Column("KEY", give=2, least=10), Column("VALUE", fill=True, least=12), Column("TYPE", give=6, least=7, optional=True),
+    Column("BY", give=4, least=6, optional=True), Column("TIME", give=5, least=10, optional=True, steps=TIME_STEPS),
     Column("DESCRIPTION", give=6, least=10, optional=True),
 )  # fmt: skip
 _RUNS = (
-    Column("ID", give=4, least=8), Column("AGENT", give=2, least=8), Column("STATUS"), Column("TASK", give=3, least=6),
-    Column("SPRINT", give=5, least=5, optional=True), Column("STARTED", give=4, least=10), Column("TOOK", right=True),
-    Column("CONTEXT", right=True, optional=True), Column("ERROR", fill=True, least=10),
+    Column("ID", give=4, least=8), Column("AGENT", give=2, least=12), Column("STATUS"), Column("TASK", give=3, least=6),
+    Column("SPRINT", give=5, least=5, optional=True), Column("STARTED", give=5, least=10, steps=TIME_STEPS),
+    Column("TOOK", right=True), Column("CONTEXT", right=True, optional=True), Column("ERROR", fill=True, least=10),
 )  # fmt: skip
 _STYLES = {"started": "open", "completed": "ok", "failed": "error"}
 
@@ -41,7 +41,7 @@ def show_keys(printer: Printer, keys: Sequence[ContextKey]) -> None:
         (
             [
                 Span(key.key, "strong"), value_text(key.value), Span(key.type, "dim"), key.updated_by or "",
-                _time(printer, key.updated_at), Span(key.description or "", "dim"),
+                when(key.updated_at, printer.terminal), Span(key.description or "", "dim"),
             ]
             for key in keys
         ),
@@ -66,16 +66,12 @@ def show_executions(printer: Printer, runs: Sequence[Execution]) -> None:
         (
             [
                 shorts.get(run.id, run.id), Span(run.agent, "name"), Span(run.status, _STYLES[run.status]), run.task or "",
-                run.sprint or "", _time(printer, run.started_at), _took(run.duration_seconds),
+                run.sprint or "", when(run.started_at, printer.terminal), _took(run.duration_seconds),
                 "" if run.context_version is None else f"v{run.context_version}", run.error or "",
             ]
             for run in runs
         ),
     )  # fmt: skip
-
-
-def _time(printer: Printer, moment: str | None) -> str:
-    return f"{day(moment)} {clock(moment)}" if printer.terminal else moment or ""
 
 
 def _took(seconds: float | None) -> str:

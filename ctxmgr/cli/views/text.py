@@ -13,7 +13,7 @@ MAX_MARKS = 8
 VARIATION = "\ufe0e\ufe0f"
 """The two selectors between the plain and the coloured form of a sign."""
 
-Keep = Literal["start", "middle", "end"]
+Keep = Literal["start", "middle", "end", "bare"]
 
 # The blocks of everyday text that hold nothing but visible, unmarked characters pass without a look at each.
 _EVERYDAY = (
@@ -98,10 +98,15 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, limit: int, ellipsis: str = "…", keep: Keep = "start") -> str:
-    """Return filtered text within ``limit`` cells; what is left out is marked, ``keep`` says which part stays."""
+    """Return filtered text within ``limit`` cells; what is left out is marked, ``keep`` says which part stays.
+
+    ``bare`` keeps the start without a mark, for what means the same with less precision, like a time without its seconds.
+    """
     limit = max(limit, 0)
     if len(text) <= limit and cells(text) <= limit:
         return text
+    if keep == "bare":
+        return take(text, limit)
     room = limit - len(ellipsis)
     if room < 1:
         return take(text, limit)
