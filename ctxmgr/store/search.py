@@ -92,6 +92,8 @@ class Search:
 
         Call it where nothing changes meanwhile: inside a snapshot.
         """
+        if not self._high:  # nothing is there, nor an index
+            return [], 0, True
         hits: list[Hit] = []
         if self._high - self._low < _EXACT:
             wanted = self._high - self._low + 1
