@@ -337,13 +337,14 @@ class Workspace:
         home: Path | None = None,
         trust_project: bool = False,
         progress: Callable[[int, int, Path], None] | None = None,
+        indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
         """Bring foreign logs into the store; see `ctxmgr.history.ingest.import_logs`."""
         from ctxmgr.history.ingest import import_logs
 
         return import_logs(
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
-            progress=progress,
+            progress=progress, indexing=indexing,
         )  # fmt: skip
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:

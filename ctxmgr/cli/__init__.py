@@ -35,6 +35,7 @@ COMMANDS = {
     "record": ("recording", "record"),
     "export": ("sources", "export"),
     "verify": ("sources", "verify"),
+    "index": ("indexing", "index"),
     "watch": ("watch", "watch"),
     "doctor": ("doctor", "doctor"),
     "schema": ("about", "schema"),
@@ -42,7 +43,7 @@ COMMANDS = {
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
-OPERATOR_ONLY = ("import", "access", "verify", "doctor", "watch", "schema", "demo")
+OPERATOR_ONLY = ("import", "access", "verify", "index", "doctor", "watch", "schema", "demo")
 """Commands that no agent runs: they know no ``--as``. All others that open a store do."""
 
 

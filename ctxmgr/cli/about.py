@@ -61,6 +61,12 @@ class Verified(Shape):
     damaged: list[Range]
 
 
+class Indexed(Shape):
+    """Whether there was anything to index."""
+
+    indexed: bool
+
+
 Row = type[BaseModel] | TypeAdapter[Any]
 _ROWS: TypeAdapter[Any] = TypeAdapter(view.EntryView | view.EventView)
 
@@ -130,6 +136,7 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "goal unblock": (goal.GoalAnswer, goal.UnblockRequest),
     "doctor": (health.Check, None),
     "import": (importing.ImportReport, None),
+    "index": (Indexed, None),
     "record": (Recorded, None),
     "verify": (Verified, None),
 }

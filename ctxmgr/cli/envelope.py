@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from ctxmgr.cli.pace import Pace
     from ctxmgr.errors import CtxmgrError
     from ctxmgr.store import Store
 
@@ -93,7 +94,18 @@ def tell_session(store: Store, asked: str | None, used: str | None) -> None:
         say(f"session {used} (the latest of {count}; --session chooses another)")
 
 
-def indexing(done: int, total: int) -> None:
-    """Show how far the index of a large log is, where a person watches."""
-    if sys.stderr.isatty() and total > 50_000_000:
-        sys.stderr.write(f"\rindexing the log: {100 * done // max(1, total)} %" + ("\n" if done >= total else ""))
+class Indexing:
+    """Hears how far the indexing of a log is; what tells a person of it is loaded once there is something to tell."""
+
+    __slots__ = ("_pace",)
+
+    def __init__(self) -> None:
+        self._pace: Pace | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Hear of progress, in bytes."""
+        if self._pace is None:
+            from ctxmgr.cli.pace import Pace
+
+            self._pace = Pace("indexing the log", "MB", 1_000_000)
+        self._pace(done, total)

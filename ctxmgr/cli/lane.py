@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ctxmgr import places
-from ctxmgr.cli.envelope import ascii_json, envelope, indexing, say, tell_session, told, write_json, write_lines
+from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, tell_session, told, write_json, write_lines
 from ctxmgr.cli.lane_table import TABLE
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.history import tools
@@ -39,7 +39,7 @@ class _Asked:
 class _Answer:
     __slots__ = ("data", "next", "page", "status")
 
-    def __init__(self, data: Any, status: str = "ok", page: tuple[int, int, int, int] | None = None) -> None:
+    def __init__(self, data: Any, status: str = "ok", page: tuple[int, int, int, int, bool] | None = None) -> None:
         self.data = data
         self.status = status
         self.page = None if page is None else page_of(*page)
@@ -148,7 +148,7 @@ def _opened(location: str | None) -> tuple[Store, list[str]]:
     configured = _configured(folder)
     chosen = location if location is not None else os.environ.get(places.STORE_VARIABLE) or configured
     path = places.nearest_store(folder) if chosen is None else chosen
-    return open_history(path, explicit=chosen is not None, readonly=True, progress=indexing)
+    return open_history(path, explicit=chosen is not None, readonly=True, progress=Indexing())
 
 
 def _configured(folder: str) -> str | None:
@@ -203,7 +203,9 @@ def _list(store: Store, values: dict[str, Any]) -> _Answer:
 
 
 def _search(store: Store, values: dict[str, Any]) -> _Answer:
-    found = tools.search(store, Rows(store.engine), _asked(values, max_results=values["max_"]), _itself, _hit)
+    found = tools.search(
+        store, Rows(store.engine), _asked(values, max_results=values["max_"], exact_total=False), _itself, _hit
+    )
     if not values["all_sessions"]:
         tell_session(store, values["session"], found.session)
     return _Answer(found.rows, found.status, found.page)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, cast
 import typer
 
 from ctxmgr.cli.acting import asking
-from ctxmgr.cli.envelope import ascii_json, envelope, indexing, say, told, write_json, write_lines
+from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, told, write_json, write_lines
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.streams import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
@@ -93,7 +93,7 @@ def answer(
     """
 
     def entered(readonly: bool) -> Workspace:
-        return Workspace.open(store, create=create, readonly=readonly, masked=masked, progress=indexing, agent=asking())
+        return Workspace.open(store, create=create, readonly=readonly, masked=masked, progress=Indexing(), agent=asking())
 
     def opened() -> Answer:
         try:
@@ -170,7 +170,8 @@ def _emit(command: str, how: Shown, done: Answer) -> None:
 def _point_on(how: Shown, done: Answer) -> None:
     page = done.page
     if how.format == "table" and page is not None and page.has_more and sys.stderr.isatty():
-        say(f"{page.offset + 1} to {page.next_offset} of {page.total}; more: --offset {page.next_offset}")
+        about = "" if page.total_is_exact else "about "
+        say(f"{page.offset + 1} to {page.next_offset} of {about}{page.total}; more: --offset {page.next_offset}")
 
 
 def _compiled(expression: str) -> Any:

@@ -15,6 +15,7 @@ from ctxmgr import wire
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, answer, say, shown
+from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
 from ctxmgr.errors import InvalidInput, StorageFailed
@@ -52,7 +53,13 @@ def import_(
     """
 
     def work(workspace: Workspace) -> Answer:
-        report = workspace.import_logs(paths or None, only=from_, trust_project=trust_project, progress=_progress)
+        report = workspace.import_logs(
+            paths or None,
+            only=from_,
+            trust_project=trust_project,
+            progress=Pace("importing", "MB", 1_000_000),
+            indexing=Pace("indexing for search", "records", 1),
+        )
         partial = report.not_understood > NOT_UNDERSTOOD or any(file.skipped for file in report.files)
         empty = not report.files and not report.unchanged
         return Answer(
@@ -65,12 +72,6 @@ def import_(
         )
 
     answer("import", lambda: shown(json_, format_, fields, jq), work, store=store, create=True, masked=mask)
-
-
-def _progress(done: int, total: int, path: Path) -> None:
-    if sys.stderr.isatty() and total > 20 and done % 10 == 0:
-        sys.stderr.write(f"\r{done} of {total} files")
-        sys.stderr.flush()
 
 
 def export(

@@ -1,7 +1,8 @@
 """Bring foreign logs into a store: find them, read them, leave out what is known, report what was not understood.
 
 Idempotent and incremental: an unchanged file is not read again, a grown one adds only what is new. One session is one
-transaction, so a killed import leaves whole sessions and can simply be run again.
+transaction (a log of our own format several, each a part of it in order), so a killed import leaves whole sessions, or the
+beginning of a log, and can simply be run again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
@@ -32,12 +35,19 @@ _SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
 
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 _LINES = 50
+_PART = 10_000
+"""Records of our own format that are written together; of other formats it is a whole session."""
+
+_TOLD = 1_000
 _SAID = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
 _OWN_START = re.compile(rb'\{"v":1,"kind":"')
 _OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
 
 Progress = Callable[[int, int, Path], None]
-"""Called with files done, files in all, and the file being read."""
+"""Called with bytes done, bytes in all, and the file being read."""
+
+Heard = Callable[[int], None]
+"""Called with the bytes done of the files of one session."""
 
 
 @dataclass(slots=True)
@@ -66,6 +76,7 @@ def import_logs(
     only: str | None = None,
     trust_project: bool = False,
     progress: Progress | None = None,
+    indexing: Callable[[int, int], None] | None = None,
 ) -> ImportReport:
     """Import the logs at ``paths`` (files or folders), or all that the known agents keep on this machine.
 
@@ -79,7 +90,8 @@ def import_logs(
         environment: of the process.
         only: the name of the one format to look for.
         trust_project: take over the project's own state too, as when a whole store is moved.
-        progress: hears of each file.
+        progress: hears of each file, and within long ones.
+        indexing: hears of places of the log done and in all while what was added is indexed for searching.
 
     Raises:
         InvalidInput: an unknown format name, or none of the named files is of a known format.
@@ -94,13 +106,25 @@ def import_logs(
     for importer, files in chosen:
         groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
         work += [(importer, group) for group in groups]
-    done, total = 0, sum(len(group) for _, group in work)
+    done, total = 0, sum(_size(group) for _, group in work)
     for importer, group in work:
-        if progress is not None:
-            progress(done, total, group[0])
-        _import_group(store, importer, group, totals, trusted=trust_project)
-        done += len(group)
+        heard = progress and partial(_heard, progress, done, total, group[0])
+        if heard is not None:
+            heard(0)
+        _import_group(store, importer, group, totals, heard, trusted=trust_project)
+        done += _size(group)
+    if totals.appended.added:
+        store.index(indexing)
     return _report(totals)
+
+
+def _size(group: Sequence[Path]) -> int:
+    """Return the bytes of files; one that went away has none."""
+    return sum(path.stat().st_size for path in group if path.exists())
+
+
+def _heard(progress: Progress, before: int, total: int, path: Path, done: int) -> None:
+    progress(before + done, total, path)
 
 
 def _discovered(
@@ -201,18 +225,21 @@ def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
     return list(found)
 
 
-def _import_group(store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals, *, trusted: bool) -> None:
+def _import_group(
+    store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals, heard: Heard | None, *, trusted: bool
+) -> None:
     """Import the files of one session, all or none; a file that went away or can't be read is reported."""
     name = importer.name if importer else OWN_FORMAT
+    done = _Group()
     try:
         states = [FileState.of(path) for path in group]
         if all(store.imported.unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return
         try:
-            done = _append(store, importer, group, careful=False, trusted=trusted)
+            _append(store, importer, group, done, heard, careful=False, trusted=trusted)
         except InvalidInput:  # some record can't be stored as it is; looking for one beforehand would cost every import
-            done = _append(store, importer, group, careful=True, trusted=trusted)
+            _append(store, importer, group, done, heard, careful=True, trusted=trusted)
     except OSError as error:
         totals.files.append(_unread(group[0], error))
         return
@@ -227,15 +254,31 @@ def _import_group(store: Store, importer: Importer | None, group: Sequence[Path]
     totals.untrusted += done.untrusted
 
 
-def _append(store: Store, importer: Importer | None, group: Sequence[Path], *, careful: bool, trusted: bool) -> _Group:
-    done = _Group()
-    records = importer.read(group, done.counts) if importer else _own_records(group[0], done.counts)
+def _append(
+    store: Store,
+    importer: Importer | None,
+    group: Sequence[Path],
+    done: _Group,
+    heard: Heard | None,
+    *,
+    careful: bool,
+    trusted: bool,
+) -> None:
+    done.counts.clear()
+    done.untrusted = 0
+    records = importer.read(group, done.counts) if importer else _own_records(group[0], done.counts, heard)
     if careful:
         records = _storable(records, done.counts)
     if not trusted:
         records = _without_project(records, done)
-    done.appended = store.append(_noting(records, done.sessions), on_conflict="keep", doubles=importer is not None)
-    return done
+    records = _noting(records, done.sessions)
+    if importer:
+        done.appended = store.append(records, on_conflict="keep", doubles=True)
+        return
+    # What an earlier attempt has written is known now, but new with this import.
+    done.appended = Appended(added=done.appended.added, known=-done.appended.added)
+    while part := list(islice(records, _PART)):  # what is written stays, however long the log and whatever interrupts
+        done.appended.plus(store.append(part, on_conflict="keep"))
 
 
 def _without_project(records: Iterable[Record], done: _Group) -> Iterator[Record]:
@@ -276,13 +319,15 @@ def _noting(records: Iterable[Record], sessions: dict[str, None]) -> Iterator[Re
         yield record
 
 
-def _own_records(path: Path, counts: list[FileCount]) -> Iterator[Record]:
+def _own_records(path: Path, counts: list[FileCount], heard: Heard | None) -> Iterator[Record]:
     """Yield the records of a log of our own format; their sums are the file's, the store makes its own."""
     count = FileCount(path, version="1", bytes=path.stat().st_size)
     counts.append(count)
     pending: set[str] = set()
     for line in read(path, damage=lambda offset, length, reason: count.damaged.append((offset, length, reason))):
         _count(count, line.record, pending)
+        if heard is not None and count.records % _TOLD == 0:
+            heard(line.offset)
         count.open = len(pending)
         yield {key: value for key, value in line.record.items() if key != "sum"}
 

@@ -20,6 +20,7 @@ from ctxmgr.store.cache import cache_name, open_cache, open_in_memory
 from ctxmgr.store.extract import Extract, Reached
 from ctxmgr.store.interface import Appended, Engine, OnConflict
 from ctxmgr.store.leases import Leases
+from ctxmgr.store.queries import Queries
 from ctxmgr.types.record import check
 from ctxmgr.wire import Record
 
@@ -57,6 +58,7 @@ class SeenStore(Store):
 
     def _use(self, engine: Engine) -> None:
         super().__init__(engine, self.source.location, readonly=self.source.readonly, masked=True)
+        self.queries = Queries(engine, exact=True)  # records keep their places, which tell how many lie between
         self.leases = Leases(self.source.engine)
         self._extract = Extract(self.source.engine, engine)
 
@@ -109,6 +111,14 @@ class SeenStore(Store):
         done = self.source.append(given, on_conflict=on_conflict, doubles=doubles)
         self.catch_up()
         return done
+
+    def index(self, progress: Progress | None = None) -> bool:
+        """Do nothing: what an agent sees is searched by reading.
+
+        Records are copied at the places that they have in the whole history, a little out of order, and a search index
+        relies on nothing being written below the place up to which it was made.
+        """
+        return False
 
     def damage(self) -> list[DamagedRange]:
         """Return nothing: what is damaged in the whole history is not the agent's to know."""

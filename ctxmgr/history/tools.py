@@ -27,16 +27,26 @@ class Found:
     Attributes:
         session: the id of the session that was meant, if any.
         rows: entries, events or hits, in order.
-        page: offset, limit, number of rows shown, and in all.
+        page: offset, limit, number of rows shown, and in all, and whether that is exact.
         entry: the one that messages were asked for.
     """
 
     __slots__ = ("entry", "page", "rows", "session")
 
-    def __init__(self, session: str | None, rows: list[Any], offset: int, limit: int, total: int, entry: Any = None) -> None:
+    def __init__(
+        self,
+        session: str | None,
+        rows: list[Any],
+        offset: int,
+        limit: int,
+        total: int,
+        *,
+        exact: bool = True,
+        entry: Any = None,
+    ) -> None:
         self.session = session
         self.rows = rows
-        self.page = (offset, limit, len(rows), total)
+        self.page = (offset, limit, len(rows), total, exact)
         self.entry = entry
 
     @property
@@ -53,28 +63,27 @@ def trace(store: Store, reader: Any, request: Any) -> Found:
     """Find the ordered history of an action or agent."""
     key = _session(store, request)
     entries: list[Any] = []
-    total = 0
+    total, exact = 0, True
     if key is not None:
-        entries, total = reader.entries(key, request, request.offset, request.limit)
-    return Found(_named(store, key), entries, request.offset, request.limit or max(1, len(entries)), total)
+        entries, total, exact = reader.entries(key, request, request.offset, request.limit)
+    return Found(_named(store, key), entries, request.offset, request.limit or max(1, len(entries)), total, exact=exact)
 
 
 def list_(store: Store, reader: Any, request: Any) -> Found:
     """Find one page of a session's entries, events, or both."""
     key = _session(store, request)
     rows: list[Any] = []
-    total = 0
+    total, exact = 0, True
     # Who asks for types of events wants to see events.
     kind = "event" if request.event_type and request.kind == "entry" else request.kind
     if key is not None and kind == "entry":
-        rows, total = reader.entries(key, request, request.offset, request.limit, newest_first=request.newest_first)
+        rows, total, exact = reader.entries(key, request, request.offset, request.limit, newest_first=request.newest_first)
     elif key is not None:
-        hits = reader.hits(key, request, kind)
-        if request.newest_first:
-            hits.reverse()
-        total = len(hits)
-        rows = reader.rows(hits[request.offset : request.offset + request.limit])
-    return Found(_named(store, key), rows, request.offset, request.limit, total)
+        places, total, exact = reader.places(
+            key, request, kind, request.offset, request.limit, newest_first=request.newest_first
+        )
+        rows = reader.rows(places)
+    return Found(_named(store, key), rows, request.offset, request.limit, total, exact=exact)
 
 
 def search(store: Store, reader: Any, request: Any, as_json: Callable[[Any], dict[str, Any]], hit: Hit) -> Found:
@@ -94,15 +103,17 @@ def search(store: Store, reader: Any, request: Any, as_json: Callable[[Any], dic
         raise InvalidInput("Query cannot be empty", "give some text to search for")
     key = None if request.all_sessions else session_key(store, request.session)
     _check_times(request)
-    places: list[Any] = (
-        reader.hits(key, request, request.kind, request.query) if key is not None or request.all_sessions else []
-    )
+    places: list[Any] = []
+    total, exact = 0, True
+    if key is not None or request.all_sessions:
+        wanted = 2**62 if request.exact_total else request.offset + request.max_results + 1
+        places, total, exact = reader.find(key, request, request.kind, request.query, wanted)
     needle = fold(request.query)
     hits: list[Any] = []
     for row in reader.rows(places[request.offset : request.offset + request.max_results]):
         field, excerpt = find(as_json(row), needle) or ("", "")
         hits.append(hit(row, field, excerpt))
-    return Found(_named(store, key), hits, request.offset, request.max_results, len(places))
+    return Found(_named(store, key), hits, request.offset, request.max_results, total, exact=exact)
 
 
 def show(store: Store, reader: Any, request: Any) -> Any:
@@ -131,7 +142,7 @@ def messages(store: Store, reader: Any, request: Any) -> Found:
     total = 0
     if key is not None:
         found, total = reader.messages(key, entry, request.offset, request.limit)
-    return Found(_named(store, key), found, request.offset, request.limit, total, entry)
+    return Found(_named(store, key), found, request.offset, request.limit, total, entry=entry)
 
 
 def _session(store: Store, request: Any) -> int | None:

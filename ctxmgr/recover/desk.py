@@ -106,7 +106,7 @@ class Desk:
 
     def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
         """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
-        request = SearchRequest(session=self.session, query=text, max_results=most, kind="entry")
+        request = SearchRequest(session=self.session, query=text, max_results=most, kind="entry", exact_total=True)
         answer = reading.search(self.store, request)
         if answer.page.has_more:
             answer = reading.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
@@ -114,7 +114,7 @@ class Desk:
 
     def find(self, text: str, most: int) -> tuple[list[EntryView | EventView], int]:
         """Return the newest rows, entries and messages, in which a text occurs, oldest first, and in how many it occurs."""
-        request = SearchRequest(session=self.session, query=text, max_results=most, kind="all")
+        request = SearchRequest(session=self.session, query=text, max_results=most, kind="all", exact_total=True)
         answer = reading.search(self.store, request)
         if answer.page.has_more:
             answer = reading.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.imported import Imported
     from ctxmgr.store.interface import Appended, Engine, OnConflict
     from ctxmgr.store.leases import Leases
+    from ctxmgr.store.search_index import Progress
     from ctxmgr.store.shared import Shared
     from ctxmgr.wire import Record
 
@@ -74,6 +75,22 @@ class Store:
         self._require_writable()
         with self.engine.transaction():
             return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
+
+    def index(self, progress: Progress | None = None) -> bool:
+        """Bring the search index up to date; it can be interrupted, and goes on next time.
+
+        Args:
+            progress: called with places of the log done and in all.
+
+        Returns:
+            Whether there was anything to do.
+
+        Raises:
+            StorageFailed, Busy: it can't be written.
+        """
+        from ctxmgr.store.search_index import Builder
+
+        return Builder(self.engine).advance(progress)
 
     def _require_writable(self) -> None:
         if self.readonly:

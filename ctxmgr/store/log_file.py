@@ -14,6 +14,7 @@ from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import schema
 from ctxmgr.store.base import Store
 from ctxmgr.store.cache import BORN, cache_name, open_cache
+from ctxmgr.store.sqlite import MEMORY
 
 TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
     """Called with bytes done and bytes in all while an index is built."""
 
-_BATCH = 5_000
+_BATCH = 1_000
+_SLICE = 20
+"""Batches that are committed together: what is indexed is kept when indexing is interrupted."""
+
 _HEAD = 4096
 _STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
 
@@ -52,6 +56,7 @@ class LogStore(Store):
         self._indexer: Appender | None = None
         self._masked = masked
         self._durable = durable
+        self._kept = engine.path != MEMORY
         self._tail: list[DamagedRange] = []
         self.catch_up(progress)
 
@@ -110,11 +115,42 @@ class LogStore(Store):
         return sum(1 for _ in lines), damaged
 
     def catch_up(self, progress: Progress | None = None) -> None:
-        """Index what was appended to the log since last time; rebuild when it is another file now."""
-        with self.engine.transaction():
-            self._catch_up_locked(progress)
+        """Index what was appended to the log since last time; rebuild when it is another file now.
 
-    def _catch_up_locked(self, progress: Progress | None) -> None:
+        Where that is much its words are indexed with it, see `Store.index`; little is read when it is searched.
+        """
+        if self._is_current():  # then no lock is needed
+            self._tail = []
+            return
+        from ctxmgr.store.search_index import Builder
+
+        builder = Builder(self.engine)
+        grown = False
+        while True:
+            with self.engine.transaction():
+                done = self._catch_up_locked(progress, _SLICE)
+            if done and not grown:
+                return
+            if self._kept:
+                builder.advance(gather=done)
+            if done:
+                return
+            grown = True
+
+    def _is_current(self) -> bool:
+        state = dict(self.engine.query("SELECT name, value FROM state"))
+        if "offset" not in state or BORN not in state:
+            return False
+        try:
+            end = int(state["offset"])
+            if self.path.stat().st_size != end or not _head(self.path).startswith(state["head"]):
+                return False
+            return _before(self.path, end) == state["before"]
+        except OSError:  # told where it is read
+            return False
+
+    def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
+        """Index the log, or so many batches of it; return whether this was all of it."""
         try:
             size = self.path.stat().st_size
             head = _head(self.path)
@@ -132,13 +168,16 @@ class LogStore(Store):
             self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
         if size == done:
             self._tail = []
-            return
-        end, last_sum = self._index_from(done, state.get("sum", ""), size, progress)
+            return True
+        end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
         before = _before(self.path, end)
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(_STATE, {"name": name, "value": value})
+        return finished
 
-    def _index_from(self, start: int, last_sum: str, size: int, progress: Progress | None) -> tuple[int, str]:
+    def _index_from(
+        self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
+    ) -> tuple[int, str, bool]:
         from ctxmgr.salvage import read
         from ctxmgr.store.damage import DamagedRange
 
@@ -147,22 +186,27 @@ class LogStore(Store):
             self.path, start, last=last_sum,
             damage=lambda offset, length, reason: damaged.append(DamagedRange(offset, length, reason)),
         )  # fmt: skip
-        end = start
+        end, batches, finished = start, 0, True
         while batch := list(islice(lines, _BATCH)):
             self._index(batch, damaged)
             end = batch[-1].offset + batch[-1].length
             last_sum = next((line.total for line in reversed(batch) if line.total), last_sum)
             if progress is not None:
                 progress(end, size)
+            batches += 1
+            if most is not None and batches >= most and (begin := _next_line(self.path, end)) is not None:
+                end, finished = begin, False
+                break
         # A last line without its end may still be being written: it is looked at again next time.
-        end = max(end, _complete_end(self.path, start, size))
+        if finished:
+            end = max(end, _complete_end(self.path, start, size))
         self._tail = [item for item in damaged if item.offset >= end]
         damaged = [item for item in damaged if item.offset < end]
         self.engine.many(
             "INSERT OR REPLACE INTO damage (offset, length, reason) VALUES (:offset, :length, :reason)",
             [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged],
         )
-        return end, last_sum
+        return end, last_sum, finished
 
     def _index(self, batch: list[Line], damaged: list[DamagedRange]) -> None:
         """Index records; one that does not follow the format, or that can't be written again, counts as damage."""
@@ -181,8 +225,11 @@ class LogStore(Store):
         self._indexer.append(_checked(batch, refuse), on_conflict="keep", refused=refuse)
 
     def _clear(self) -> None:
+        from ctxmgr.store.search_index import drop
+
         for table in schema.DERIVED:
             self.engine.execute(f"DELETE FROM {table}")
+        drop(self.engine)
 
 
 def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Record]:
@@ -220,6 +267,13 @@ def _before(path: Path, end: int) -> str:
     with path.open("rb") as stream:
         stream.seek(max(0, end - _HEAD))
         return hashlib.sha256(stream.read(min(end, _HEAD))).hexdigest()
+
+
+def _next_line(path: Path, end: int) -> int | None:
+    """Return where the line behind a record begins, or None when the record's own line goes on."""
+    with path.open("rb") as stream:
+        stream.seek(end)
+        return end + 1 if stream.read(1) == b"\n" else None
 
 
 def _complete_end(path: Path, start: int, size: int) -> int:

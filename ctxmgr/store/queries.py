@@ -27,52 +27,112 @@ if TYPE_CHECKING:
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
 
+    Scope = tuple[str, str, dict[str, Any]]
+    """A kind of row, conditions on it, and their values."""
+
 Hit = tuple[int, str]
 """Place in the log and "entry" or "event"."""
 
 
 class Rows:
-    """The reading half of a store, in rows as JSON shows them; ``key`` is a session's integer key."""
+    """The reading half of a store, in rows as JSON shows them; ``key`` is a session's integer key.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: of the store.
+        exact: count whatever matches, never estimate: an estimate follows from places, and these tell of records between.
+    """
+
+    def __init__(self, engine: Engine, *, exact: bool = False) -> None:
         self._engine = engine
+        self._exact = exact
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
-                ) -> tuple[list[Plain], int]:  # fmt: skip
-        """Return one page of matching entries in the order of the log, and how many match in all."""
+                ) -> tuple[list[Plain], int, bool]:  # fmt: skip
+        """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
         where, values = _entry_where(filters, key)
-        # A whole session is counted already, and counting it again would take longer than all the rest.
-        count = _ALL_OF_SESSION if len(values) == 1 and not filters.event_type else f"SELECT count(*) FROM entry WHERE {where}"
-        total = int(self._engine.query(count, values)[0][0])
         order = "DESC" if newest_first else "ASC"
-        rows = self._engine.query(
-            f"{ENTRY_COLUMNS} WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset",
-            {**values, "limit": -1 if limit is None else limit, "offset": offset},
-        )
-        return entry_rows(self._engine, rows), total
+        values |= {"limit": -1 if limit is None else limit, "offset": offset}
+        count = int(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key})[0][0])
+        exact = True
+        if where == _SESSION.format("entry"):  # indexes are dense: a page begins where its index says
+            total = count
+            values |= {"first": max(0, count - offset - (limit or count)) if newest_first else offset}
+            values |= {"last": count - offset - 1 if newest_first else count - 1}
+            page = f"{where} AND entry.idx BETWEEN :first AND :last"
+        else:
+            total, exact = self._count([("entry", where, values)], count)
+            # The page is found in an index that holds all that is asked for, where it can be; only its rows are read.
+            chosen = f"SELECT entry.idx FROM entry WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset"
+            page = f"entry.session = :session AND entry.idx IN ({chosen})"
+        found = self._engine.query(f"{ENTRY_COLUMNS} WHERE {page} ORDER BY entry.idx {order} LIMIT :limit", values)
+        if limit is None and (found or not offset):
+            total, exact = offset + len(found), True
+        if not exact:
+            total = max(total, offset + len(found) + (len(found) == limit))
+        return entry_rows(self._engine, found), total, exact
 
-    def hits(self, key: int | None, filters: Filters, kind: RowKind, query: str | None = None) -> list[Hit]:
-        """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
+    def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
+               ) -> tuple[list[Hit], int, bool]:  # fmt: skip
+        """Return the places of one page of rows of any kind; else as `entries`."""
+        scopes = _scopes(filters, kind, key)
+        low, high = self._reach(key)
+        values: dict[str, Any] = {"low": low, "high": high, "limit": limit, "offset": offset}
+        parts: list[str] = []
+        for table, where, bound in scopes:
+            values |= bound
+            ordered = "entry NOT INDEXED" if table == "entry" else table  # an index by place in the log exists for events alone
+            parts.append(f"SELECT seq, '{table}' FROM {ordered} WHERE seq BETWEEN :low AND :high AND {where}")
+        order = "DESC" if newest_first else "ASC"
+        rows = self._engine.query(f"{' UNION ALL '.join(parts)} ORDER BY seq {order} LIMIT :limit OFFSET :offset", values)
+        total, exact = self._count(scopes, high - low + 1)
+        if not exact:
+            total = max(total, offset + len(rows) + (len(rows) == limit))
+        return [(int(row[0]), str(row[1])) for row in rows], total, exact
+
+    def _count(self, scopes: Sequence[Scope], most: int) -> tuple[int, bool]:
+        """Return how many rows match, and whether that is exact: of very many the rest is estimated.
+
+        ``most`` is how many there can be.
+        """
+        total, exact = 0, True
+        counted = most if self._exact else _COUNTED
+        for table, where, values in scopes:
+            matching = f"SELECT seq FROM {table} WHERE {where} LIMIT {counted:d}"
+            rows = self._engine.query(f"SELECT count(*), max(seq) FROM ({matching})", values)
+            found = int(rows[0][0])
+            if found == counted < most:  # what the log holds up to the last one counted stands for all of it
+                low, high = self._reach(values.get("session"))
+                found, exact = found * (high - low + 1) // (int(rows[0][1]) - low + 1), False
+            total += found
+        return total, exact
+
+    def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
+        """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
         found: list[Hit] = []
-        for table in ("entry", "event"):
-            if kind not in (table, "all"):
-                continue
-            where, values = (_entry_where if table == "entry" else _event_where)(filters, key)
-            if query is None:
-                sql = f"SELECT seq FROM {table} WHERE {where} ORDER BY seq"
-            else:
-                sql = _ENTRY_HITS if table == "entry" else _EVENT_HITS
-                sql = sql.format(where=where)
-                values |= {"needle": fold(query), **self._reach(key)}
-            found += [(int(row[0]), table) for row in self._engine.query(sql, values)]
+        for table, where, values in _scopes(filters, kind, key):
+            rows = self._engine.query(f"SELECT seq FROM {table} WHERE {where} ORDER BY seq", values)
+            found += [(int(row[0]), table) for row in rows]
         return sorted(found)
 
-    def _reach(self, key: int | None) -> dict[str, int]:
+    def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
+        """Return the places of rows that hold a text, in the order of the log; ``key`` None searches every session.
+
+        Returns:
+            The first of them, at least as many as wanted if there are; how many there are in all; whether that is exact.
+        """
+        from ctxmgr.store.search import Search, Snapshot
+
+        with Snapshot(self._engine):
+            low, high = self._reach(key)
+            search = Search(self._engine, _scopes(filters, kind, key), fold(query), low, high)
+            return search.find(2**62 if self._exact else wanted)
+
+    def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
-        if key is None:
-            return {"low": 0, "high": 2**62}
-        rows = self._engine.query("SELECT min(seq), max(seq) FROM record WHERE session = :session", {"session": key})
-        return {"low": int(rows[0][0] or 0), "high": int(rows[0][1] or 0)}
+        where = "" if key is None else "WHERE session = :session"
+        ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
+        rows = self._engine.query(ends, {} if key is None else {"session": key})
+        return int(rows[0][0] or 0), int(rows[0][1] or 0)
 
     def rows(self, places: Sequence[Hit]) -> list[Plain]:
         """Return the rows at these places, in their order."""
@@ -149,20 +209,29 @@ class Rows:
 
 
 class Queries:
-    """The reading half of a store, in the library's views; ``key`` is a session's integer key."""
+    """The reading half of a store, in the library's views; see `Rows`."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._rows = Rows(engine)
+    def __init__(self, engine: Engine, *, exact: bool = False) -> None:
+        self._rows = Rows(engine, exact=exact)
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
-                ) -> tuple[list[EntryView], int]:  # fmt: skip
-        """Return one page of matching entries in the order of the log, and how many match in all."""
-        found, total = self._rows.entries(key, filters, offset, limit, newest_first=newest_first)
-        return [entry_shape(row) for row in found], total
+                ) -> tuple[list[EntryView], int, bool]:  # fmt: skip
+        """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
+        found, total, exact = self._rows.entries(key, filters, offset, limit, newest_first=newest_first)
+        return [entry_shape(row) for row in found], total, exact
 
-    def hits(self, key: int | None, filters: Filters, kind: RowKind, query: str | None = None) -> list[Hit]:
-        """Return the places of all matching rows in the order of the log; ``key`` None searches every session."""
-        return self._rows.hits(key, filters, kind, query)
+    def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
+               ) -> tuple[list[Hit], int, bool]:  # fmt: skip
+        """Return the places of one page of rows of any kind; else as `entries`."""
+        return self._rows.places(key, filters, kind, offset, limit, newest_first=newest_first)
+
+    def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
+        """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
+        return self._rows.hits(key, filters, kind)
+
+    def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
+        """Return the places of rows that hold a text, see `Rows.find`."""
+        return self._rows.find(key, filters, kind, query, wanted)
 
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
@@ -189,6 +258,11 @@ class Queries:
         return [event_shape(row) for row in found], total
 
 
+_SESSION = "{}.session = :session"
+_COUNTED = 20_000
+"""Matches up to which a page says exactly how many there are."""
+
+
 def moment_of(name: str, text: str | None) -> float | None:
     """Return the seconds since 1970 of a limit of a time range, or None when there is no limit.
 
@@ -209,7 +283,7 @@ def _common(filters: Filters, table: str, key: int | None) -> tuple[list[str], d
     conditions: list[str] = []
     values: dict[str, Any] = {}
     if key is not None:
-        conditions.append(f"{table}.session = :session")
+        conditions.append(_SESSION.format(table))
         values["session"] = key
     for name, sign, text in (("since", ">=", filters.since), ("until", "<", filters.until)):
         if (moment := moment_of(name, text)) is not None:
@@ -233,19 +307,14 @@ def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     return conditions, values
 
 
-# The folded texts are read in the order in which they lie, which is several times faster than one look-up for each row; only
-# what matches is looked up. A result's text stands for the entry that it completed.
-_MATCHES = "WITH hit AS MATERIALIZED (SELECT seq FROM folded WHERE seq BETWEEN :low AND :high AND instr(text, :needle)) "
-_ENTRY_HITS = (
-    _MATCHES + "SELECT entry.seq FROM hit CROSS JOIN entry ON entry.seq = hit.seq WHERE {where} "
-    "UNION SELECT entry.seq FROM hit CROSS JOIN record AS answer ON answer.seq = hit.seq AND answer.kind = 'result' "
-    "CROSS JOIN record AS asked ON asked.session = answer.session AND asked.kind = 'entry' AND asked.id = answer.id "
-    "CROSS JOIN entry ON entry.seq = asked.seq AND entry.result = hit.seq WHERE {where} ORDER BY 1"
-)
-_EVENT_HITS = _MATCHES + "SELECT event.seq FROM hit CROSS JOIN event ON event.seq = hit.seq WHERE {where} ORDER BY 1"
-
-
-_ALL_OF_SESSION = "SELECT entries FROM session WHERE key = :session"
+def _scopes(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
+    """Return (table, conditions, values) of each kind of row that is wanted."""
+    scopes: list[Scope] = []
+    if kind in ("entry", "all"):
+        scopes.append(("entry", *_entry_where(filters, key)))
+    if kind in ("event", "all"):
+        scopes.append(("event", *_event_where(filters, key)))
+    return scopes
 
 
 def _entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ctxmgr.store.interface import Row, Values
 
 BUSY_MS = 10_000
+MEMORY = ":memory:"
+"""The path of a database that is in no file."""
 
 
 def driver() -> Any:
@@ -104,7 +106,7 @@ class SqliteEngine:
     """One connection; any thread may use it, one at a time.
 
     Args:
-        path: the database file, or ":memory:".
+        path: the database file, or `MEMORY`.
         readonly: open for reading only; the file must exist.
         durable: sync every commit (level ``os``) instead of leaving it to the kernel (level ``process``).
     """
@@ -133,7 +135,7 @@ class SqliteEngine:
             "cached_statements": 256,
             "check_same_thread": False,
         }
-        if path == ":memory:":
+        if path == MEMORY:
             return sqlite.connect(path, **options)
         uri = _uri(path)
         if not readonly:
@@ -267,6 +269,7 @@ def _pragmas(readonly: bool, durable: bool) -> list[str]:
         *common,
         "PRAGMA foreign_keys = ON",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
+        "PRAGMA cache_size = -16000",
     ]
 
 

@@ -13,9 +13,10 @@ MESSAGE_TYPES = (
 """Event types that carry something said; the messages tool pages through these."""
 
 
-def page_of(offset: int, limit: int, shown: int, total: int) -> dict[str, Any]:
+def page_of(offset: int, limit: int, shown: int, total: int, exact: bool = True) -> dict[str, Any]:
     """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on, as JSON has it."""
     more = offset + shown < total and shown > 0
     return {
         "offset": offset, "limit": limit, "hasMore": more, "nextOffset": offset + shown if more else None, "total": total,
+        "totalIsExact": exact,
     }  # fmt: skip

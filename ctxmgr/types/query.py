@@ -40,18 +40,22 @@ class Filters(Shape):
 
 
 class Page(Shape):
-    """Where a page stands in the whole; ``next_offset`` is null on the last page."""
+    """Where a page stands in the whole; ``next_offset`` is null on the last page.
+
+    ``total`` is an estimate where ``total_is_exact`` is false: counting all of them would cost more than the page.
+    """
 
     offset: int
     limit: int
     has_more: bool
     next_offset: int | None
     total: int
+    total_is_exact: bool = True
 
     @classmethod
-    def of(cls, offset: int, limit: int, shown: int, total: int) -> Page:
+    def of(cls, offset: int, limit: int, shown: int, total: int, exact: bool = True) -> Page:
         """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on."""
-        return cls.model_validate(page_of(offset, limit, shown, total))
+        return cls.model_validate(page_of(offset, limit, shown, total, exact))
 
 
 class TraceRequest(Filters):
@@ -91,12 +95,14 @@ class ListResponse(Shape):
 class SearchRequest(Filters):
     """Text anywhere in actions, agents, input types, inputs, outputs, errors and events (FR-008).
 
-    The query is taken literally, whatever its punctuation, and found inside words, regardless of case.
+    The query is taken literally, whatever its punctuation, and found inside words, regardless of case. Searching stops
+    behind the page; ``exact_total`` goes on to the end, to say exactly how many rows match.
     """
 
     query: Text
     max_results: Limit = 50
     offset: Offset = 0
+    exact_total: bool = False
     kind: RowKind = "all"
     all_sessions: bool = False
 

@@ -16,7 +16,8 @@ ANSWERS: list[tuple[str, tuple[str, ...]]] = [
     ("search", ("a",)), ("messages", ()), ("note add", ("0", "-m", "x", "-t", "y", "--link", "z")), ("note list", ()),
     ("note search", ("flaky",)), ("snapshot create", ("0", "1", "--summary", "x")), ("snapshot list", ()),
     ("snapshot show", ("SNAPSHOT",)), ("detect", ("--all-sessions",)), ("recover", ("-s", "looping")),
-    ("recover", ("-s", "hung", "--plan")), ("import", ("LOG",)), ("record", ()), ("verify", ()), ("doctor", ()),
+    ("recover", ("-s", "hung", "--plan")), ("import", ("LOG",)), ("record", ()), ("verify", ()), ("index", ()),
+    ("doctor", ()),
     ("context need add", ("dev", "arch/*", "--need", "optional")), ("context assemble", ("dev", "--with", "arch/none.md")),
     ("request", ("--type", "proceed", "--from", "coder", "--to", "other", "--reason", "x", "--goal", "y")),
 ]  # fmt: skip

@@ -106,6 +106,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "import-error": ("import", "--from", "odd"),
     "record": ("record",),
     "record-error": ("record", "--session", "s"),
+    "index": ("index",),
+    "index-error": ("index", "--store", "ABSENT"),
     "verify": ("verify",),
     "verify-damaged": ("verify", "--store", "TORN"),
     "schema": ("schema",),
@@ -137,7 +139,14 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
     kept_log = lines(*records(), *({**kept, "ts": f"2026-01-22T10:01:0{n}Z", "id": f"k{n}", "content": text}
                                    for n, text in enumerate(said)))  # fmt: skip
     (folder / "memory.jsonl").write_text(kept_log, encoding="utf-8")
-    places = {"EMPTY": "empty.db", "LOG": "log.jsonl", "TORN": "torn.jsonl", "FOLDER": "none", "MEMORY": "memory.jsonl"}
+    places = {
+        "EMPTY": "empty.db",
+        "ABSENT": "absent.db",
+        "LOG": "log.jsonl",
+        "TORN": "torn.jsonl",
+        "FOLDER": "none",
+        "MEMORY": "memory.jsonl",
+    }
     if "PROJECT" in command:
         places["PROJECT"] = "project.db"
         _make_project(str(folder / "project.db"))

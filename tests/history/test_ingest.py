@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
+from ctxmgr import wire
 from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.history import ingest
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.search_index import mark
 from tests import builders as b
 from tests.cli.console import lines, process, run
 from tests.history.logs import (
@@ -342,3 +345,42 @@ def test_the_command_finds_a_home_too(tmp_path: Path) -> None:
     ran = process("import", "--json", "--store", str(tmp_path / "store.db"), env={"HOME": str(place)})
 
     assert (ran.code, ran.err, len(ran.envelope["data"]["files"])) == (0, "", 14)
+
+
+def test_a_long_log_of_our_own_is_written_in_parts_that_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt leaves a beginning of the log without gaps; run again, the rest is added and all of it searchable."""
+    monkeypatch.setattr(ingest, "_PART", 10)
+    monkeypatch.setattr(ingest, "_TOLD", 1)
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(wire.encode(b.entry("s", number)) + b"\n" for number in range(45)))
+    store = open_store(str(tmp_path / "h.db"), create=True)
+
+    def interrupt(done: int, total: int, _: Path) -> None:
+        assert total == path.stat().st_size
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_logs(store, [path], home=tmp_path, environment={}, progress=interrupt)
+    kept = store.sessions.entry_count(1)
+    report = import_logs(store, [path], home=tmp_path, environment={})
+
+    assert kept == 20
+    assert (report.added, report.known) == (25, 20)
+    assert mark(store.engine) == 45
+    store.close()
+
+
+def test_parts_written_before_a_record_that_is_too_long_count_as_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a record has to be shortened the log is read again; what was written before is new with this import."""
+    monkeypatch.setattr(ingest, "_PART", 2)
+    path = tmp_path / "run.jsonl"
+    odd = b'{"v":1,"kind":"entry","session":"s","id":"odd","agent":"a"}\n'
+    path.write_bytes(b"".join(wire.encode(b.entry("s", number)) + b"\n" for number in range(5)) + odd)
+    store = open_store(str(tmp_path / "h.db"), create=True)
+
+    report = import_logs(store, [path], home=tmp_path, environment={})
+
+    assert (report.added, report.known, report.changed) == (5, 0, 0)
+    assert sum(report.unknown.values()) == 1
+    store.close()

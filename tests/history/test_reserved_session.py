@@ -46,9 +46,20 @@ def test_a_store_with_nothing_else_is_an_empty_history(store: Store) -> None:
     assert detect_(store, DetectRequest(all_sessions=True), {}).verdicts == []
 
 
-def test_a_search_of_everything_finds_runs_but_not_the_state(store: Store) -> None:
+def test_an_empty_history_is_searched(store: Store) -> None:
+    """Over all sessions of a store that holds nothing, indexed or not, nothing is found."""
+    for _ in range(2):
+        answer = search(store, SearchRequest(query="needle", all_sessions=True))
+        assert (answer.status, answer.page.total, answer.page.total_is_exact) == ("empty", 0, True)
+        assert not store.index()
+
+
+@pytest.mark.parametrize("indexed", [False, True], ids=["read", "indexed"])
+def test_a_search_of_everything_finds_runs_but_not_the_state(store: Store, *, indexed: bool) -> None:
     """Over all sessions the executions are found, and what the state's events say is not; in its own session it is."""
     store.append([*steps("s", ["Bash:write seven"]), *STATE])
+    if indexed:
+        assert store.index()
 
     def found(query: str, session: str | None) -> list[str]:
         asked = SearchRequest(query=query, kind="all", session=session, all_sessions=session is None)

@@ -31,7 +31,7 @@ def test_eight_processes_append_at_once(store_path: Path) -> None:
     store = open_store(str(store_path))
     assert sorted(_ids(store)) == sorted(f"p{worker}-{number}" for worker in range(8) for number in range(100))
     for key, session in store.sessions.page(0, None):
-        views, total = store.queries.entries(key, Filters(), 0, None)
+        views, total, _ = store.queries.entries(key, Filters(), 0, None)
         assert [view.index for view in views] == list(range(400 if session.session == "shared" else 50))
         assert total == session.entries
     shared = store.queries.entries(store.sessions.key("shared") or 0, Filters(), 0, None)[0]
@@ -49,7 +49,7 @@ def test_killed_writers_lose_nothing_they_acknowledged(store_path: Path) -> None
     store = open_store(str(store_path))
     assert len(acknowledged) == 10
     for cycle, batches in enumerate(acknowledged):
-        views, _ = store.queries.entries(store.sessions.key(f"c{cycle}") or 0, Filters(), 0, None)
+        views, *_ = store.queries.entries(store.sessions.key(f"c{cycle}") or 0, Filters(), 0, None)
         assert [view.id for view in views] == [f"c{cycle}-e{number:04}" for number in range(len(views))]
         assert len(views) >= 3 * batches
         if store_path.suffix == ".db":

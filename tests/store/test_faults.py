@@ -91,7 +91,7 @@ def test_a_file_that_may_not_grow(store: Store, store_path: Path, room: int) -> 
     expected = ["s-e0000"]
     for number, answer in enumerate(told, start=1):
         expected += [f"s-e{2 * number:04}", f"s-e{2 * number + 1:04}"] if answer == "ok" else []
-    views, _ = again.queries.entries(again.sessions.key("s") or 0, Filters(), 0, None)
+    views, *_ = again.queries.entries(again.sessions.key("s") or 0, Filters(), 0, None)
     assert [view.id for view in views] == [*expected, "s-e0900"]
     assert [view.index for view in views] == list(range(len(views)))
     assert again.verify()[1] == []

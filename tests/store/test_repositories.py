@@ -181,7 +181,7 @@ def test_many_places_are_read_in_several_statements() -> None:
     names = [f"x{number}" for number in range(2000)]
 
     assert list(watched.annotations.entry_bodies(_key(store, "s"), [*names, "s-e0000"])) == ["s-e0000"]
-    hits = watched.queries.hits(_key(store, "s"), Filters(), "all")
+    hits = watched.queries.places(_key(store, "s"), Filters(), "all", 0, 10)[0]
     assert len(watched.queries.rows(hits * 2000)) == 4000
     assert max(len(values) for values in engine.values) < 999
     assert len(engine.statements) > 10

@@ -33,7 +33,7 @@ def show_hits(printer: Printer, hits: Sequence[SearchHit], query: str, page: Pag
         _hit(printer, hit, found, several=several)
     if page is not None:
         printer.line()
-        printer.line(Span(f"{len(hits)} of {page.total:,} matches", "dim"))
+        printer.line(Span(f"{len(hits)} of {'' if page.total_is_exact else 'about '}{page.total:,} matches", "dim"))
 
 
 def _plain(hit: SearchHit) -> list[str | int | Span | None]:

@@ -121,8 +121,9 @@ class Toolkit:
         def work() -> str:
             window = _window(offset, limit)
             request = SearchRequest(
-                session=self._session, query=clipped(query, 500), max_results=window["limit"], offset=window["offset"]
-            )
+                session=self._session, query=clipped(query, 500), max_results=window["limit"], offset=window["offset"],
+                exact_total=True,
+            )  # fmt: skip
             answer = reading.search(self._store, request)
             return self._page("search", [hit.row for hit in answer.hits], answer.page)
 

@@ -1,0 +1,173 @@
+"""Find the entries and events that contain a text, in the order of the log, and stop when there are enough.
+
+The first rows are simply read, unless all matches are wanted: a common text is found there. From there on the index
+(`ctxmgr.store.search_index`) proposes places up to its mark, and behind the mark all rows are read again. Whatever is
+proposed is compared with the text itself, so the answer is that of reading everything. A text without three letters of a
+word in a row is not in the index: it is looked for by reading.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.store.search_index import mark
+from ctxmgr.store.vocabulary import Proposals
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from ctxmgr.store.interface import Engine
+
+    Scope = tuple[str, str, dict[str, Any]]
+    Hit = tuple[int, str]
+
+_BROAD = {"session", "project"}
+"""Values of conditions that leave most rows: those on the session."""
+
+_FIRST = 32
+_DENSE = 640
+_WINDOW = 4096
+_WHOLE = 65_536
+"""Places that are read together when all matches are wanted: nobody waits for the first ones."""
+
+_EXACT = 4096
+"""Places of the log that may be read only to say exactly how many rows match."""
+
+# A result's text stands for the entry that it completed. Cheap conditions come first: texts are read of what passes them.
+_ENTRY = (
+    "SELECT entry.seq FROM entry NOT INDEXED JOIN folded AS own ON own.seq = entry.seq "
+    "LEFT JOIN folded AS answer ON answer.seq = entry.result AND entry.result <> entry.seq "
+    "WHERE {places} AND ({where}) AND (instr(own.text, :needle) OR instr(answer.text, :needle))"
+)
+_EVENT = (
+    "SELECT event.seq FROM event NOT INDEXED JOIN folded AS own ON own.seq = event.seq "
+    "WHERE {places} AND ({where}) AND instr(own.text, :needle)"
+)
+# The texts are read in the order in which they lie, which is faster than one look-up for each row; a result leads to its
+# entry. Entries whose result lies outside are proposed, whatever it says.
+_HOLDING = (
+    "WITH hit AS MATERIALIZED (SELECT seq FROM folded WHERE seq BETWEEN :low AND :high AND instr(text, :needle)) "
+    "SELECT seq FROM hit UNION SELECT asked.seq FROM hit CROSS JOIN record AS answer ON answer.seq = hit.seq "
+    "AND answer.kind = 'result' CROSS JOIN record AS asked ON asked.session = answer.session AND asked.kind = 'entry' "
+    "AND asked.id = answer.id AND asked.seq BETWEEN :low AND :high UNION SELECT seq FROM entry NOT INDEXED "
+    "WHERE seq BETWEEN :low AND :high AND result NOT BETWEEN :low AND :high"
+)
+_STATEMENTS = {"entry": _ENTRY, "event": _EVENT}
+_BETWEEN = "{kind}.seq BETWEEN :low AND :high"
+_LISTED = "{kind}.seq IN (SELECT value FROM json_each(:places))"
+
+
+class Snapshot:
+    """A block in which all reading sees one state of the store: also while an index is built, or deleted."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> None:
+        self._engine.execute("SAVEPOINT reading")  # nests, and needs no lock
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.execute("RELEASE reading")
+
+
+class Search:
+    """One search.
+
+    Args:
+        engine: of the store.
+        scopes: of each kind of row that is wanted: its table, the conditions of the filters, and their values.
+        needle: the folded text.
+        low, high: the first and the last place in the log where a match can be.
+    """
+
+    def __init__(self, engine: Engine, scopes: Sequence[Scope], needle: str, low: int, high: int) -> None:
+        self._engine = engine
+        self._scopes = scopes
+        self._needle = needle
+        self._low = low
+        self._high = high
+
+    def find(self, wanted: int) -> tuple[list[Hit], int, bool]:
+        """Return the first matches, at least as many as wanted if there are; how many there are in all; whether that is exact.
+
+        Call it where nothing changes meanwhile: inside a snapshot.
+        """
+        if not self._high:  # nothing is there, nor an index
+            return [], 0, True
+        hits: list[Hit] = []
+        if self._high - self._low < _EXACT:
+            wanted = self._high - self._low + 1
+        for place, found in self._windows(wanted):
+            hits += found
+            if len(hits) >= wanted and place < self._high:
+                share = (self._high - self._low + 1) / (place - self._low + 1)
+                return hits, max(len(hits) + 1, int(len(hits) * share)), False
+        return hits, len(hits), True
+
+    def _windows(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
+        """Yield (last place looked at, matches up to there that were not yielded yet), until all are found."""
+        place, whole = self._low - 1, wanted > self._high - self._low
+        if not whole:
+            for reached, found in self._begun(wanted):
+                place = reached
+                yield place, found
+        limit = min(mark(self._engine), self._high) if place < self._high else 0
+        if place < limit:
+            for reached, found in self._proposed(place, limit):
+                place = reached
+                yield place, found
+        yield from self._read(place, self._high, _WHOLE if whole else _FIRST * 8)
+
+    def _begun(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
+        """Yield the matches among the first rows, and go on while a text is so common that reading is the quickest."""
+        place = min(self._low + _FIRST - 1, self._high)
+        found = self._between(self._low, place)
+        yield place, found
+        seen = len(found)
+        while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < _DENSE:
+            start, place = place + 1, min(place + max(needed, _FIRST), self._high)
+            found = self._between(start, place)
+            yield place, found
+            seen += len(found)
+
+    def _read(self, place: int, last: int, size: int) -> Iterator[tuple[int, list[Hit]]]:
+        """Yield the matches behind a place in windows that grow."""
+        while place < last:
+            start, place = place + 1, min(place + size, last)
+            yield place, self._between(start, place)
+            size = max(size, min(size * 2, _WINDOW))
+
+    def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
+        proposals = Proposals(self._engine, self._needle, place, limit)
+        if not proposals.usable:
+            return
+        late = self._late(place, limit)
+        for end, places in proposals:
+            both = [*places, *(seq for seq in late if seq <= end)]
+            late = [seq for seq in late if seq > end]
+            yield end, self._listed(both)
+        # What is left over was given up: `_windows` reads on from there.
+
+    def _late(self, place: int, limit: int) -> list[int]:
+        """Return the entries whose result the index does not know of yet."""
+        rows = self._engine.query(
+            "SELECT seq FROM search_open WHERE seq > :low AND seq <= :high", {"low": place, "high": limit}
+        )
+        return [int(row[0]) for row in rows]
+
+    def _between(self, low: int, high: int) -> list[Hit]:
+        values = {"low": low, "high": high}
+        if any(bound.keys() - _BROAD for _, _, bound in self._scopes):  # few texts have to be read
+            return self._matches(_BETWEEN, values)
+        return self._listed([int(row[0]) for row in self._engine.query(_HOLDING, {**values, "needle": self._needle})])
+
+    def _listed(self, places: Sequence[int]) -> list[Hit]:
+        return self._matches(_LISTED, {"places": str(list(places))}) if places else []
+
+    def _matches(self, places: str, values: dict[str, Any]) -> list[Hit]:
+        found: list[Hit] = []
+        for kind, where, bound in self._scopes:
+            sql = _STATEMENTS[kind].format(places=places.format(kind=kind), where=where)
+            rows = self._engine.query(sql, {**bound, **values, "needle": self._needle})
+            found += [(int(row[0]), kind) for row in rows]
+        return sorted(found)

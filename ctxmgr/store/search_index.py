@@ -1,0 +1,233 @@
+"""The search index of a store: which words stand where, and which parts they have; made later, deletable at any time.
+
+``search_word`` holds the words of each entry (with its result) and of each event, under its place in the log;
+``search_term`` is the vocabulary in the order in which it appeared, ``search_gram`` finds terms by three letters in a row.
+The index covers the log up to a mark. It proposes places, and whoever asks compares the texts there: it may hold too much,
+never too little. All of it follows from the tables of the store, so that it can be dropped and is made anew.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from ctxmgr.store.words import SEPARATOR, TOKENIZER, windows_of, words_of
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ctxmgr.store.interface import Engine
+
+    Progress = Callable[[int, int], None]
+
+TABLES = ("search_word", "search_term", "search_gram", "search_open", "search_state")
+
+_ROWS = 4096
+_BYTES = 8_000_000
+_PART = 256
+_KNOWN = 100_000
+_PAGES = 1000
+
+_CREATE = (
+    f"CREATE VIRTUAL TABLE search_word USING fts5(words, content='', detail=none, columnsize=0, tokenize='{TOKENIZER}')",
+    # ``since``: no place before it holds the term. A term that turns up before the place from which it is known gets a twin
+    # with a negative id, so that the order of the ids stays that of ``since``.
+    "CREATE TABLE search_term (id INTEGER PRIMARY KEY, text TEXT NOT NULL, head TEXT NOT NULL, since INTEGER NOT NULL, "
+    "early INTEGER NOT NULL, UNIQUE (text, head, early))",
+    "CREATE VIRTUAL TABLE search_gram USING fts5(term, content='', detail=none, columnsize=0, "
+    "tokenize='trigram case_sensitive 1')",
+    # Entries whose result came behind the mark: their places are proposed whatever is asked for.
+    "CREATE TABLE search_open (seq INTEGER PRIMARY KEY)",
+    "CREATE TABLE search_state (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID",
+)
+
+# What the places between two marks hold. A result stands for the entry that it completed, once both are before the mark.
+_TEXTS = """
+SELECT entry.seq AS place, own.text AS text FROM entry JOIN folded AS own ON own.seq = entry.seq
+ WHERE entry.seq > :start AND entry.seq <= :end
+UNION ALL SELECT entry.seq, answer.text FROM entry JOIN folded AS answer ON answer.seq = entry.result
+ WHERE entry.seq > :start AND entry.seq <= :end AND entry.result <> entry.seq AND entry.result <= :end
+UNION ALL SELECT entry.seq, answer.text FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq
+ CROSS JOIN folded AS answer ON answer.seq = entry.result WHERE entry.result <= :end
+UNION ALL SELECT event.seq, own.text FROM event JOIN folded AS own ON own.seq = event.seq
+ WHERE event.seq > :start AND event.seq <= :end
+"""
+_LATE = (
+    "SELECT entry.seq, answer.text FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq "
+    "CROSS JOIN folded AS answer ON answer.seq = entry.result WHERE entry.result <= :end"
+)
+_WORDS = (
+    "INSERT INTO search_word (rowid, words) "
+    f"SELECT place, group_concat(replace(text, :between, ' '), ' ') FROM ({_TEXTS}) GROUP BY place ORDER BY place"
+)
+_TERM = "INSERT OR IGNORE INTO search_term (text, head, since, early) VALUES (:text, :head, :since, 0)"
+_EARLY = (
+    "INSERT INTO search_term (id, text, head, since, early) "
+    "SELECT (SELECT min(0, coalesce(min(id), 0)) - 1 FROM search_term), :text, :head, 0, 1 "
+    "WHERE NOT EXISTS (SELECT 1 FROM search_term WHERE text = :text AND head = :head AND since <= :since)"
+)
+
+
+def mark(engine: Engine) -> int:
+    """Return the place in the log up to which the index can be trusted; 0 when there is none."""
+    found = engine.query(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
+        "('search_word', 'search_term', 'search_gram', 'search_open', 'search_state')"
+    )
+    if int(found[0][0]) != len(TABLES):
+        return 0
+    # The record at the mark is the one that was there: the log was not cleared and read anew since.
+    rows = engine.query(
+        "SELECT place.value FROM search_state AS place JOIN search_state AS seen ON seen.name = 'seen' "
+        "JOIN record ON record.seq = place.value AND record.id = seen.value WHERE place.name = 'mark'"
+    )
+    return int(rows[0][0]) if rows else 0
+
+
+def available(engine: Engine) -> bool:
+    """Whether the SQLite library has what the index is made of."""
+    rows = engine.query("SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'")
+    return bool(rows[0][0])
+
+
+def drop(engine: Engine) -> None:
+    """Delete the index."""
+    for table in TABLES:
+        engine.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+class Builder:
+    """Extends the index of one store; several may work at once, each slice of the log is one transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: set[bytes] = set()
+
+    def advance(self, progress: Progress | None = None, *, gather: bool = True) -> bool:
+        """Index the log to its end, slice by slice; what is done is kept when this is interrupted.
+
+        Args:
+            progress: called with places done and places in all.
+            gather: also make it quick to look up; not worth it while more is to come.
+
+        Returns:
+            Whether there was anything to do.
+        """
+        if not available(self._engine):
+            return False
+        moved = False
+        while True:
+            start, last = mark(self._engine), self._last()
+            if progress is not None and (moved or start < last):
+                progress(start, last)
+            if start >= last:
+                break
+            with self._engine.transaction():
+                self._slice()
+            moved = True
+        if gather:
+            self._gather(start)
+        return moved
+
+    def _gather(self, last: int) -> None:
+        """Merge the parts of which the indexes consist, when many were added: each look-up goes to every part."""
+        rows = self._engine.query("SELECT value FROM search_state WHERE name = 'gathered'") if last else []
+        if not last or last * 3 < 4 * int(rows[0][0] if rows else 0):
+            return
+        for table in ("search_word", "search_gram"):
+            for pages in [-_PAGES, *[_PAGES] * 10_000]:
+                with self._engine.transaction():
+                    if not mark(self._engine):  # deleted meanwhile
+                        return
+                    before = self._changes()
+                    self._engine.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', :pages)", {"pages": pages})
+                    if self._changes() - before < 2:  # then there is nothing left to merge (the manual's own test)
+                        break
+        with self._engine.transaction():
+            if mark(self._engine):
+                self._note("gathered", last)
+
+    def _changes(self) -> int:
+        return int(self._engine.query("SELECT total_changes()")[0][0])
+
+    def _note(self, name: str, value: object) -> None:
+        self._engine.execute(
+            "INSERT OR REPLACE INTO search_state (name, value) VALUES (:name, :value)", {"name": name, "value": value}
+        )
+
+    def _last(self) -> int:
+        return int(self._engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
+
+    def _slice(self) -> None:
+        """Index what is next, as it stands now: another process may have been faster."""
+        start, last = mark(self._engine), self._last()
+        if start >= last:
+            return
+        if not start:  # there is none, or what is there belongs to another log
+            drop(self._engine)
+            self._known.clear()
+            for statement in _CREATE:
+                self._engine.execute(statement)
+        end = self._end(start, last)
+        reach = {"start": start, "end": end}
+        late = self._engine.query(_LATE, {"end": end})
+        self._engine.execute(_WORDS, {**reach, "between": SEPARATOR})
+        self._terms(reach)
+        if late:
+            self._early(words_of(str(row[1]) for row in late), min(int(row[0]) for row in late))
+        self._engine.execute(
+            "DELETE FROM search_open WHERE (SELECT result FROM entry WHERE entry.seq = search_open.seq) <= :end", {"end": end}
+        )
+        self._engine.execute(
+            "INSERT INTO search_open SELECT seq FROM entry WHERE seq > :start AND seq <= :end "
+            "AND (result IS NULL OR result > :end)",
+            reach,
+        )
+        seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": end})[0][0]
+        self._note("mark", end)
+        self._note("seen", seen)
+
+    def _end(self, start: int, last: int) -> int:
+        """Return where the slice ends: a record, and no more text before it than is indexed at once."""
+        held = 0
+        for seq, size in self._engine.query(
+            "SELECT record.seq, octet_length(text) FROM record LEFT JOIN folded ON folded.seq = record.seq "
+            "WHERE record.seq > :start ORDER BY record.seq LIMIT :rows",
+            {"start": start, "rows": _ROWS},
+        ):
+            held += int(size or 0)
+            last = int(seq)
+            if held > _BYTES:
+                break
+        return last
+
+    def _terms(self, reach: dict[str, int]) -> None:
+        """Add what is new to the vocabulary."""
+        rows = self._engine.stream("SELECT text FROM folded WHERE seq > :start AND seq <= :end", reach)
+        fresh: set[bytes] = set()
+        while part := [str(row[0]) for row in islice(rows, _PART)]:  # few at a time: words take ten times the room of a text
+            fresh |= words_of(part) - self._known
+        before = self._engine.query("SELECT coalesce(max(id), 0) FROM search_term")[0][0]
+        # A result before its entry was in an earlier slice, one after it is in this slice or late: none is before ``since``.
+        self._engine.many(_TERM, _values(fresh, reach["start"] + 1))
+        self._engine.execute(f"{_GRAM} WHERE id > :before", {"before": before})
+        if len(self._known) + len(fresh) > _KNOWN:
+            self._known.clear()
+        self._known |= fresh
+
+    def _early(self, words: set[bytes], place: int) -> None:
+        before = self._engine.query("SELECT min(0, coalesce(min(id), 0)) FROM search_term")[0][0]
+        self._engine.many(_EARLY, _values(words, place))
+        self._engine.execute(f"{_GRAM} WHERE id < :before", {"before": before})
+
+
+_GRAM = "INSERT INTO search_gram (rowid, term) SELECT id, text FROM search_term"
+
+
+def _values(words: set[bytes], since: int) -> list[dict[str, object]]:
+    """Return the rows of words, sorted: neighbours in the vocabulary are written together."""
+    return [
+        {"text": text, "head": head, "since": since}
+        for word in sorted(words)
+        for text, head in windows_of(word.decode())
+    ]  # fmt: skip

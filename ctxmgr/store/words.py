@@ -1,0 +1,49 @@
+"""What the search index calls a word: the longest run of ASCII letters, digits, underscores and characters beyond ASCII.
+
+It is exactly what SQLite's tokenizer ``ascii tokenchars '_'`` makes of a folded text, so that both find the same words.
+Blanks and ASCII punctuation stand between words, and so does the character that stands between two texts of a record.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TOKENIZER = "ascii tokenchars ''_''"
+
+SEPARATOR = "\U0010ffff"
+"""What stands between two texts of a record, see `ctxmgr.store.folding.folded_text`."""
+
+LONGEST = 64
+"""Characters of the longest word that the vocabulary holds whole."""
+
+PROBE = 16
+"""Characters of a run that the vocabulary is asked for: what is as short is never cut in two by the windows of a long word."""
+
+_STEP = LONGEST - PROBE
+_WORD = b"0123456789_abcdefghijklmnopqrstuvwxyz"
+_BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in range(256))
+_BETWEEN = SEPARATOR.encode()
+
+
+def words_of(texts: Iterable[str]) -> set[bytes]:
+    """Return the words of folded texts, in UTF-8."""
+    return set(" ".join(texts).encode().replace(_BETWEEN, b" ").translate(_BLANKED).split())
+
+
+def windows_of(word: str) -> list[tuple[str, str]]:
+    """Return what the vocabulary holds of a word: (text, the head it begins with in the index, "" when this is all of it)."""
+    if len(word) <= LONGEST:
+        return [(word, "")]
+    head = word[:LONGEST]
+    return [(word[start : start + LONGEST], head) for start in range(0, len(word) - PROBE, _STEP)]
+
+
+def runs_of(needle: str) -> list[tuple[str, bool, bool]]:
+    """Return the runs of a folded needle that are words or parts of words: (run, word begins with it, word ends with it)."""
+    blanked = needle.encode().translate(_BLANKED)
+    runs = [run.decode() for run in blanked.split()]
+    last = len(runs) - 1
+    open_start, open_end = blanked[:1] != b" ", blanked[-1:] != b" "
+    return [(run, number > 0 or not open_start, number < last or not open_end) for number, run in enumerate(runs)]
