@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ctxmgr.cli import options as o
+from ctxmgr.cli.envelope import say
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.goal_given import goal_of
 from ctxmgr.cli.history import build
@@ -16,6 +18,9 @@ from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import packages as views
 from ctxmgr.types.supplying import DEFAULT_BUDGET, ESTIMATE, AssembleRequest, RequestItemsRequest, WhyRequest
 from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ctxmgr.recover.summarising import ModelImprover
 
 _BUDGET, _WHAT = "Budget", "What"
 
@@ -51,6 +56,10 @@ Version = Annotated[
 Diff = Annotated[
     bool, typer.Option("--diff/--fresh", help="Leave out what the agent holds from its last package.", rich_help_panel=_WHAT)
 ]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Let this model write the summaries.", rich_help_panel="Model"),
+]
 Plan = Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the package without recording it.")]
 Format = Annotated[
     str | None,
@@ -72,6 +81,9 @@ def assemble(
     version: Version = None,
     diff: Diff = False,
     plan: Plan = False,
+    model: Model = None,
+    base_url: o.BaseUrl = None,
+    timeout: o.Timeout = None,
     store: o.Store = None,
     json_: o.Json = False,
     format_: Format = None,
@@ -83,6 +95,8 @@ def assemble(
     What is required is given whole, or nothing is (exit 6). What is optional is given whole, as a summary, or in part, as
     there is room. 'context need' sets what an agent needs; error_context tells the latest failures of the task, else of
     the agent, else of all.
+
+    With --model a model writes the summaries, where its are as short as those by structure; no other setting asks one.
 
     The agent's access rules hold, whoever asks for it. In a store without any rule the operator gives it everything.
 
@@ -99,14 +113,29 @@ def assemble(
             goal=goal_of(goal), version=version_number(version),
             diff=diff, dry_run=plan,
         )  # fmt: skip
-        made = workspace.supply.assemble(asked)
+        improver = _improver(workspace, model, base_url, timeout)
+        supply = workspace.supply if improver is None else workspace.supply.improved_by(improver)
+        made = supply.assemble(asked)
         told = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
+        if improver is not None and improver.failure:
+            told.append(f"not every summary is the model's: {improver.failure}")
         return Answer(
             made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
             "partial" if made.package.missing else "ok", warnings=[*told, *workspace.guard.warnings],
         )  # fmt: skip
 
     answer("context assemble", lambda: _shown(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
+
+
+def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
+    """Return what asks the model that this call names; None where it names none."""
+    if model is None:
+        return None
+    from ctxmgr.recover.summarising import improver_for
+    from ctxmgr.types.desk import ModelRequest
+
+    wanted = build(ModelRequest, name=model, base_url=base_url, seconds=timeout)
+    return improver_for(wanted, os.environ, workspace.config.model, say)
 
 
 def request(

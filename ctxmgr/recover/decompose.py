@@ -5,24 +5,19 @@ A proposal is only ever shown: what counts is decided where a person can say yes
 
 from __future__ import annotations
 
-import asyncio
-import queue
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals.steps import Plan, Step, titled
 from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.fence import Fence
-from ctxmgr.recover.model.choice import ModelChoice, describe, missing
+from ctxmgr.recover.model.asking import ask
+from ctxmgr.recover.model.choice import ModelChoice, describe
 from ctxmgr.types.desk import ModelRequest
 
-_GRACE = 0.5
 _TASKS, _SUBTASKS = 20, 20
 _WHOLE = 12_000
 
@@ -113,31 +108,9 @@ def _step(task: _Task, done: Mapping[str, bool]) -> Step:
 
 
 def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
-    """Ask in a thread of its own, so that a model that blocks keeps nobody waiting beyond the limit."""
     fence = Fence()
     instructions = _RULES.format(tasks=_TASKS, subtasks=_SUBTASKS, fence=fence.rule)
     prompt = "The goal:\n" + fence.wrap("goal", goal[:_WHOLE], author="operator", limit=_WHOLE)
     if source:
         prompt += "\nThe plan so far:\n" + fence.wrap("plan", source[:_WHOLE], author="operator", limit=_WHOLE)
-    heard: queue.SimpleQueue[tuple[Split | None, str | None] | CtxmgrError] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            from ctxmgr.recover.model import loop, stack
-
-            built, client = (model, None) if model is not None else stack.build(choice)
-            heard.put(asyncio.run(loop.put(choice, built, client, instructions, prompt, Split)))
-        except CtxmgrError as error:
-            heard.put(error)
-        except ImportError as error:
-            heard.put(missing(choice.name if choice.base_url is None else "", error))
-        except Exception as error:  # a model's library may fail in any way; the rules' plan stands
-            heard.put((None, f"it broke off: {type(error).__name__}"))
-
-    threading.Thread(target=work, name="ctxmgr-model", daemon=True).start()
-    answered: tuple[Split | None, str | None] | CtxmgrError = (None, f"no answer within {choice.seconds:g} s")
-    with suppress(queue.Empty):
-        answered = heard.get(timeout=choice.seconds + _GRACE)
-    if isinstance(answered, CtxmgrError):
-        raise answered
-    return answered
+    return ask(choice, instructions, prompt, Split, model)

@@ -41,6 +41,10 @@ class Supply:
         self._guard = guard
         self._improver = improver
 
+    def improved_by(self, improver: Improver) -> Supply:
+        """Return the same, with better summaries where this one writes any."""
+        return Supply(self._source, self._seen, self._guard, improver)
+
     def assemble(self, request: AssembleRequest) -> AssembleResponse:
         """Return the package of an agent, and record it; see `ctxmgr.supply.assembling.assemble_context`."""
         from ctxmgr.supply.assembling import assemble_context
