@@ -24,7 +24,7 @@ def test_an_action_that_ran_twice(store: Store, ask: Ask) -> None:
         (1, "kickOffDiscoveryAgents", at(1)),
         (3, "kickOffDiscoveryAgents", at(3)),
     ]
-    assert answer["page"] == {"offset": 0, "limit": 2, "hasMore": False, "nextOffset": None, "total": 2}
+    assert answer["page"] == {"offset": 0, "limit": 2, "hasMore": False, "nextOffset": None, "total": 2, "totalIsExact": True}
 
 
 @pytest.mark.requirement("US1-2", "FR-025", "R-03")

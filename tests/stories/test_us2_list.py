@@ -24,7 +24,7 @@ def test_the_first_page(store: Store, ask: Ask) -> None:
     answer = ask(ListRequest(offset=0, limit=20))
 
     assert [row["index"] for row in answer["rows"]] == list(range(20))
-    assert answer["page"] == {"offset": 0, "limit": 20, "hasMore": True, "nextOffset": 20, "total": 100}
+    assert answer["page"] == {"offset": 0, "limit": 20, "hasMore": True, "nextOffset": 20, "total": 100, "totalIsExact": True}
 
 
 @pytest.mark.requirement("US2-2", "FR-009", "C-list")
@@ -35,7 +35,14 @@ def test_the_last_page(store: Store, ask: Ask) -> None:
     answer = ask(ListRequest(offset=90, limit=20))
 
     assert [row["index"] for row in answer["rows"]] == list(range(90, 100))
-    assert answer["page"] == {"offset": 90, "limit": 20, "hasMore": False, "nextOffset": None, "total": 100}
+    assert answer["page"] == {
+        "offset": 90,
+        "limit": 20,
+        "hasMore": False,
+        "nextOffset": None,
+        "total": 100,
+        "totalIsExact": True,
+    }
 
 
 @pytest.mark.requirement("US2-3", "FR-025", "C-list", "R-03")
@@ -79,5 +86,5 @@ def test_an_empty_history(store: Store, ask: Ask) -> None:
     answer = ask(ListRequest())
 
     assert (answer["status"], answer["rows"]) == ("empty", [])
-    assert answer["page"] == {"offset": 0, "limit": 20, "hasMore": False, "nextOffset": None, "total": 0}
+    assert answer["page"] == {"offset": 0, "limit": 20, "hasMore": False, "nextOffset": None, "total": 0, "totalIsExact": True}
     assert store.sessions.count() == 0
