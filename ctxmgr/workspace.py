@@ -139,6 +139,8 @@ class Workspace:
             if location is not None
             else find_store(folder, os.environ if environment is None else environment, config)
         )
+        if agent is not None:
+            _check_asking(agent)
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, create=create, masked=masked, progress=progress)
         store, warnings = open_history(
@@ -151,12 +153,8 @@ class Workspace:
         cls, agent: str, path: str, config: Config, *, create: bool, masked: bool, progress: Callable[[int, int], None] | None
     ) -> Workspace:
         from ctxmgr.access.evaluating import Rules
-        from ctxmgr.access.patterns import check_agent
-        from ctxmgr.access.resources import PROJECT_OWNER, USER
         from ctxmgr.history.seen import SeenStore
 
-        if check_agent(agent) in (USER, PROJECT_OWNER):
-            raise InvalidInput(f"no agent can be called {agent!r}: the rules mean something else by it", "name the agent")
         try:
             source = open_store(path, create=create, masked=masked, progress=progress)
         except StorageFailed:  # nothing can be logged there; the answers stay the same
@@ -372,3 +370,16 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(CtxmgrError):
             self.close()
+
+
+def _check_asking(agent: str) -> None:
+    """Refuse a name by which rules mean something else than an agent.
+
+    Raises:
+        InvalidInput: it is one.
+    """
+    from ctxmgr.access.patterns import check_agent
+    from ctxmgr.access.resources import PROJECT_OWNER, USER
+
+    if check_agent(agent) in (USER, PROJECT_OWNER):
+        raise InvalidInput(f"no agent can be called {agent!r}: the rules mean something else by it", "name the agent")

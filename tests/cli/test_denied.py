@@ -158,3 +158,18 @@ def test_the_operator_sees_what_is_hidden_from_the_reader(worlds: tuple[Path, Pa
     ):  # fmt: skip
         assert _run(worlds[0], *words, agent=None) != _run(worlds[1], *words, agent=None)
         assert own in _run(worlds[0], *words)[1]
+
+
+@pytest.mark.parametrize("agent", ["*", "self", "user", "project", "", "a\nb"])
+@pytest.mark.parametrize("there", [True, False])
+def test_names_that_are_no_agents_cant_ask(
+    worlds: tuple[Path, Path], agent: str, there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a name that rules mean something else by nobody asks, whether there is a store or not."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CTXMGR_STORE", str(worlds[0]) if there else "")
+
+    done = CliRunner().invoke(build_app("list"), ["list", "--json", "--as", agent])
+
+    assert done.exit_code == 2
+    assert '"kind":"invalid"' in done.stdout
