@@ -359,10 +359,8 @@ class Workspace:
         return key
 
     def close(self) -> None:
-        """Release the store."""
+        """Release the store; what an agent sees of one closes that one with it."""
         self.store.close()
-        if self.source is not self.store:
-            self.source.close()
 
     def __enter__(self) -> Self:
         return self

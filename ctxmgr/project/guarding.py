@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ctxmgr.access.evaluating import Rules
+from ctxmgr.access.resources import context_resource
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.ids import new_id, now
 from ctxmgr.store import Store
@@ -87,6 +88,6 @@ def _listed(name: str, resource_type: ResourceType, things: Sequence[tuple[str, 
 
 
 def key_resource(key: str) -> tuple[str, str]:
-    """Return the owner and name that rules know a context key by: the project's own keys belong to ``project``."""
-    owner, slash, name = key.partition("/")
-    return (owner, name) if slash else ("project", key)
+    """Return the owner and name that rules know a context key by; see `ctxmgr.access.resources.context_resource`."""
+    resource = context_resource(key)
+    return resource.agent, resource.name

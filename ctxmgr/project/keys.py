@@ -37,7 +37,8 @@ def get_keys(store: Store, guard: Guard, request: GetContextRequest) -> GetConte
     Raises:
         NotFound: a key that was named is not there, or may not be read: the two look the same (ruling 16).
     """
-    readable = [item for item in _all(store) if guard.reads_key(item.key)]
+    every = _all(store)
+    readable = [item for item in every if guard.reads_key(item.key)]
     wanted = list(dict.fromkeys(request.keys))
     names = {item.key for item in readable}
     absent = next((key for key in wanted if key not in names), None)
@@ -47,7 +48,7 @@ def get_keys(store: Store, guard: Guard, request: GetContextRequest) -> GetConte
         told = f"did you mean {', '.join(near)}?" if near else "'ctxmgr context get' shows all"
         raise NotFound(f"no context key {absent!r}", told)
     found = [item for item in readable if not wanted or item.key in wanted]
-    hidden = len(_all(store)) - len(readable)
+    hidden = len(every) - len(readable)
     guard.log("context get", "read", [key_resource(item.key) for item in found], resource_type="context", hidden=hidden)
     return GetContextResponse(status="ok" if found else "empty", keys=found)
 
