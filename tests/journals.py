@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ctxmgr.journal import Line, read
-from ctxmgr.types.record import check
+from ctxmgr.types.checking import check
 from ctxmgr.wire import Record
 
 

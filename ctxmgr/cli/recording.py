@@ -25,7 +25,7 @@ from ctxmgr.lines import read_lines
 from ctxmgr.recorder import Recorder
 from ctxmgr.store.interface import Appended
 from ctxmgr.store.reserved import PROJECT, untrusted
-from ctxmgr.types.record import check
+from ctxmgr.types.checking import check
 from ctxmgr.workspace import Workspace
 
 _BATCH = 200

@@ -24,8 +24,9 @@ from ctxmgr.salvage import read
 from ctxmgr.store import Appended, Store
 from ctxmgr.store.imported import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
+from ctxmgr.types.checking import check
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
-from ctxmgr.types.record import MODELS, check
+from ctxmgr.types.record import MODELS
 from ctxmgr.wire import MAX_LINE, Record, decode, encode
 
 HEAD = 64 * 1024

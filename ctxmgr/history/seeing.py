@@ -14,7 +14,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.store.append import record_id, storable
 from ctxmgr.store.extract import Stored
 from ctxmgr.store.reserved import PROJECT
-from ctxmgr.types.record import check
+from ctxmgr.types.checking import check
 from ctxmgr.wire import Record, decode
 
 FRAME = ("session", "sessionEnd")

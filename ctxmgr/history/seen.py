@@ -21,7 +21,7 @@ from ctxmgr.store.extract import Extract, Reached
 from ctxmgr.store.interface import Appended, Engine, OnConflict
 from ctxmgr.store.leases import Leases
 from ctxmgr.store.queries import Queries
-from ctxmgr.types.record import check
+from ctxmgr.types.checking import check
 from ctxmgr.wire import Record
 
 _LAYOUT = "1"

@@ -70,7 +70,7 @@ class Store:
             Conflict: a known id with other content.
             StorageFailed, Busy: the record could not be written; nothing was.
         """
-        from ctxmgr.types.record import check
+        from ctxmgr.types.checking import check
 
         self._require_writable()
         with self.engine.transaction():

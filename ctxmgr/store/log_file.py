@@ -63,7 +63,7 @@ class LogStore(Store):
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
         """Append to the log what is new, then to the index."""
         from ctxmgr.store.append import Appender
-        from ctxmgr.types.record import check
+        from ctxmgr.types.checking import check
 
         self._require_writable()
         fresh: list[Record] = []
@@ -233,7 +233,7 @@ class LogStore(Store):
 
 
 def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Record]:
-    from ctxmgr.types.record import check
+    from ctxmgr.types.checking import check
 
     for line in batch:
         try:

@@ -117,8 +117,8 @@ MODELS: dict[str, type[_Kind]] = {
 }
 
 
-def check(record: Record) -> Record:
-    """Return the record itself when it follows format 1; unknown kinds need only ``v``, ``kind`` and ``session``.
+def check_whole(record: Record) -> Record:
+    """Return what `ctxmgr.types.checking.check` returns, which asks here about what is not plainly in order.
 
     Raises:
         InvalidInput: naming the first field that is missing or wrong.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxmgr.importers.codex import Codex
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import check
+from ctxmgr.types.checking import check
 from ctxmgr.wire import Record, encode
 
 THREAD = "019b0000-1111-7222-8333-0123456789ab"

@@ -1,0 +1,85 @@
+"""Check records of log format 1 without the model library, as long as they are of the plain shape that nearly all have.
+
+What is not obviously in order is left to the models of `ctxmgr.types.record`, which have the last word and say what is
+wrong: loading them takes longer than writing ten thousand records.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.jsontext import cast
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from ctxmgr.wire import Record
+
+_TEXT = frozenset({str})
+_OPTIONAL = frozenset({str, type(None)})
+_COUNTED = frozenset({str, int, type(None)})
+_NUMBER = frozenset({int, float, type(None)})
+_COMMON: dict[str, frozenset[type]] = {"kind": _TEXT, "session": _TEXT, "ts": _OPTIONAL}
+
+# By kind: the types of the members that are looked at, which of them must be there, and which of these must hold a text.
+_RULES: dict[str, tuple[dict[str, frozenset[type]], frozenset[str], tuple[str, ...]]] = {
+    "entry": (
+        {
+            **_COMMON, "id": _TEXT, "agent": _TEXT, "action": _TEXT, "inputType": _OPTIONAL, "process": _OPTIONAL,
+            "turn": _COUNTED, "step": _COUNTED, "parent": _OPTIONAL, "task": _OPTIONAL, "timeoutMs": _NUMBER,
+            "durationMs": _NUMBER, "status": _OPTIONAL,
+        },
+        frozenset({"session", "id", "agent", "action"}),
+        ("session", "id"),
+    ),
+    "result": (
+        {**_COMMON, "entry": _TEXT, "status": _TEXT, "durationMs": _NUMBER},
+        frozenset({"session", "entry", "status"}),
+        ("session", "entry"),
+    ),
+    "event": (
+        {**_COMMON, "id": _TEXT, "type": _TEXT, "entry": _OPTIONAL, "agent": _OPTIONAL},
+        frozenset({"session", "id", "type"}),
+        ("session", "id", "type"),
+    ),
+}  # fmt: skip
+_STATUSES = frozenset({None, "ok", "error", "denied", "interrupted"})
+
+
+def check(record: Record) -> Record:
+    """Return the record itself when it follows format 1; unknown kinds need only ``v``, ``kind`` and ``session``.
+
+    Raises:
+        InvalidInput: naming the first field that is missing or wrong.
+    """
+    if is_plain(record):
+        return record
+    from ctxmgr.types.record import check_whole
+
+    return check_whole(record)
+
+
+def is_plain(record: Record) -> bool:
+    """Whether an entry, a result or an event follows format 1 beyond doubt; False says nothing."""
+    version, kind = record.get("v"), record.get("kind")
+    rules = _RULES.get(kind) if type(kind) is str else None
+    if rules is None or type(version) is not int or version != 1:
+        return False
+    types, needed, filled = rules
+    if not needed <= record.keys():
+        return False
+    known = types.get
+    for name, value in record.items():
+        allowed = known(name)
+        if allowed is not None and type(value) not in allowed:
+            return False
+    for name in filled:
+        if not record[name]:
+            return False
+    return kind == "event" or (record.get("status") in _STATUSES and _is_plain_error(record.get("error")))
+
+
+def _is_plain_error(value: object) -> bool:
+    if value is None:
+        return True
+    if type(value) is not dict:
+        return False
+    error = cast("dict[str, Any]", value)
+    return type(error.get("type")) in _OPTIONAL and type(error.get("message")) in _OPTIONAL

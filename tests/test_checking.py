@@ -1,0 +1,64 @@
+"""Records of the plain shape pass without the models, and never against them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.checking import check, is_plain
+from ctxmgr.types.record import check_whole
+
+_VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.sampled_from(["", "x", "ok", "error", "open", "1", "\ud800"]),
+    st.lists(st.text(max_size=2), max_size=2), st.dictionaries(st.sampled_from(["type", "message"]), st.none() | st.integers()),
+)  # fmt: skip
+_FIELDS = (
+    "session", "ts", "id", "agent", "action", "inputType", "process", "turn", "step", "parent", "task", "timeoutMs",
+    "durationMs", "status", "error", "entry", "type", "data", "output", "input",
+)  # fmt: skip
+_PLAIN: dict[str, dict[str, Any]] = {
+    "entry": {"v": 1, "kind": "entry", "session": "s", "id": "e", "agent": "a", "action": "Read", "status": "ok"},
+    "result": {"v": 1, "kind": "result", "session": "s", "entry": "e", "status": "error", "error": {"type": "T"}},
+    "event": {"v": 1, "kind": "event", "session": "s", "id": "v", "type": "message", "data": [1]},
+}
+
+
+@pytest.mark.parametrize("kind", sorted(_PLAIN))
+def test_a_plain_record_needs_no_model(kind: str) -> None:
+    """Entries, results and events of the usual shape are passed without the models."""
+    assert is_plain(_PLAIN[kind])
+    assert check(_PLAIN[kind]) is _PLAIN[kind]
+
+
+@given(
+    st.sampled_from(sorted(_PLAIN)),
+    st.dictionaries(st.sampled_from(_FIELDS), _VALUES, max_size=4),
+    st.lists(st.sampled_from(_FIELDS), max_size=1),
+    st.sampled_from([1, 1, 1, 1.0, True, "1", 2, None]),
+)
+def test_what_passes_at_once_passes_the_models(kind: str, changes: dict[str, Any], without: list[str], version: Any) -> None:
+    """Whatever is called plain the models accept, and whatever they refuse is refused, in their words."""
+    record = {name: value for name, value in {**_PLAIN[kind], **changes, "v": version}.items() if name not in without}
+    try:
+        check_whole(record)
+    except InvalidInput as error:
+        assert not is_plain(record)
+        with pytest.raises(InvalidInput) as caught:
+            check(record)
+        assert caught.value.message == error.message
+    else:
+        assert check(record) is record
+
+
+def test_checking_a_plain_record_loads_no_model_library() -> None:
+    """Whoever writes plain records never loads pydantic for it."""
+    code = (
+        f"import sys; from ctxmgr.types.checking import check; check({_PLAIN['entry']!r}); sys.exit('pydantic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
