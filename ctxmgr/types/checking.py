@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ctxmgr.wire import Record
 
 _TEXT = frozenset({str})
-_OPTIONAL = frozenset({str, type(None)})
+_OPTIONAL: frozenset[type] = frozenset({str, type(None)})
 _COUNTED = frozenset({str, int, type(None)})
 _NUMBER = frozenset({int, float, type(None)})
 _COMMON: dict[str, frozenset[type]] = {"kind": _TEXT, "session": _TEXT, "ts": _OPTIONAL}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.types.importing import FileCount
 from ctxmgr.types.checking import check
+from ctxmgr.types.importing import FileCount
 from ctxmgr.wire import Record, encode
 
 SESSION = "0d5c8a6e-1111-4222-8333-944445555666"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.codex import Codex
-from ctxmgr.types.importing import FileCount
 from ctxmgr.types.checking import check
+from ctxmgr.types.importing import FileCount
 from ctxmgr.wire import Record, encode
 
 THREAD = "019b0000-1111-7222-8333-0123456789ab"

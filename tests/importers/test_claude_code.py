@@ -11,8 +11,8 @@ import pytest
 
 from ctxmgr.importers.claude_code import ClaudeCode
 from ctxmgr.importers.interface import Importer
-from ctxmgr.types.importing import FileCount
 from ctxmgr.types.checking import check
+from ctxmgr.types.importing import FileCount
 from ctxmgr.wire import Record, encode
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "claude-code"

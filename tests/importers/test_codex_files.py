@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.importers.codex import Codex
-from ctxmgr.types.importing import FileCount
 from ctxmgr.types.checking import check
+from ctxmgr.types.importing import FileCount
 from ctxmgr.wire import Record, encode
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "codex"
