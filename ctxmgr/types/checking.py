@@ -81,5 +81,5 @@ def _is_plain_error(value: object) -> bool:
         return True
     if type(value) is not dict:
         return False
-    error = cast("dict[str, Any]", value)
+    error = cast("dict[str, object]", value)
     return type(error.get("type")) in _OPTIONAL and type(error.get("message")) in _OPTIONAL
