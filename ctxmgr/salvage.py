@@ -44,6 +44,7 @@ class Line(NamedTuple):
         record: the record without its ``sum``.
         sum_ok: whether the sum follows from the one before; None when there is nothing to compare.
         total: the recorded sum, "" when it carries none.
+        body: what the sum is over: the record as it is spelled, without the sum where that is its last member.
     """
 
     offset: int
@@ -51,6 +52,7 @@ class Line(NamedTuple):
     record: Record
     sum_ok: bool | None
     total: str
+    body: bytes
 
 
 class _Found(NamedTuple):
@@ -109,7 +111,7 @@ def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Lin
         record.pop("sum", None)
     if ok is False:
         report(offset + found.at, len(raw), BROKEN_SUM)
-    return Line(offset + found.at, len(raw), record, ok, total or "")
+    return Line(offset + found.at, len(raw), record, ok, total or "", body)
 
 
 def _records(raw: bytes, offset: int, length: int, last: str | None, report: Damage) -> Iterator[_Found]:

@@ -23,7 +23,7 @@ from ctxmgr.errors import Conflict, CtxmgrError, InvalidInput
 from ctxmgr.ids import new_id
 from ctxmgr.lines import read_lines
 from ctxmgr.recorder import Recorder
-from ctxmgr.store.interface import Appended
+from ctxmgr.store.appended import Appended
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.checking import check
 from ctxmgr.workspace import Workspace

@@ -15,10 +15,11 @@ from ctxmgr.errors import Busy, Conflict, Damaged, StorageFailed
 from ctxmgr.history.granting import Granting
 from ctxmgr.history.sifting import Progress, Sifting
 from ctxmgr.store import DamagedRange, LogStore, Store
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
+from ctxmgr.store.appended import Appended
 from ctxmgr.store.cache import cache_name, open_cache, open_in_memory
 from ctxmgr.store.extract import Extract, Reached
-from ctxmgr.store.interface import Appended, Engine, OnConflict
+from ctxmgr.store.interface import Engine, OnConflict
 from ctxmgr.store.leases import Leases
 from ctxmgr.store.queries import Queries
 from ctxmgr.types.checking import check

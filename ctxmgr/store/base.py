@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from ctxmgr.store.annotations import Annotations
     from ctxmgr.store.append import Appender
+    from ctxmgr.store.appended import Appended
     from ctxmgr.store.artifacts import Artifacts
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.imported import Imported
-    from ctxmgr.store.interface import Appended, Engine, OnConflict
+    from ctxmgr.store.interface import Engine, OnConflict
     from ctxmgr.store.leases import Leases
     from ctxmgr.store.search_index import Progress
     from ctxmgr.store.shared import Shared

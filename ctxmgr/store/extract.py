@@ -117,12 +117,14 @@ class Extract:
 
     def frame(self, key: int, before: int) -> list[Stored]:
         """Return what a session began and ended with before a place."""
-        rows = self._whole.query(
-            f"{_STORED} WHERE record.session = :key AND record.kind IN ('session', 'sessionEnd') AND record.seq < :before "
-            "ORDER BY record.seq",
-            {"key": key, "before": before},
-        )
-        return [Stored.of(row) for row in rows]
+        found: list[Stored] = []
+        for condition in ("record.kind = 'session'", "record.kind = 'sessionEnd'"):  # one by one they are found in an index
+            rows = self._whole.query(
+                f"{_STORED} WHERE record.session = :key AND {condition} AND record.seq < :before",
+                {"key": key, "before": before},
+            )
+            found += map(Stored.of, rows)
+        return sorted(found, key=lambda stored: stored.place)
 
     def places(self, key: int, kinds: Sequence[str], record_id: str, upto: int) -> list[int]:
         """Return the places, up to one, at which the whole store has records of a session with this id."""
