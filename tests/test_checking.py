@@ -17,7 +17,7 @@ from ctxmgr.types.record import check_whole
 from ctxmgr.wire import Record
 
 _VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.sampled_from(["", "x", "ok", "error", "open", "1", "\ud800"]),
+    st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from([10**400, -(2**60)]), st.floats(), st.sampled_from(["", "x", "ok", "error", "open", "1", "\ud800"]),
     st.lists(st.text(max_size=2), max_size=2), st.dictionaries(st.sampled_from(["type", "message"]), st.none() | st.integers()),
 )  # fmt: skip
 _FIELDS = (

@@ -14,11 +14,12 @@ from ctxmgr.access.patterns import check_agent
 from ctxmgr.errors import Busy, Conflict, Damaged, StorageFailed
 from ctxmgr.history.granting import Granting
 from ctxmgr.history.sifting import Progress, Sifting
+from ctxmgr.salvage import Line
 from ctxmgr.store import DamagedRange, LogStore, Store
-from ctxmgr.store.folding import storable
 from ctxmgr.store.appended import Appended
 from ctxmgr.store.cache import cache_name, open_cache, open_in_memory
 from ctxmgr.store.extract import Extract, Reached
+from ctxmgr.store.folding import storable
 from ctxmgr.store.interface import Engine, OnConflict
 from ctxmgr.store.leases import Leases
 from ctxmgr.store.queries import Queries
@@ -112,6 +113,10 @@ class SeenStore(Store):
         done = self.source.append(given, on_conflict=on_conflict, doubles=doubles)
         self.catch_up()
         return done
+
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
+        """Write the records of a log; else as `append`."""
+        return self.append((line.record for line in lines), on_conflict=on_conflict)
 
     def index(self, progress: Progress | None = None) -> bool:
         """Do nothing: what an agent sees is searched by reading.

@@ -10,9 +10,10 @@ from ctxmgr.store.sessions import Sessions
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from ctxmgr.salvage import Line
     from ctxmgr.store.annotations import Annotations
     from ctxmgr.store.append import Appender
     from ctxmgr.store.appended import Appended
@@ -76,6 +77,20 @@ class Store:
         self._require_writable()
         with self.engine.transaction():
             return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
+
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
+        """Write the records of a log, all or none; else as `append`."""
+        from ctxmgr.types.checking import check
+
+        self._require_writable()
+
+        def checked() -> Iterator[Line]:
+            for line in lines:
+                check(line.record)
+                yield line
+
+        with self.engine.transaction():
+            return self._appender.append_lines(checked(), on_conflict=on_conflict)
 
     def index(self, progress: Progress | None = None) -> bool:
         """Bring the search index up to date; it can be interrupted, and goes on next time.

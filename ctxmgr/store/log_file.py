@@ -85,6 +85,10 @@ class LogStore(Store):
         # With the log written the append has succeeded; an index that could not follow does so at the next opening.
         return report
 
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
+        """Append the records of another log; else as `append`."""
+        return self.append((line.record for line in lines), on_conflict=on_conflict)
+
     def _new(self, records: Iterable[Record], on_conflict: OnConflict, report: Appended, *, doubles: bool) -> list[Prepared]:
         from ctxmgr.store.known import Doubles, Known
         from ctxmgr.store.prepared import prepared
