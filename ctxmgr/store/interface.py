@@ -5,7 +5,7 @@ Repositories are written once, over this protocol. An engine translates its driv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -36,6 +36,13 @@ class Engine(Protocol):
 
     def many(self, sql: str, rows: Sequence[Values]) -> None:
         """Run a writing statement once for each set of values."""
+        ...
+
+    def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
+        """Let statements call a Python function that answers the same to the same; the first one of a name stays.
+
+        What it raises is raised by the statement.
+        """
         ...
 
     def transaction(self) -> AbstractContextManager[None]:
