@@ -49,15 +49,39 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def folded_text(record: Record) -> str | None:
-    """Return the searchable text of a record, or None for kinds that search does not cover."""
+def plain_texts(record: Record) -> list[str]:
+    """Return the texts of `texts_of` without their paths and in any order, which is quicker."""
     texts: list[str] = []
+    level: list[Any] = []
     for name in _FIELDS.get(str(record.get("kind")), ()):
         value = record.get(name)
         if type(value) is str:
             texts.append(value)
         elif value is not None:
-            texts.extend(text for _, text in _walk(name, value, _DEPTH))
+            level.append(value)
+    depth = _DEPTH
+    while level:
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, str):
+                texts.append(value)
+            elif isinstance(value, dict):
+                if depth:
+                    held = cast("dict[object, Any]", value)
+                    texts += [key if isinstance(key, str) else _spelled(key) for key in held]
+                    below += held.values()
+            elif isinstance(value, list | tuple):
+                if depth:
+                    below += cast("list[Any]", value)
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                texts.append(repr(value))
+        level, depth = below, depth - 1
+    return texts
+
+
+def folded_text(record: Record) -> str | None:
+    """Return the searchable text of a record, or None for kinds that search does not cover."""
+    texts = plain_texts(record)
     return _SEPARATOR.join([fold(text) for text in texts]) if texts else None
 
 

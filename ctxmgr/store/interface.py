@@ -38,7 +38,10 @@ class Engine(Protocol):
         ...
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
-        """Let statements call a function that answers alike for alike arguments; what it raises they raise."""
+        """Let statements call a Python function that answers the same to the same; the first one of a name stays.
+
+        What it raises is raised by the statement.
+        """
         ...
 
     def transaction(self) -> AbstractContextManager[None]:

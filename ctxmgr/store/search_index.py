@@ -8,9 +8,9 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
-from itertools import islice
-
-from ctxmgr.store.words import SEPARATOR, TOKENIZER, windows_of, words_of
+from ctxmgr.store.folding import fold
+from ctxmgr.store.holding import texts_in
+from ctxmgr.store.words import TOKENIZER, windows_of, words_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 TABLES = ("search_word", "search_term", "search_gram", "search_open", "search_state")
 
+_VERSION = 2
+"""What older versions built is made anew."""
+
 _ROWS = 4096
 _BYTES = 8_000_000
-_PART = 256
+_PART = 64
 _KNOWN = 100_000
 _PAGES = 1000
 
@@ -41,25 +44,17 @@ _CREATE = (
     "CREATE TABLE search_state (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID",
 )
 
-# What the places between two marks hold. A result stands for the entry that it completed, once both are before the mark.
-_TEXTS = """
-SELECT entry.seq AS place, own.text AS text FROM entry JOIN folded AS own ON own.seq = entry.seq
- WHERE entry.seq > :start AND entry.seq <= :end
-UNION ALL SELECT entry.seq, answer.text FROM entry JOIN folded AS answer ON answer.seq = entry.result
- WHERE entry.seq > :start AND entry.seq <= :end AND entry.result <> entry.seq AND entry.result <= :end
-UNION ALL SELECT entry.seq, answer.text FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq
- CROSS JOIN folded AS answer ON answer.seq = entry.result WHERE entry.result <= :end
-UNION ALL SELECT event.seq, own.text FROM event JOIN folded AS own ON own.seq = event.seq
- WHERE event.seq > :start AND event.seq <= :end
+_READ = (
+    "SELECT seq, kind, CASE WHEN kind IN ('entry', 'event', 'result') THEN body END FROM record WHERE seq > :start "
+    "ORDER BY seq LIMIT :rows"
+)
+# A result stands for the entry that it completed, once both are before the mark.
+_ANSWERS = """
+SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND result <> seq AND result <= :end
+UNION ALL SELECT entry.result, entry.seq FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq
+ WHERE entry.result <= :end
 """
-_LATE = (
-    "SELECT entry.seq, answer.text FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq "
-    "CROSS JOIN folded AS answer ON answer.seq = entry.result WHERE entry.result <= :end"
-)
-_WORDS = (
-    "INSERT INTO search_word (rowid, words) "
-    f"SELECT place, group_concat(replace(text, :between, ' '), ' ') FROM ({_TEXTS}) GROUP BY place ORDER BY place"
-)
+_WORDS = "INSERT INTO search_word (rowid, words) VALUES (:place, :words)"
 _TERM = "INSERT OR IGNORE INTO search_term (text, head, since, early) VALUES (:text, :head, :since, 0)"
 _EARLY = (
     "INSERT INTO search_term (id, text, head, since, early) "
@@ -70,16 +65,15 @@ _EARLY = (
 
 def mark(engine: Engine) -> int:
     """Return the place in the log up to which the index can be trusted; 0 when there is none."""
-    found = engine.query(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
-        "('search_word', 'search_term', 'search_gram', 'search_open', 'search_state')"
-    )
+    found = engine.query(f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN {TABLES}")
     if int(found[0][0]) != len(TABLES):
         return 0
     # The record at the mark is the one that was there: the log was not cleared and read anew since.
     rows = engine.query(
         "SELECT place.value FROM search_state AS place JOIN search_state AS seen ON seen.name = 'seen' "
-        "JOIN record ON record.seq = place.value AND record.id = seen.value WHERE place.name = 'mark'"
+        "JOIN record ON record.seq = place.value AND record.id = seen.value "
+        "JOIN search_state AS version ON version.name = 'version' AND version.value = :version WHERE place.name = 'mark'",
+        {"version": _VERSION},
     )
     return int(rows[0][0]) if rows else 0
 
@@ -168,13 +162,18 @@ class Builder:
             self._known.clear()
             for statement in _CREATE:
                 self._engine.execute(statement)
-        end = self._end(start, last)
+        end, words, answers = self._words(start)
         reach = {"start": start, "end": end}
-        late = self._engine.query(_LATE, {"end": end})
-        self._engine.execute(_WORDS, {**reach, "between": SEPARATOR})
-        self._terms(reach)
+        late: dict[int, set[bytes]] = {}
+        for result, place in self._engine.query(_ANSWERS, reach):
+            found = answers.get(int(result)) or self._words_at(int(result))
+            (words if place > start else late).setdefault(int(place), set()).update(found)
+        # An index is written in order; what is entered below is written by itself.
+        for rows in (late, words):
+            self._engine.many(_WORDS, [{"place": place, "words": b" ".join(rows[place])} for place in sorted(rows)])
+        self._terms(set[bytes]().union(*words.values()), start + 1)
         if late:
-            self._early(words_of(str(row[1]) for row in late), min(int(row[0]) for row in late))
+            self._early(set[bytes]().union(*late.values()), min(late))
         self._engine.execute(
             "DELETE FROM search_open WHERE (SELECT result FROM entry WHERE entry.seq = search_open.seq) <= :end", {"end": end}
         )
@@ -184,32 +183,38 @@ class Builder:
             reach,
         )
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": end})[0][0]
+        self._note("version", _VERSION)
         self._note("mark", end)
         self._note("seen", seen)
 
-    def _end(self, start: int, last: int) -> int:
-        """Return where the slice ends: a record, and no more text before it than is indexed at once."""
-        held = 0
-        for seq, size in self._engine.query(
-            "SELECT record.seq, octet_length(text) FROM record LEFT JOIN folded ON folded.seq = record.seq "
-            "WHERE record.seq > :start ORDER BY record.seq LIMIT :rows",
-            {"start": start, "rows": _ROWS},
-        ):
-            held += int(size or 0)
-            last = int(seq)
-            if held > _BYTES:
-                break
-        return last
+    def _words(self, start: int) -> tuple[int, dict[int, set[bytes]], dict[int, set[bytes]]]:
+        """Return where the slice behind a place ends, and the words of what stands in it: of entries and events, of results.
 
-    def _terms(self, reach: dict[str, int]) -> None:
+        It is no more text than is indexed at once.
+        """
+        words: dict[int, set[bytes]] = {}
+        answers: dict[int, set[bytes]] = {}
+        held, end, left = 0, start, _ROWS
+        while left and held < _BYTES:
+            rows = self._engine.query(_READ, {"start": end, "rows": min(left, _PART)})
+            for seq, kind, body in rows:
+                if body is not None:
+                    (answers if kind == "result" else words)[int(seq)] = words_of(map(fold, texts_in(str(body))))
+                    held += len(body)
+            left = left - len(rows) if len(rows) == _PART else 0
+            end = int(rows[-1][0]) if rows else end
+        return end, words, answers
+
+    def _words_at(self, place: int) -> set[bytes]:
+        rows = self._engine.query("SELECT body FROM record WHERE seq = :place", {"place": place})
+        return words_of(map(fold, texts_in(str(rows[0][0])))) if rows else set()
+
+    def _terms(self, words: set[bytes], since: int) -> None:
         """Add what is new to the vocabulary."""
-        rows = self._engine.stream("SELECT text FROM folded WHERE seq > :start AND seq <= :end", reach)
-        fresh: set[bytes] = set()
-        while part := [str(row[0]) for row in islice(rows, _PART)]:  # few at a time: words take ten times the room of a text
-            fresh |= words_of(part) - self._known
+        fresh = words - self._known
         before = self._engine.query("SELECT coalesce(max(id), 0) FROM search_term")[0][0]
         # A result before its entry was in an earlier slice, one after it is in this slice or late: none is before ``since``.
-        self._engine.many(_TERM, _values(fresh, reach["start"] + 1))
+        self._engine.many(_TERM, _values(fresh, since))
         self._engine.execute(f"{_GRAM} WHERE id > :before", {"before": before})
         if len(self._known) + len(fresh) > _KNOWN:
             self._known.clear()

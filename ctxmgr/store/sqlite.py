@@ -39,8 +39,9 @@ class SqliteEngine:
         self.path = path
         self.readonly = readonly
         self._depth = 0
+        self._functions: set[str] = set()
         self.raised: BaseException | None = None
-        with _Translated(path):
+        with _Translated(self):
             self._connection = self._connect(path, readonly)
             try:
                 for pragma in _pragmas(readonly, durable, disposable):
@@ -79,13 +80,13 @@ class SqliteEngine:
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return all rows of a reading statement."""
-        with _Translated(self.path, self):
+        with _Translated(self):
             rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
             return rows
 
     def stream(self, sql: str, values: Values | None = None) -> Iterator[Row]:
         """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
-        with _Translated(self.path, self):
+        with _Translated(self):
             cursor = self._connection.execute(sql, values or {})
             try:
                 while rows := cursor.fetchmany(256):
@@ -95,30 +96,32 @@ class SqliteEngine:
 
     def execute(self, sql: str, values: Values | None = None) -> int:
         """Run a writing statement; return the number of rows it touched."""
-        with _Translated(self.path, self):
+        with _Translated(self):
             return int(self._connection.execute(sql, values or {}).rowcount)
 
     def insert(self, sql: str, values: Values) -> int:
         """Run one INSERT; return the new row's integer key."""
-        with _Translated(self.path, self):
+        with _Translated(self):
             return int(self._connection.execute(sql, values).lastrowid)
 
     def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
         """Run a writing statement once for each set of values; return the number of rows it touched."""
-        with _Translated(self.path, self):
+        with _Translated(self):
             return int(self._connection.executemany(sql, rows).rowcount)
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
-        """Let statements call a function that answers alike for alike arguments; what it raises they raise."""
+        """Let statements call a Python function, see `Engine.function`."""
 
-        def heard(*values: Any) -> Any:
+        def called(*given: Any) -> Any:
             try:
-                return call(*values)
-            except BaseException as error:  # SQLite says of it no more than that there was one
+                return call(*given)
+            except BaseException as error:  # SQLite would say that something was raised, not what
                 self.raised = error
                 raise
 
-        self._connection.create_function(name, arguments, heard, deterministic=True)
+        if name not in self._functions:
+            self._connection.create_function(name, arguments, called, deterministic=True)
+            self._functions.add(name)
 
     def transaction(self) -> _Transaction:
         """Take the write lock at once (a deferred lock fails under readers), commit at the end; nests."""
@@ -170,7 +173,7 @@ class SqliteEngine:
         with self.transaction():
             if self._check_version(latest):  # another process was faster
                 return
-            with _Translated(self.path):
+            with _Translated(self):
                 apply(sqlite_utils.Database(self._connection))
             self.execute(f"PRAGMA user_version = {latest:d}")
 
@@ -269,10 +272,9 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 class _Translated:
     """Raises an error of SQLite's as ours. A class, for what makes generators into context managers loads slowly."""
 
-    __slots__ = ("_engine", "_path")
+    __slots__ = ("_engine",)
 
-    def __init__(self, path: str, engine: SqliteEngine | None = None) -> None:
-        self._path = path
+    def __init__(self, engine: SqliteEngine) -> None:
         self._engine = engine
 
     def __enter__(self) -> None:
@@ -281,13 +283,11 @@ class _Translated:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is None:
             return
+        path, raised, self._engine.raised = self._engine.path, self._engine.raised, None
         if isinstance(error, sqlite.Error):
-            if self._engine is not None and (raised := self._engine.raised) is not None:
-                self._engine.raised = None
-                raise raised
-            raise _ours(self._path, error) from None
+            raise raised or _ours(path, error) from None
         if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
-            raise Damaged(f"{self._path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
+            raise Damaged(f"{path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
 
 
 class _Transaction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -46,6 +46,10 @@ class CountingEngine:
         """Remember and run a statement for each row."""
         self._remember(sql, None)
         self.inner.many(sql, rows)
+
+    def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
+        """Make a function known to the engine."""
+        self.inner.function(name, arguments, call)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction of the engine."""
