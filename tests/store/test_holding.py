@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -64,9 +65,9 @@ def _marked(text: str) -> list[tuple[str, bool]]:
 def _loose(record: Record) -> str:
     """Spell numbers as no Python does, with blanks between."""
     text = json.dumps(record, indent=1)
-    return (
-        text.replace("e+16", "E16").replace(" 100.0", " 1E+2").replace(" 1.0", " 10e-1").replace("0.1", "0.10000000000000001")
-    )
+    for number, odd in (("1e+16", "1E16"), ("100.0", "1E+2"), ("1.0", "10e-1"), ("0.1", "0.10000000000000001")):
+        text = re.sub(rf"(?<= ){re.escape(number)}(?=[,\n])", odd, text)
+    return text
 
 
 SPELLINGS: tuple[Callable[[Record], str], ...] = (_as_written, _escaped, _loose)
