@@ -328,10 +328,20 @@ def fingerprint(value: object) -> str:
 
     Values that are not JSON are compared by their type name; this never raises.
     """
-    import json
-
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=lambda odd: f"<{type(odd).__name__}>")
+        text = "".join(_sorted_chunks()(value, 0))
     except (TypeError, ValueError, RecursionError):
         text = f"<{type(value).__name__}>"
     return _sha256(text.encode("ascii", "replace")).hexdigest()[:16]
+
+
+def _sorted_chunks() -> _Chunks:
+    if _own is not None:
+        return _own.make_encoder({}, _name_of_type, _own.encode_basestring_ascii, None, ":", ",", True, False, True)
+    import json
+
+    return cast("_Chunks", json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_name_of_type).iterencode)
+
+
+def _name_of_type(odd: object) -> str:
+    return f"<{type(odd).__name__}>"
