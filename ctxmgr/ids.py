@@ -7,8 +7,17 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime, timezone
+else:
+    try:
+        from _datetime import datetime, timezone  # what `datetime` itself hands out, without the rest of it
+    except ImportError:
+        from datetime import datetime, timezone
+
+UTC = timezone.utc  # noqa: UP017
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 

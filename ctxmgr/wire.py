@@ -1,22 +1,32 @@
 """One record to one line and back: the bytes of log format 1, its limits and its ``sum`` chain.
 
 A line is ASCII JSON without blanks. ASCII escapes keep line separators, lone surrogates and terminal control bytes out
-of the file; NaN and infinities are refused (design section 4). Standard library only.
+of the file; NaN and infinities are refused (design section 4). Standard library only, of which a program that writes one
+record loads next to nothing: the interpreter's own scanner, encoder and hash.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import sys
-from collections.abc import Callable, Iterable
-from hashlib import sha256
-from typing import Any, NoReturn, cast
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.jsontext import cast
 
-Record = dict[str, Any]
-"""A record of the log: camelCase keys, ``v`` and ``kind`` first, unknown keys kept."""
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to write a record
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from json import JSONDecoder
+    from typing import Any, NoReturn
+
+    Record = dict[str, Any]
+    """A record of the log: camelCase keys, ``v`` and ``kind`` first, unknown keys kept."""
+
+    _Chunks = Callable[[object, int], Iterable[str]]
+
+    decoder: JSONDecoder
+    """Reads JSON as this format understands it: NaN and infinities, however they are spelled, are no numbers."""
+else:
+    Record = dict
 
 MAX_LINE = 16 * 1024 * 1024
 """Longest accepted line in bytes; longer content belongs into an artifact, referred to by its hash."""
@@ -37,19 +47,35 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 
-_encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+def _parts() -> Any:
+    """Return the interpreter's own scanner and encoder, or None: then `json` does their work."""
+    try:
+        import _json
+    except ImportError:
+        return None
+    parts: Any = _json
+    return parts if hasattr(parts, "make_encoder") and hasattr(parts, "make_scanner") else None
 
 
-_Chunks = Callable[[object, int], Iterable[str]]
+_own: Any = _parts()
+
+
+def _whole_encoder() -> Any:
+    import json
+
+    return json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _no_json(value: object) -> NoReturn:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def _prepared() -> _Chunks:
-    """Return what `_encoder` would make anew for every record, where this Python has it in C."""
-    make = cast("Callable[..., _Chunks] | None", getattr(json.encoder, "c_make_encoder", None))
-    if make is None:
-        return cast("_Chunks", _encoder.iterencode)
-    text = json.encoder.encode_basestring_ascii
-    return make({}, _encoder.default, text, None, ":", ",", False, False, False)
+    """Return what the whole encoder would make anew for every record, where this Python has it in C."""
+    if _own is None:
+        return cast("_Chunks", _whole_encoder().iterencode)
+    return _own.make_encoder({}, _no_json, _own.encode_basestring_ascii, None, ":", ",", False, False, False)
 
 
 _chunks = _prepared()
@@ -62,7 +88,7 @@ def use_loaded_encoder() -> None:
     """
     global _faster
     dumps = cast("Callable[[object], bytes] | None", getattr(sys.modules.get("orjson"), "dumps", None))
-    _faster = dumps if dumps is not None and dumps(_SAMPLE) == _encoder.encode(_SAMPLE).encode("ascii") else None
+    _faster = dumps if dumps is not None and dumps(_SAMPLE) == "".join(_chunks(_SAMPLE, 0)).encode("ascii") else None
 
 
 _faster: Callable[[object], bytes] | None = None
@@ -111,7 +137,7 @@ def _text(value: object) -> str:
         # It remembers the containers that it was inside of, and so does the one that another thread was using. A new
         # one has the last word.
         _chunks = _prepared()
-        return _encoder.encode(value)
+        return _whole_encoder().encode(value)
 
 
 def encode(record: Record) -> bytes:
@@ -180,12 +206,27 @@ def decode(line: bytes) -> Record:
         ValueError: when the line is not UTF-8, not one JSON object, holds NaN or an infinity, or is nested too deep.
     """
     try:
-        value: object = decoder.decode(line.decode("utf-8"))
+        value = _read(line.decode("utf-8"))
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     return cast("Record", value)
+
+
+_SPACE = " \t\n\r"
+
+
+def _read(text: str) -> object:
+    if _own is not None:
+        bare = text.strip(_SPACE)
+        try:
+            value, end = _scan(bare, 0)
+            if end == len(bare):
+                return value
+        except (StopIteration, ValueError):  # the whole decoder says what is wrong, and where
+            pass
+    return _whole_decoder().decode(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -194,18 +235,80 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if math.isinf(number):
+    if number in _INFINITIES:
         raise ValueError(f"{text[:40]} is too large for a number")
     return number
 
 
-decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-"""Reads JSON as this format understands it: NaN and infinities, however they are spelled, are no numbers."""
+_INFINITIES = (float("inf"), float("-inf"))
+
+
+class _Strict:
+    """What the scanner asks a decoder for."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = staticmethod(_finite)
+    parse_int = int
+    parse_constant = staticmethod(_refuse_constant)
+
+
+_scan: Any = None if _own is None else _own.make_scanner(_Strict)
+
+
+def _whole_decoder() -> JSONDecoder:
+    """Return the decoder of the standard library for JSON as this format understands it; it is made once."""
+    found = globals().get("decoder")
+    if found is None:
+        import json
+
+        found = globals()["decoder"] = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+    return found
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Make what few programs need when it is first asked for."""
+        if name == "decoder":
+            return _whole_decoder()
+        raise AttributeError(f"module 'ctxmgr.wire' has no attribute {name!r}")
 
 
 def chain(previous: str, body: bytes) -> str:
     """Return the sum that follows ``previous`` ("" at the start) over ``body``: 16 hex digits of SHA-256."""
-    return sha256(previous.encode("ascii") + body).hexdigest()[:16]
+    return _sha256(previous.encode("ascii") + body).hexdigest()[:16]
+
+
+_FEW, _SHORT = 64, 4096
+_hashed = 0
+
+
+def _hash_of_few(data: bytes) -> Any:
+    """Return the hash that the interpreter itself has; whoever needs many loads the one of a library, which is faster."""
+    global _sha256, _hashed
+    _hashed += 1
+    own: Any = None
+    if _hashed <= _FEW and len(data) <= _SHORT and "hashlib" not in sys.modules:
+        own = _built_in()
+    if own is None:
+        from hashlib import sha256
+
+        _sha256 = own = sha256
+    return own(data)
+
+
+def _built_in() -> Any:
+    for name in ("_sha2", "_sha256"):  # of Python 3.12 and newer, of 3.11
+        try:
+            return __import__(name).sha256
+        except (ImportError, AttributeError):
+            continue
+    return None
+
+
+_sha256: Callable[[bytes], Any] = _hash_of_few
 
 
 def seal(body: bytes, total: str) -> bytes:
@@ -226,7 +329,19 @@ def fingerprint(value: object) -> str:
     Values that are not JSON are compared by their type name; this never raises.
     """
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=lambda odd: f"<{type(odd).__name__}>")
+        text = "".join(_sorted_chunks()(value, 0))
     except (TypeError, ValueError, RecursionError):
         text = f"<{type(value).__name__}>"
-    return sha256(text.encode("ascii", "replace")).hexdigest()[:16]
+    return _sha256(text.encode("ascii", "replace")).hexdigest()[:16]
+
+
+def _sorted_chunks() -> _Chunks:
+    if _own is not None:
+        return _own.make_encoder({}, _name_of_type, _own.encode_basestring_ascii, None, ":", ",", True, False, True)
+    import json
+
+    return cast("_Chunks", json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_name_of_type).iterencode)
+
+
+def _name_of_type(odd: object) -> str:
+    return f"<{type(odd).__name__}>"

@@ -17,23 +17,52 @@ from ctxmgr.types.record import check_whole
 from ctxmgr.wire import Record
 
 _VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from([10**400, -(2**60)]), st.floats(), st.sampled_from(["", "x", "ok", "error", "open", "1", "\ud800"]),
-    st.lists(st.text(max_size=2), max_size=2), st.dictionaries(st.sampled_from(["type", "message"]), st.none() | st.integers()),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from([10**400, -(2**60)]),
+    st.floats(),
+    st.sampled_from(["", "x", "ok", "error", "open", "failed", "1", "\ud800"]),
+    st.lists(st.text(max_size=2) | st.none(), max_size=2),
+    st.dictionaries(st.sampled_from(["type", "message"]), st.none() | st.integers()),
+)
 _FIELDS = (
     "session", "ts", "id", "agent", "action", "inputType", "process", "turn", "step", "parent", "task", "timeoutMs",
-    "durationMs", "status", "error", "entry", "type", "data", "output", "input",
+    "durationMs", "status", "error", "entry", "type", "data", "output", "input", "entries", "content", "tags", "author",
+    "supersedes", "summary", "reasoning", "hash", "workflow", "outcome", "source", "meta",
 )  # fmt: skip
 _PLAIN: dict[str, dict[str, Any]] = {
     "entry": {"v": 1, "kind": "entry", "session": "s", "id": "e", "agent": "a", "action": "Read", "status": "ok"},
     "result": {"v": 1, "kind": "result", "session": "s", "entry": "e", "status": "error", "error": {"type": "T"}},
     "event": {"v": 1, "kind": "event", "session": "s", "id": "v", "type": "message", "data": [1]},
+    "note": {
+        "v": 1,
+        "kind": "note",
+        "session": "s",
+        "id": "n",
+        "entries": ["e"],
+        "content": "look",
+        "tags": ["t"],
+        "links": [7],
+    },
+    "snapshot": {
+        "v": 1,
+        "kind": "snapshot",
+        "session": "s",
+        "id": "p",
+        "entries": ["e"],
+        "summary": "",
+        "reasoning": "",
+        "hash": "",
+    },
+    "session": {"v": 1, "kind": "session", "session": "s", "process": "p", "meta": {"title": "t"}, "source": 1},
+    "sessionEnd": {"v": 1, "kind": "sessionEnd", "session": "s", "outcome": "failed"},
 }
 
 
 @pytest.mark.parametrize("kind", sorted(_PLAIN))
 def test_a_plain_record_needs_no_model(kind: str) -> None:
-    """Entries, results and events of the usual shape are passed without the models."""
+    """Records of the usual shape are passed without the models, whatever programs and tools write."""
     assert is_plain(_PLAIN[kind])
     assert check(_PLAIN[kind]) is _PLAIN[kind]
 

@@ -27,6 +27,11 @@ MODEL_STACK = {"pydantic_ai", "httpx2", "httpcore2", "openai", "anthropic", "ope
 NEVER = MODEL_STACK | {"sqlite_utils", "psycopg", "mcp", "numpy", "tree_sitter", "tiktoken", "bpe_openai", "jq", "zstandard"}
 """What no command loads that can do without it."""
 
+LIBRARIES = {"typer", "click", "pydantic", "pydantic_core", "rich"}
+WRITING = {"ctxmgr.cli"} | {
+    f"ctxmgr.cli.{name}" for name in ("ending", "streams", "lane", "lane_table", "lane_notes", "envelope", "taking", "address")
+}
+
 RUN = """
 import sys
 sys.argv = ["ctxmgr", *sys.argv[1:]]
@@ -49,9 +54,9 @@ class Ran(NamedTuple):
     loaded: set[str]
 
 
-def _ran(*arguments: str, folder: Path) -> Ran:
+def _ran(*arguments: str, folder: Path, given: str = "") -> Ran:
     command = [sys.executable, "-c", f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{RUN}", *arguments]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, input="")
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, input=given)
     assert ended.stderr, ended.stdout
     code, loaded = json.loads(ended.stderr.splitlines()[-1])
     return Ran(int(code or 0), set(loaded))
@@ -67,21 +72,47 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 LANE = [
     ("list", "--json"), ("list", "-s", "healthy", "--format", "ndjson"), ("trace", "Bash", "--json"), ("show", "@1", "--json"),
-    ("messages", "--json"), ("search", "boom", "--json"), ("list", "--action", "x", "--json"),
+    ("messages", "--json"), ("search", "boom", "--json"), ("list", "--action", "x", "--json"), ("note", "list", "--json"),
+    ("snapshot", "list", "--json"),
 ]  # fmt: skip
+
+
+READS = {"list", "trace", "show", "messages"}
+
+WRITES = [
+    ("record",), ("record", "--json"), ("record", "--session", "s", "--format", "ndjson"),
+    ("note", "add", "@0", "-m", "look", "-t", "x", "--json"), ("snapshot", "create", "@0", "--summary", "s", "--json"),
+]  # fmt: skip
+HOOKED = """
+{"kind":"session","session":"s","process":"p","workflow":"w","meta":{"title":"t"}}
+{"kind":"entry","session":"s","id":"e","agent":"a","action":"Bash","input":{"command":"ls"},"meta":{"key":"value"}}
+{"kind":"result","session":"s","entry":"e","status":"ok","output":"a\\nb","durationMs":12,"usage":{"inputTokens":3}}
+{"kind":"event","session":"s","type":"message","data":{"text":"done"}}
+{"kind":"sessionEnd","session":"s","outcome":"completed"}
+"""
+
+
+@pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
+def test_what_a_hook_writes_with_loads_little(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """To record, to note and to bundle loads neither typer nor the model library, and few of the command line's modules."""
+    ran = _ran(*arguments, folder=tmp_path, given=HOOKED)
+
+    assert ran.code == 0
+    assert ran.loaded & (NEVER | LIBRARIES) == set()
+    assert {name for name in ran.loaded if name.startswith("ctxmgr.cli")} <= WRITING
 
 
 @pytest.mark.parametrize("arguments", LANE, ids=" ".join)
 def test_the_lane_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """A read for a program loads the driver's extension, the interpreter's own small modules, and few of ours.
 
-    A search loads what asks the index: four modules more.
+    A search loads what asks the index: four modules more; a list of notes what annotates: three.
     """
     ran = _ran(*arguments, folder=tmp_path)
 
     assert ran.code == 0
     assert ran.loaded & (HEAVY | NEVER) == set()
-    assert len({name for name in ran.loaded if name.startswith("ctxmgr")}) <= (30 if arguments[0] == "search" else 27)
+    assert len({name for name in ran.loaded if name.startswith("ctxmgr")}) <= (27 if arguments[0] in READS else 30)
 
 
 def test_an_empty_folder_costs_the_lane_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

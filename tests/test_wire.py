@@ -5,10 +5,12 @@ from __future__ import annotations
 import enum
 import json
 import math
+import subprocess
 import sys
 import uuid
 from collections import OrderedDict
 from datetime import date
+from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxmgr import wire
 from ctxmgr.errors import InvalidInput
 from ctxmgr.wire import MAX_DEPTH, MAX_LINE, chain, decode, encode, fingerprint, seal, unseal, use_loaded_encoder
 
@@ -270,3 +273,23 @@ def test_fingerprints_tell_types_apart() -> None:
 def test_fingerprints_never_raise(value: object) -> None:
     """What is not JSON has a fingerprint too."""
     assert len(fingerprint(value)) == 16
+
+
+@pytest.mark.parametrize("before", [0, 100])
+@pytest.mark.parametrize("length", [0, 300, 5000])
+def test_sums_are_the_same_whoever_hashes(before: int, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums of few short lines, which the interpreter hashes itself, and those of many or long ones are SHA-256."""
+    monkeypatch.setattr(wire, "_sha256", wire._hash_of_few)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(wire, "_hashed", before)
+    monkeypatch.delitem(sys.modules, "hashlib")
+
+    assert chain("ab", b"x" * length) == sha256(b"ab" + b"x" * length).hexdigest()[:16]
+
+
+def test_writing_a_record_loads_next_to_nothing() -> None:
+    """One record is encoded, read, and summed without `json`, regular expressions, or the library of hashes."""
+    code = (
+        "import sys; from ctxmgr.wire import chain, decode, encode, fingerprint; line = encode({'v': 1, 'x': [1.5]}); "
+        "chain('', line); fingerprint(decode(line)); sys.exit(bool(sys.modules.keys() & {'json', 're', 'typing', 'hashlib'}))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

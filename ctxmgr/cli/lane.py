@@ -1,4 +1,4 @@
-"""The lane for programs: the machine-readable reads, answered without what draws for people, parses or validates for all.
+"""The lane for programs: what agents and their hooks call, answered without what draws, parses or validates for all.
 
 A command line of which every word stands in the table (`ctxmgr.cli.lane_table`, derived from the declarations) is read
 here; any other is typer's, and what typer would refuse is too. Both answer from the same queries, to the byte.
@@ -7,6 +7,7 @@ here; any other is typer's, and what typer would refuse is too. Both answer from
 from __future__ import annotations
 
 import os
+import sys
 
 from ctxmgr import places
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, tell_session, told, write_json, write_lines
@@ -27,39 +28,48 @@ if TYPE_CHECKING:
     from ctxmgr.store import Store
 
 _LONGEST_NUMBER = 16
+_GROUPS = frozenset({"note", "snapshot"})
+_IN_A_LINE = frozenset({"record"})
+"""Commands that tell a person no more than a line, which is the same in every file or pipe."""
 
 
-class _Asked:
+class Asked:
     """A request as the tools read it: the fields of the command's request, by their names."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
 
 
-class _Answer:
-    __slots__ = ("data", "next", "page", "status")
+class Answer:
+    """What a command found; ``line`` tells a person, where that takes no more than a line."""
+
+    __slots__ = ("data", "line", "next", "page", "status", "warnings")
 
     def __init__(self, data: Any, status: str = "ok", page: tuple[int, int, int, int, bool] | None = None) -> None:
         self.data = data
         self.status = status
         self.page = None if page is None else page_of(*page)
         self.next: list[str] = []
+        self.warnings: list[str] = []
+        self.line: str | None = None
 
 
 def answered(arguments: list[str]) -> int | None:
     """Answer a command line; return its exit code, or None when it is none of the lane's and nothing was done."""
-    command = TABLE.get(arguments[0]) if arguments else None
+    name, words = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if name in _GROUPS and words:
+        name, words = f"{name} {words[0]}", words[1:]
+    command = TABLE.get(name)
     if command is None or any(name.endswith("_COMPLETE") for name in os.environ):  # a shell asks what could come next
         return None
-    values = parsed(command, arguments[1:])
+    values = parsed(command, words)
     if values is None or any(name in os.environ for name in command["environment"]):
         return None
-    form = "json" if values["json_"] else values["format_"] or os.environ.get("CTXMGR_FORMAT")
-    if form not in ("json", "ndjson"):
+    form = "json" if values["json_"] else values["format_"] or os.environ.get("CTXMGR_FORMAT") or "table"
+    if form not in ("json", "ndjson") and not (form == "table" and name in _IN_A_LINE and not sys.stdout.isatty()):
         return None
-    name = arguments[0]
     try:
-        answer, warnings = _worked(_TOOLS[name], values)
+        answer = _worked(name, values)
     except CtxmgrError as error:
         return told(name, form, error)
     except OSError as error:
@@ -67,7 +77,7 @@ def answered(arguments: list[str]) -> int | None:
             raise
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
         return told(name, form, StorageFailed(reason, "check it, and its permissions"))
-    _write(name, form, answer, warnings)
+    _write(name, form, answer)
     return 0
 
 
@@ -84,10 +94,12 @@ def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
         elif not _take(command, word, rest, values):
             return None
     argument = command["argument"]
-    if len(given) > (argument is not None) or (not given and command["required"]):
+    if len(given) > (argument is not None) and not command["many"]:
         return None
     if given and argument is not None:
-        values[argument] = given[0]
+        values[argument] = given if command["many"] else given[0]
+    if any(values[name] is None for name in command["required"]):
+        return None
     return values if _valid(command, values) else None
 
 
@@ -98,8 +110,8 @@ def _take(command: Command, word: str, rest: Any, values: dict[str, Any]) -> boo
     if known is None or (attached and name[:2] != "--"):
         return False
     dest, kind = known
-    if kind == "flag":
-        values[dest] = True
+    if kind in ("flag", "no flag"):
+        values[dest] = kind == "flag"
         return not attached
     if not attached:
         value = next(rest, None)
@@ -128,12 +140,20 @@ def _valid(command: Command, values: dict[str, Any]) -> bool:
     return True
 
 
-def _worked(tool: Callable[[Store, dict[str, Any]], _Answer], values: dict[str, Any]) -> tuple[_Answer, list[str]]:
-    store, warnings = _opened(values["store"])
+def _worked(name: str, values: dict[str, Any]) -> Answer:
+    tool = _TOOLS.get(name)
+    writes: frozenset[str] = frozenset()
+    if tool is None:
+        from ctxmgr.cli import lane_notes
+
+        tool, writes = lane_notes.TOOLS[name], lane_notes.WRITES
+    store, warnings = _opened(values["store"], name in writes, create=name == "record", masked=values.get("mask", True))
     try:
-        return tool(store, values), warnings
+        answer = tool(store, values)
     finally:
         _close(store)
+    answer.warnings[:0] = warnings
+    return answer
 
 
 def _close(store: Store) -> None:
@@ -143,12 +163,14 @@ def _close(store: Store) -> None:
         return
 
 
-def _opened(location: str | None) -> tuple[Store, list[str]]:
+def _opened(location: str | None, writes: bool, *, create: bool, masked: bool) -> tuple[Store, list[str]]:
     folder = os.getcwd()
     configured = _configured(folder)
     chosen = location if location is not None else os.environ.get(places.STORE_VARIABLE) or configured
     path = places.nearest_store(folder) if chosen is None else chosen
-    return open_history(path, explicit=chosen is not None, readonly=True, progress=Indexing())
+    return open_history(
+        path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=Indexing()
+    )
 
 
 def _configured(folder: str) -> str | None:
@@ -166,17 +188,20 @@ def _configured(folder: str) -> str | None:
     return load_config(Path(folder)).store
 
 
-def _write(command: str, form: str, answer: _Answer, warnings: list[str]) -> None:
+def _write(command: str, form: str, answer: Answer) -> None:
     if form == "json":
-        write_json(envelope(command, answer.status, answer.data, answer.page, warnings, answer.next))
+        write_json(envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next))
         return
-    for warning in warnings:
+    for warning in answer.warnings:
         say(f"ctxmgr: {warning}")
+    if form == "table":
+        write_lines([answer.line or ""])
+        return
     rows = cast("list[Any]", answer.data) if isinstance(answer.data, list) else [answer.data]
     write_lines(map(ascii_json, rows))
 
 
-def _asked(values: dict[str, Any], **changed: Any) -> _Asked:
+def _asked(values: dict[str, Any], **changed: Any) -> Asked:
     """Return the request of option values, times as points in time."""
     asked = {**values, **changed}
     for name in ("since", "until"):
@@ -186,29 +211,29 @@ def _asked(values: dict[str, Any], **changed: Any) -> _Asked:
             from ctxmgr.cli.times import moment
 
             asked[name] = moment(asked[name], time.time())
-    return _Asked(asked)
+    return Asked(asked)
 
 
-def _trace(store: Store, values: dict[str, Any]) -> _Answer:
+def _trace(store: Store, values: dict[str, Any]) -> Answer:
     actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
     found = tools.trace(store, Rows(store.engine), _asked(values, action=actions, event_type=None))
     tell_session(store, values["session"], found.session)
-    return _Answer(found.rows, found.status, found.page)
+    return Answer(found.rows, found.status, found.page)
 
 
-def _list(store: Store, values: dict[str, Any]) -> _Answer:
+def _list(store: Store, values: dict[str, Any]) -> Answer:
     found = tools.list_(store, Rows(store.engine), _asked(values))
     tell_session(store, values["session"], found.session)
-    return _Answer(found.rows, found.status, found.page)
+    return Answer(found.rows, found.status, found.page)
 
 
-def _search(store: Store, values: dict[str, Any]) -> _Answer:
+def _search(store: Store, values: dict[str, Any]) -> Answer:
     found = tools.search(
         store, Rows(store.engine), _asked(values, max_results=values["max_"], exact_total=False), _itself, _hit
     )
     if not values["all_sessions"]:
         tell_session(store, values["session"], found.session)
-    return _Answer(found.rows, found.status, found.page)
+    return Answer(found.rows, found.status, found.page)
 
 
 def _itself(row: dict[str, Any]) -> dict[str, Any]:
@@ -219,24 +244,24 @@ def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
     return {"field": field, "excerpt": excerpt, "row": row}
 
 
-def _show(store: Store, values: dict[str, Any]) -> _Answer:
+def _show(store: Store, values: dict[str, Any]) -> Answer:
     asked, session = _addressed(values["address"], values["session"])
-    entry = tools.show(store, Rows(store.engine), _Asked(asked))
+    entry = tools.show(store, Rows(store.engine), Asked(asked))
     tell_session(store, session, entry["session"])
-    answer = _Answer(entry)
+    answer = Answer(entry)
     if entry["events"]:
         answer.next.append(f"ctxmgr messages {entry['session']}@{entry['index']}")
     return answer
 
 
-def _messages(store: Store, values: dict[str, Any]) -> _Answer:
+def _messages(store: Store, values: dict[str, Any]) -> Answer:
     address = values["address"]
     asked, session = _addressed("@0" if address is None else address, values["session"])
     if address is None:
         asked["index"] = None
-    found = tools.messages(store, Rows(store.engine), _Asked({**values, **asked}))
+    found = tools.messages(store, Rows(store.engine), Asked({**values, **asked}))
     tell_session(store, session, found.session)
-    return _Answer(found.rows, found.status, found.page)
+    return Answer(found.rows, found.status, found.page)
 
 
 def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
@@ -246,7 +271,7 @@ def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str |
     return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
 
 
-_TOOLS: dict[str, Callable[[Store, dict[str, Any]], _Answer]] = {
+_TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer]] = {
     "list": _list,
     "messages": _messages,
     "search": _search,

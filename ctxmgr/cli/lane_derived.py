@@ -18,14 +18,17 @@ from ctxmgr.cli.about import SHAPES
 TABLE_FILE = Path(__file__).with_name("lane_table.py")
 TEXTS_FILE = Path(__file__).with_name("help_texts.py")
 
-COMMANDS = ("list", "messages", "search", "show", "trace")
+COMMANDS = (
+    "list", "messages", "note add", "note list", "record", "search", "show", "snapshot create", "snapshot list", "trace",
+)  # fmt: skip
 SERVED = frozenset({
-    "action", "actions", "address", "agent", "all_sessions", "event_type", "format_", "full", "input_type", "json_", "kind",
-    "limit", "max_", "newest_first", "offset", "query", "session", "since", "status", "store", "until",
+    "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "format_", "full", "input_type",
+    "json_", "kind", "limit", "link", "mask", "max_", "message", "newest_first", "offset", "query", "reasoning", "session",
+    "since", "status", "store", "summary", "supersedes", "tag", "trust_project", "until",
 })  # fmt: skip
 """Parameters that the lane understands; a command line that gives any other is typer's."""
 
-_REQUEST_FIELDS = {"max_": "max_results"}
+_REQUEST_FIELDS = {"max_": "max_results", "message": "content", "tag": "tags", "link": "links"}
 _KINDS = {"int": "number", "integer": "number", "str": "text", "text": "text", "bool": "flag", "boolean": "flag"}
 
 _HEAD = '''"""What the lane for programs reads of command lines; written by ``python -m ctxmgr.cli.lane_derived`` alone."""
@@ -39,11 +42,13 @@ if TYPE_CHECKING:
     class Command(TypedDict):
         """A command's argument and options, the parameter and kind of each; what the request admits.
 
+        ``many`` says whether the argument takes any number of words, ``required`` which parameters must be given.
         ``environment`` names variables that stand for options which the lane does not serve.
         """
 
         argument: str | None
-        required: bool
+        many: bool
+        required: tuple[str, ...]
         options: dict[str, tuple[str, str]]
         defaults: dict[str, Any]
         ranges: dict[str, tuple[int, int]]
@@ -65,13 +70,20 @@ def derived() -> dict[str, dict[str, Any]]:
     from typer.main import get_command
 
     root: Any = get_command(build_app())
-    return {name: _command(name, root.commands[name].params) for name in COMMANDS}
+    return {name: _command(name, _declared(root, name).params) for name in COMMANDS}
+
+
+def _declared(group: Any, name: str) -> Any:
+    for word in name.split():
+        group = group.commands[word]
+    return group
 
 
 def _command(name: str, parameters: list[Any]) -> dict[str, Any]:
     options: dict[str, tuple[str, str]] = {}
     defaults: dict[str, Any] = {}
     argument: Any = None
+    required: list[str] = []
     environment: list[str] = []
     for parameter in parameters:
         if parameter.name not in SERVED:
@@ -79,17 +91,20 @@ def _command(name: str, parameters: list[Any]) -> dict[str, Any]:
                 raise ValueError(f"{name}: {parameter.name} means something when it is not given")
             environment += [parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or []
             continue
-        if parameter.envvar or parameter.nargs != 1 or parameter.is_eager or parameter.callback:
+        is_argument = parameter.param_type_name == "argument"
+        if parameter.envvar or parameter.is_eager or parameter.callback or parameter.nargs not in (1, -1 if is_argument else 1):
             raise ValueError(f"{name}: the lane can't read {parameter.name}")
         defaults[parameter.name] = parameter.default
-        if parameter.param_type_name == "argument":
+        required += [parameter.name] if parameter.required else []
+        if is_argument:
             argument = parameter
         else:
-            options |= dict.fromkeys(parameter.opts, (parameter.name, _kind(parameter)))
+            options |= _spelled(parameter)
     ranges, choices = _admitted(name, defaults)
     return {
         "argument": None if argument is None else argument.name,
-        "required": argument is not None and argument.required,
+        "many": argument is not None and argument.nargs == -1,
+        "required": tuple(required),
         "options": options,
         "defaults": defaults,
         "ranges": ranges,
@@ -98,16 +113,19 @@ def _command(name: str, parameters: list[Any]) -> dict[str, Any]:
     }
 
 
-def _kind(parameter: Any) -> str:
+def _spelled(parameter: Any) -> dict[str, tuple[str, str]]:
+    """Return the parameter and kind behind each spelling of an option."""
     kind = _KINDS[parameter.type.name]
-    if parameter.secondary_opts or (parameter.multiple and kind != "text") or bool(parameter.is_flag) != (kind == "flag"):
+    if (parameter.multiple and kind != "text") or bool(parameter.is_flag) != (kind == "flag"):
         raise ValueError(f"the lane can't read {parameter.opts}")
-    return "texts" if parameter.multiple else kind
+    kind = "texts" if parameter.multiple else kind
+    spelled = dict.fromkeys(parameter.opts, (parameter.name, kind))
+    return spelled | dict.fromkeys(parameter.secondary_opts, (parameter.name, "no " + kind))
 
 
 def _admitted(name: str, defaults: dict[str, Any]) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[str, ...]]]:
     """Return the ranges of numbers and the choices of texts that the command's request admits."""
-    request = SHAPES[name][1]
+    request = SHAPES[name][1] if name in SHAPES else None
     schema: dict[str, Any] = {} if request is None else request.model_json_schema(by_alias=False)["properties"]
     ranges: dict[str, tuple[int, int]] = {}
     choices: dict[str, tuple[str, ...]] = {}

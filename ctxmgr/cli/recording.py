@@ -7,30 +7,22 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Annotated
 
 import typer
 
-from ctxmgr import wire
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, fail, say, shown
+from ctxmgr.cli.output import Answer, Shown, answer, fail, shown
 from ctxmgr.cli.plugins import environment
-from ctxmgr.cli.terminal import Printer
+from ctxmgr.cli.taking import take
 from ctxmgr.config import find_store, load_config
-from ctxmgr.errors import Conflict, CtxmgrError, InvalidInput
-from ctxmgr.ids import new_id
-from ctxmgr.lines import read_lines
+from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.recorder import Recorder
-from ctxmgr.store.appended import Appended
-from ctxmgr.store.reserved import PROJECT, untrusted
-from ctxmgr.types.checking import check
+from ctxmgr.store.reserved import PROJECT
 from ctxmgr.workspace import Workspace
 
-_BATCH = 200
 _KEPT = 64 * 1024
-_KEPT_BEFORE = "the records before it are kept"
 
 
 def record(
@@ -59,84 +51,11 @@ def record(
         return
 
     def work(workspace: Workspace) -> Answer:
-        if sys.stdin.isatty():
-            say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
-        done = Appended()
-        batch: list[tuple[int, wire.Record]] = []
-        left_out = 0
-        try:
-            for line in _stdin_records(session):
-                if line[1]["session"] == PROJECT and not trust_project:
-                    left_out += 1
-                    continue
-                batch.append(line)
-                if len(batch) >= _BATCH:
-                    done.plus(_append(workspace, batch))
-                    batch.clear()
-        finally:  # what came before a faulty line or an interrupt is kept
-            done.plus(_append(workspace, batch))
-        data = {"added": done.added, "known": done.known}
-        return Answer(
-            data, lambda out: _draw_appended(out, done), "ok" if done.added or done.known else "empty",
-            warnings=[untrusted(left_out)] if left_out else [],
-        )  # fmt: skip
+        taken = take(workspace.store, session, trusted=trust_project)
+        status = "ok" if taken.status == "ok" else "empty"
+        return Answer(taken.data, lambda out: out.line(taken.line), status, warnings=taken.warnings)
 
     answer("record", lambda: how, work, store=store, create=True, masked=mask)
-
-
-def _append(workspace: Workspace, batch: list[tuple[int, wire.Record]]) -> Appended:
-    """Append numbered records together; if one of them is refused, those before it, and say which it was.
-
-    Raises:
-        Conflict, InvalidInput: a known id with other content, or what can't be stored.
-    """
-    try:
-        return workspace.store.append([record for _, record in batch])
-    except (Conflict, InvalidInput):
-        done = Appended()
-        for number, record in batch:
-            try:
-                done.plus(workspace.store.append([record]))
-            except (Conflict, InvalidInput) as error:
-                reason = error.message.removesuffix("; nothing was written")
-                raise type(error)(f"stdin line {number}: {reason}", f"{_KEPT_BEFORE}; {error.hint}") from None
-        return done
-
-
-def _draw_appended(out: Printer, done: Appended) -> None:
-    out.line(f"{done.added} records added, {done.known} known already")
-
-
-def _stdin_records(session: str | None) -> Iterator[tuple[int, wire.Record]]:
-    """Yield (line number, record of format 1) for each line of stdin.
-
-    Raises:
-        InvalidInput: naming the first line that holds no such record.
-    """
-    for number, _, line, length in read_lines(sys.stdin.buffer, wire.MAX_LINE):
-        if line is None:
-            raise InvalidInput(f"stdin line {number} is {length:,} bytes long; the limit is {wire.MAX_LINE:,}", _KEPT_BEFORE)
-        if not line.strip():
-            continue
-        try:
-            yield number, check(_completed(wire.decode(line), session))
-        except InvalidInput as error:
-            raise InvalidInput(f"stdin line {number}: {error.message}", f"{_KEPT_BEFORE}; {error.hint}") from None
-        except ValueError as error:
-            raise InvalidInput(f"stdin line {number}: {error}", f"{_KEPT_BEFORE}; one JSON object a line") from None
-
-
-def _completed(given: wire.Record, session: str | None) -> wire.Record:
-    """Return what was given with the version first, as every record has it, and what may be left out."""
-    record: wire.Record = {"v": 1, **given}
-    if session is not None:
-        record.setdefault("session", session)
-    if record.get("kind") in ("entry", "event", "note", "snapshot"):
-        record.setdefault("id", new_id())
-    if record.get("kind") == "event" and "type" in record:
-        record["type"] = wire.EVENT_ALIASES.get(str(record["type"]), record["type"])
-    record.pop("sum", None)
-    return record
 
 
 def _record_command(command: list[str], session: str | None, agent: str, store: str | None, how: Shown, *, mask: bool) -> None:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.store import Store
+    from ctxmgr.store.hydrate import Plain
+    from ctxmgr.store.queries import Rows
     from ctxmgr.types.view import EntryView
 
 
@@ -80,8 +82,17 @@ def entries_of(store: Store, key: int | None, indexes: Sequence[int], ids: Seque
         InvalidInput: none is named.
         NoHistory, OutOfBounds, NotFound: as `entry_of`.
     """
+    from ctxmgr.store.hydrate import entry_shape
+    from ctxmgr.store.queries import Rows
+
+    return [entry_shape(row) for row in entries_from(store, Rows(store.engine), key, indexes, ids)]
+
+
+def entries_from(store: Store, rows: Rows, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[Plain]:
+    """Return the named entries as rows of the store, see `entries_of`."""
     if not indexes and not ids:
         raise InvalidInput("no entries are named", "give indexes or ids, e.g. 3 4 5")
-    found = {entry.index: entry for entry in (entry_of(store, key, index, None) for index in dict.fromkeys(indexes))}
-    found |= {entry.index: entry for entry in (entry_of(store, key, None, name) for name in dict.fromkeys(ids))}
+    named = [entry_from(store, rows, key, index, None) for index in dict.fromkeys(indexes)]
+    named += [entry_from(store, rows, key, None, name) for name in dict.fromkeys(ids)]
+    found: dict[int, Plain] = {entry["index"]: entry for entry in named}
     return [found[index] for index in sorted(found)]

@@ -12,7 +12,7 @@ from ctxmgr.store.hydrate import (
     batches,
     entry_places,
     load,
-    note_views,
+    note_rows,
     placeholders,
     readable,
 )
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ctxmgr.store.hydrate import Plain
     from ctxmgr.store.interface import Engine
     from ctxmgr.types.view import NoteView, SnapshotView
     from ctxmgr.wire import Record
@@ -37,6 +38,13 @@ class Annotations:
         self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
     ) -> tuple[list[NoteView], int]:
         """Return a page of notes that carry all the tags and contain the text, oldest first, and their total."""
+        found, total = self.note_page(key, tags, query, offset, limit)
+        return [_note_view(row) for row in found], total
+
+    def note_page(
+        self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
+    ) -> tuple[list[Plain], int]:
+        """Return what JSON shows of `notes`."""
         conditions = ["record.kind = 'note'"]
         values: dict[str, Any] = {}
         if key is not None:
@@ -58,18 +66,28 @@ class Annotations:
             f"{NOTE_COLUMNS} WHERE {where} ORDER BY record.seq LIMIT :limit OFFSET :offset",
             {**values, "limit": limit, "offset": offset},
         )
-        return note_views(self._engine, rows), total
+        return note_rows(self._engine, rows), total
 
     def note(self, key: int, note_id: str) -> NoteView | None:
         """Return one note by its id, or None."""
+        found = self.note_row(key, note_id)
+        return None if found is None else _note_view(found)
+
+    def note_row(self, key: int, note_id: str) -> Plain | None:
+        """Return what JSON shows of `note`."""
         rows = self._engine.query(
             f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'note' AND record.id = :id",
             {"session": key, "id": storable(note_id)},
         )
-        return note_views(self._engine, rows)[0] if rows else None
+        return note_rows(self._engine, rows)[0] if rows else None
 
     def snapshots(self, key: int, offset: int, limit: int) -> tuple[list[SnapshotView], int]:
         """Return a page of a session's snapshots, oldest first, and their total."""
+        found, total = self.snapshot_page(key, offset, limit)
+        return [_snapshot_view(row) for row in found], total
+
+    def snapshot_page(self, key: int, offset: int, limit: int) -> tuple[list[Plain], int]:
+        """Return what JSON shows of `snapshots`."""
         values = {"session": key}
         where = "record.session = :session AND record.kind = 'snapshot'"
         total = int(self._engine.query(f"SELECT count(*) FROM record WHERE {where}", values)[0][0])
@@ -85,6 +103,11 @@ class Annotations:
         Raises:
             InvalidInput: when several ids start so.
         """
+        found = self.snapshot_row(key, snapshot_id)
+        return None if found is None else _snapshot_view(found)
+
+    def snapshot_row(self, key: int, snapshot_id: str) -> Plain | None:
+        """Return what JSON shows of `snapshot`; raises as it does."""
         for condition in ID_CONDITIONS if snapshot_id else ():
             rows = self._engine.query(
                 f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'snapshot' AND {condition} LIMIT 3",
@@ -96,18 +119,17 @@ class Annotations:
                 return self._snapshot(key, load(rows[0][2]))
         return None
 
-    def _snapshot(self, key: int, record: Record) -> SnapshotView:
-        from ctxmgr.types.view import SnapshotView
-
+    def _snapshot(self, key: int, record: Record) -> Plain:
         with readable():
             entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
             places = entry_places(self._engine, key, entries)
-            return SnapshotView(
-                id=record["id"], session=record["session"], ts=record.get("ts"), entries=entries,
-                indexes=[places[entry] for entry in entries if entry in places], summary=str(record.get("summary", "")),
-                reasoning=str(record.get("reasoning", "")), hash=str(record.get("hash", "")),
-                missing=[entry for entry in entries if entry not in places],
-            )  # fmt: skip
+            return {
+                "kind": "snapshot", "id": _text(record["id"]), "session": _text(record["session"]),
+                "ts": None if record.get("ts") is None else _text(record["ts"]), "entries": entries,
+                "indexes": [places[entry] for entry in entries if entry in places], "summary": str(record.get("summary", "")),
+                "reasoning": str(record.get("reasoning", "")), "hash": str(record.get("hash", "")),
+                "missing": [entry for entry in entries if entry not in places],
+            }  # fmt: skip
 
     def continuations(self, key: int, *, since_compaction_of: str | None = None) -> list[Record]:
         """Return the recorded continuations of a session, oldest first, as records.
@@ -153,3 +175,21 @@ class Annotations:
             stored = {str(row[0]) for row in rows}
             found |= {item for item in batch if storable(item) in stored}
         return found
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("must be text")
+    return value
+
+
+def _note_view(row: Plain) -> NoteView:
+    from ctxmgr.types.view import NoteView
+
+    return NoteView.model_validate(row)
+
+
+def _snapshot_view(row: Plain) -> SnapshotView:
+    from ctxmgr.types.view import SnapshotView
+
+    return SnapshotView.model_validate(row)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ctxmgr.wire import Record
 
 _TEXT = frozenset({str})
+_LIST = frozenset({list})
 _OPTIONAL: frozenset[type] = frozenset({str, type(None)})
 _COUNTED = frozenset({str, int, type(None)})
 _NUMBER = frozenset({float, type(None)})
@@ -40,8 +41,26 @@ _RULES: dict[str, tuple[dict[str, frozenset[type]], frozenset[str], tuple[str, .
         frozenset({"session", "id", "type"}),
         ("session", "id", "type"),
     ),
+    "note": (
+        {
+            **_COMMON, "id": _TEXT, "entries": _LIST, "content": _TEXT, "tags": _LIST, "author": _OPTIONAL,
+            "supersedes": _OPTIONAL,
+        },
+        frozenset({"session", "id", "entries", "content"}),
+        ("session", "id", "content"),
+    ),
+    "snapshot": (
+        {**_COMMON, "id": _TEXT, "entries": _LIST, "summary": _TEXT, "reasoning": _TEXT, "hash": _TEXT},
+        frozenset({"session", "id", "entries", "summary", "reasoning", "hash"}),
+        ("session", "id"),
+    ),
+    "session": ({**_COMMON, "process": _OPTIONAL, "workflow": _OPTIONAL}, frozenset({"session"}), ("session",)),
+    "sessionEnd": (
+        {**_COMMON, "outcome": _TEXT, "process": _OPTIONAL}, frozenset({"session", "outcome"}), ("session",),
+    ),
 }  # fmt: skip
 _STATUSES = frozenset({None, "ok", "error", "denied", "interrupted"})
+_OUTCOMES = frozenset({"completed", "failed", "cancelled"})
 
 
 def check(record: Record) -> Record:
@@ -58,7 +77,7 @@ def check(record: Record) -> Record:
 
 
 def is_plain(record: Record) -> bool:
-    """Whether an entry, a result or an event follows format 1 beyond doubt; False says nothing."""
+    """Whether a record of a kind that has rules here follows format 1 beyond doubt; False says nothing."""
     version, kind = record.get("v"), record.get("kind")
     rules = _RULES.get(kind) if type(kind) is str else None
     if rules is None or type(version) is not int or version != 1:
@@ -76,7 +95,15 @@ def is_plain(record: Record) -> bool:
     for name in filled:
         if not record[name]:
             return False
-    return kind == "event" or (record.get("status") in _STATUSES and _is_plain_error(record.get("error")))
+    if kind in ("entry", "result"):
+        return record.get("status") in _STATUSES and _is_plain_error(record.get("error"))
+    if kind == "sessionEnd":
+        return record["outcome"] in _OUTCOMES
+    return kind not in ("note", "snapshot") or (_is_plain_list(record["entries"]) and _is_plain_list(record.get("tags", [])))
+
+
+def _is_plain_list(value: object) -> bool:
+    return type(value) is list and _TEXT.issuperset(map(type, cast("list[object]", value)))
 
 
 def _is_plain_error(value: object) -> bool:

@@ -1,10 +1,17 @@
-"""What shapes share with those who do without them: names, and the arithmetic of a page. Free of the model library."""
+"""What shapes share with those who do without them: names, the making of records, the arithmetic of a page.
+
+Free of the model library.
+"""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from typing import Any
+
+    from ctxmgr.wire import Record
+
+FORMAT_VERSION = 1
 
 MESSAGE_TYPES = (
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk",
@@ -20,3 +27,15 @@ def page_of(offset: int, limit: int, shown: int, total: int, exact: bool = True)
         "offset": offset, "limit": limit, "hasMore": more, "nextOffset": offset + shown if more else None, "total": total,
         "totalIsExact": exact,
     }  # fmt: skip
+
+
+def build(kind: str, session: str, ts: str | None, **fields: Any) -> Record:
+    """Return a record with ``v`` and ``kind`` first; fields that are None are left out.
+
+    Field names are given as on the wire (camelCase).
+    """
+    record: Record = {"v": FORMAT_VERSION, "kind": kind, "session": session}
+    if ts is not None:
+        record["ts"] = ts
+    record.update((name, value) for name, value in fields.items() if value is not None)
+    return record

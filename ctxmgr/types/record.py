@@ -6,7 +6,7 @@ here only check; `build` functions are the one way in which importers and tools 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -14,9 +14,8 @@ from pydantic.alias_generators import to_camel
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.base import Json, Text
 from ctxmgr.types.plain import MESSAGE_TYPES as MESSAGE_TYPES
+from ctxmgr.types.plain import build as build
 from ctxmgr.wire import Record
-
-FORMAT_VERSION = 1
 
 ResultStatus = Literal["ok", "error", "denied", "interrupted"]
 RESULT_FIELDS = ("status", "output", "error", "durationMs", "usage")
@@ -132,16 +131,4 @@ def check_whole(record: Record) -> Record:
         raise InvalidInput(
             f"not a record of log format 1: {place}: {first['msg']}", "see 'ctxmgr schema record' for the fields"
         ) from None
-    return record
-
-
-def build(kind: str, session: str, ts: str | None, **fields: Any) -> Record:
-    """Return a record with ``v`` and ``kind`` first; fields that are None are left out.
-
-    Field names are given as on the wire (camelCase).
-    """
-    record: Record = {"v": FORMAT_VERSION, "kind": kind, "session": session}
-    if ts is not None:
-        record["ts"] = ts
-    record.update((name, value) for name, value in fields.items() if value is not None)
     return record

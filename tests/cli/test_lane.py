@@ -2,127 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr import cli
 from ctxmgr.cli import helped, lane, lane_derived
 from ctxmgr.cli.help_texts import TEXTS
+from ctxmgr.cli.lane_notes import WRITES
 from ctxmgr.cli.lane_table import TABLE
 from ctxmgr.history import tools
-from ctxmgr.store import open_store
-from tests import builders as b
-from tests.cli.console import lines, make_history, records
+from tests.cli.console import make_history
+from tests.cli.lanes import Ended, both, make_stores, run_by
 
 REAL_HELP = helped.helped
 
 
-class Ended(NamedTuple):
-    """How a command line ended, what it wrote, and whether the lane answered it."""
-
-    code: int
-    out: bytes
-    err: bytes
-    laned: bool
-
-
-class _Stream(io.TextIOWrapper):
-    """A standard stream that remembers its bytes; ``terminal`` makes it one that a person watches."""
-
-    def __init__(self, *, terminal: bool) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8", errors="strict", write_through=True)
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-    def written(self) -> bytes:
-        """Return all bytes."""
-        self.flush()
-        kept = self.buffer
-        assert isinstance(kept, io.BytesIO)
-        return kept.getvalue()
-
-
-def _run(words: list[str], answered: Callable[[list[str]], int | None], *, terminal: bool = False) -> Ended:
-    """Run a command line in this process with an ``answered`` in the place of the lane's."""
-    laned: list[bool] = []
-
-    def asked(arguments: list[str]) -> int | None:
-        code = answered(arguments)
-        laned.append(code is not None)
-        return code
-
-    out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lane, "answered", asked)
-        patch.setattr(sys, "argv", ["ctxmgr", *words])
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        code = cli.main()
-        return Ended(code, out.written(), err.written(), laned == [True])
-
-
-def both(words: list[str], *, terminal: bool = False) -> Ended:
-    """Run a command line by the lane and by typer, demand that they agree, and return how it ended."""
-    by_lane = _run(words, lane.answered, terminal=terminal)
-    by_typer = _run(words, lambda _: None, terminal=terminal)
-    assert by_lane[:3] == by_typer[:3], words
-    return by_lane
-
-
-HOSTILE = [
-    *b.steps("härte/ö", ["Read:\x1b[2J‮ -> \x7f\x00", "!Bash:\ud800 -> \udfff 💥", "?Ed it:" + "x" * 5000]),
-    b.entry("härte/ö", 3, "Nested", {"a": [{"b": [1, -0.0, 1e300, 2**80, True, None, "é\u2028"]}], "\ud83d": {"\ude00": "key"}},
-            turn=7, step="s", parent="gone", timeoutMs=1.5, task="t", meta={"missing": ["file x", 3]}),
-    b.result("härte/ö", 3, {"deep": [[[[[[[[]]]]]]]]}, durationMs=12, usage={"inputTokens": 3}, meta={"more": [1]}),
-    b.event("härte/ö", 0, "message", {"text": "sagt \ud83d\ude00 \x7f"}, after=1, entry=b.entry_id("härte/ö", 1)),
-    b.event("härte/ö", 1, "user_message", "STRASSE ﬀ İ", after=2),
-    b.event("härte/ö", 2, "heartbeat", None, after=3, ts=None),
-    b.build("note", "härte/ö", b.at(4), id="hn", entries=["gone", b.entry_id("härte/ö", 0)], content="\ud800 é", tags=["ß"]),
-]  # fmt: skip
-
-
-def _nested(depth: int) -> Any:
-    found: Any = "bottom"
-    for _ in range(depth):
-        found = [found]
-    return found
-
-
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the stores that command lines name: whole, empty, a log, damaged, altered, foreign, a folder, a list of names."""
+    """Make the stores that command lines name."""
     folder = tmp_path_factory.mktemp("lane")
-    make_history(folder / "history.db", *HOSTILE, b.entry("deep", 0, "Deep", _nested(240), ts=b.at(99)))
-    open_store(str(folder / "empty.db"), create=True).close()
-    with closing(open_store(str(folder / "log.jsonl"), create=True)) as store:
-        store.append([*records(), *HOSTILE])
-    (folder / "torn.jsonl").write_text(lines(*records()) + '{"v":1,"kind":"entry","ses\n{}\n' * 7 + '{"torn', "utf-8")
-    (folder / "damaged.db").write_bytes((folder / "history.db").read_bytes()[:3000] + b"\xff" * 40_000)
-    (folder / "foreign.db").write_text("no database at all " * 100, "utf-8")
-    (folder / "folder.db").mkdir()
-    for name, change in (
-        ("body", '{"v":1,'),
-        ("list", "[]"),
-        ("shape", '{"id":7,"session":[]}'),
-        ("nan", '{"id":"x","input":NaN'),
-    ):
-        with closing(open_store(str(make_history(folder / f"altered-{name}.db")))) as store:
-            store.engine.execute("UPDATE record SET body = :body WHERE id = 'healthy-e0001'", {"body": change})
-    with closing(open_store(str(make_history(folder / "altered-status.db")))) as store:
-        store.engine.execute("UPDATE entry SET status = 'odd' WHERE idx = 1")
+    make_stores(folder)
     return folder
 
 
@@ -152,7 +58,9 @@ LANED = [
     "show looping-e0002 -s looping", "show härte/ö@3", "show 2 -s härte/ö", "show -s hung 1", "show --full @0", "show deep@0",
     "show 1 --store log.jsonl -s heal", "messages", "messages @-1", "messages healthy@2", "messages -s härte/ö",
     "messages härte/ö@1", "messages -n 1 --offset 1", "messages --store empty.db", "messages healthy-e0001",
-    "messages -s hung --offset 5",
+    "messages -s hung --offset 5", "note list", "note list -t DIAGNOSTIC --tag diagnostic", "note list -t none -s healthy",
+    "note list --all-sessions -n 1", "note list -s härte/ö --offset 1", "note list --store empty.db", "snapshot list",
+    "snapshot list -s healthy -n 1 --offset 1", "snapshot list --store empty.db", "snapshot list --store log.jsonl -s heal",
 ]  # fmt: skip
 """Command lines that the lane answers itself, well ended ones and refused ones."""
 
@@ -165,7 +73,8 @@ REFUSED = [
     "list --store ''", "list --store http://x", "list --store /dev/null", "show h -s healthy", "list --store altered-body.db",
     "list --store altered-list.db", "list --store altered-shape.db", "list --store altered-nan.db",
     "list --store altered-status.db", "search boom --store altered-shape.db", "trace --since x -s none",
-    "search x --since x -s none",
+    "search x --since x -s none", "note list -s none", "snapshot list -s none", "note list --store altered-note.db",
+    "snapshot list --store altered-snapshot.db", "note list --store none.db",
 ]  # fmt: skip
 """Command lines that the lane itself refuses."""
 
@@ -177,6 +86,8 @@ HANDED = [
     "list -s=x", "list --limi 3", "trace a b", "search", "search a b", "show", "show 1 2", "messages 1 2",
     "list --limit ' 5'", "list --limit 1_0", "list --limit ٣", "list --format json --format table", "list --format yaml",
     "-x", "nosuch", "sessions --no-judge", "note list", "list -", "search --", "list --limit ''",
+    "note", "note nosuch", "note --json", "note list x", "note list --limit 0", "note search a", "snapshot", "snapshot show p",
+    "snapshot list --limit x", "snapshot list --tag x",
 ]  # fmt: skip
 """Command lines that are typer's."""
 
@@ -185,8 +96,9 @@ HANDED = [
 @pytest.mark.parametrize("text", [*LANED, *REFUSED])
 def test_the_lane_answers_as_typer_does(text: str, form: str) -> None:
     """What the lane answers, well or with a refusal, has typer's bytes on both streams and its exit code."""
-    command, *rest = shlex.split(text)
-    ended = both([command, *form.split(), *rest])
+    words = shlex.split(text)
+    name = 2 if words[0] in ("note", "snapshot") else 1
+    ended = both([*words[:name], *form.split(), *words[name:]])
 
     assert ended.laned
     assert (ended.code == 0) == (text in LANED)
@@ -304,7 +216,7 @@ _NOISE = st.sampled_from(
 @st.composite
 def _lines(draw: st.DrawFn) -> list[str]:
     """Draw a command line of the lane's commands, mostly one that the table knows every word of."""
-    name = draw(st.sampled_from(sorted(TABLE)))
+    name = draw(st.sampled_from(sorted(TABLE.keys() - WRITES)))
     words: list[str] = []
     for option in draw(st.lists(st.sampled_from(sorted(TABLE[name]["options"])), max_size=5)):
         dest, kind = TABLE[name]["options"][option]
@@ -320,7 +232,7 @@ def _lines(draw: st.DrawFn) -> list[str]:
         words.insert(draw(st.integers(0, len(words))), draw(_NOISE))
     if TABLE[name]["argument"] is not None and draw(st.integers(0, 5)):
         words.insert(draw(st.sampled_from([0, len(words)])), draw(_VALUES["argument"]))
-    return [name, *words]
+    return [*name.split(), *words]
 
 
 @settings(max_examples=150)
@@ -351,7 +263,7 @@ def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(helped, "helped", asked)
         patch.setattr(sys.modules["__main__"], "__package__", None)
-        return _run(words, lane.answered), used == [True]
+        return run_by(words, lane.answered), used == [True]
 
 
 @pytest.mark.parametrize("width", [None, "80", "200", "79", "40", "", "x", "0"])
