@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
+from typing import Any, cast
 
 from bench.speed.desk import Bench, Rivals
 from bench.speed.figures import PYTHON
@@ -20,18 +21,19 @@ _HITS = 50
 _ENTRY = "SELECT record.body FROM entry JOIN record ON record.seq = entry.seq WHERE entry.session = 1 "
 _SCAN = """
 import duckdb, sys
-place, text = sys.argv[1:3]
+place, text, most = sys.argv[1:4]
 base = duckdb.connect(place, read_only=True)
 columns = " OR ".join(f"contains(CAST({name} AS VARCHAR), ?)" for name in ("input", "output", "error", "data"))
-rows = base.execute(f"SELECT id FROM history WHERE {columns} LIMIT %d", [text] * 4).fetchall()
+rows = base.execute(f"SELECT id FROM history WHERE {columns} LIMIT {most}", [text] * 4).fetchall()
 print(*(row[0] for row in rows), sep="\\n")
-""" % _HITS  # noqa: UP031 -- the text has braces of its own
+"""
 
 
 def start_up(bench: Bench, history: History | None) -> None:
     """Measure commands that need no data, and with a history the reads against Python and sqlite-utils."""
+    often = bench.rounds if bench.quick else 2 * bench.rounds  # a process of some milliseconds is soon disturbed
     for words in (["--version"], ["--help"], ["list", "--help"]):
-        rivals = Rivals(bench.ours(*words))
+        rivals = Rivals(bench.ours(*words), rounds=often)
         rivals.with_python(bench, "start")
         bench.compare(START, None, " ".join(words), rivals)
     if history is None:
@@ -44,7 +46,7 @@ def start_up(bench: Bench, history: History | None) -> None:
                   _ENTRY + f"AND entry.action = '{RARE_ACTION.casefold()}' ORDER BY entry.idx LIMIT 20"),
     }  # fmt: skip
     for name, (words, sql) in queries.items():
-        rivals = Rivals(bench.ours(*words, "--store", store, "--json", answer=ids))
+        rivals = Rivals(bench.ours(*words, "--store", store, "--json", answer=ids), rounds=often)
         rivals.with_python(bench, "read")
         rivals.add(bench, UTILS, UTILS, partial(bench.peer, UTILS, "query", store, sql, answer=_bodies), "read.peer")
         bench.compare(START, history, f"{name} --json", rivals)
@@ -61,7 +63,7 @@ def start_up(bench: Bench, history: History | None) -> None:
 def ids(output: bytes) -> list[str]:
     """Return the ids of the records in an answer of ours, a list, a hit list or a single one."""
     data = json.loads(output)["data"]
-    rows = data if isinstance(data, list) else [data.get("entry", data)]
+    rows = cast("list[dict[str, Any]]", data if isinstance(data, list) else [data.get("entry", data)])
     return [row.get("row", row)["id"] for row in rows]
 
 
@@ -76,7 +78,7 @@ def searches(bench: Bench, history: History) -> None:
     for kind, word in (("rare", RARE), ("absent", ABSENT), ("common", COMMON)):
         for name, place in (("store", store), ("log in place", log)):
             first = place == store
-            rivals = Rivals(bench.ours("search", word, "--store", place, "--json", answer=ids))
+            rivals = Rivals(bench.ours("search", word, "--store", place, "--json", answer=ids, history=history))
             rivals.with_python(bench)
             _scanners(bench, history, store, word, rivals, judged=kind != "common", first=first)
             bench.compare(SEARCH, history, f"{kind} word, {name}", rivals)
@@ -104,7 +106,7 @@ def _scanners(bench: Bench, history: History, store: str, word: str, rivals: Riv
 
 
 def _duckdb(bench: Bench, history: History, word: str) -> Program:
-    return bench.script(_SCAN, str(duckdb_file(bench, history)), word, answer=_sorted_names)
+    return bench.script(_SCAN, str(duckdb_file(bench, history)), word, str(_HITS), answer=_sorted_names)
 
 
 def _names(output: bytes) -> list[str]:
@@ -130,15 +132,15 @@ def pages(bench: Bench, history: History) -> None:
     rivals.add(bench, "sqlite3", "sqlite3 OFFSET", partial(_rows, bench, store, sql), "page.sqlite")
     first = bench.ours("list", "--store", store, "--json")
     rivals.programs["page 0"], rivals.goals["page 0"] = first, ""
-    bench.compare(PAGE, history, "20 entries at 0.9 N, CLI", rivals)
+    bench.compare(PAGE, history, "20 at 0.9 N, CLI, store", rivals)
     far = records * 9 // 10
     for name, place in (("store", store), ("log in place", str(history.path))):
         words = ["list", "--kind", "all", "--offset", str(far), "--store", place, "--json"]
-        rivals = Rivals(bench.ours(*words, answer=ids))
+        rivals = Rivals(bench.ours(*words, answer=ids, history=history))
         pipe = f"tail -n +{far + 2} '{history.path}' | head -n 20"  # lines count from 1, and the first is the session's own
         rivals.programs["tail | head"] = Program(["sh", "-c", pipe], _lines)
         rivals.goals["tail | head"] = "page.tail"
-        bench.compare(PAGE, history, f"20 rows at 0.9 N, {name}, CLI", rivals)
+        bench.compare(PAGE, history, f"20 of all kinds, CLI, {name}", rivals)
 
 
 def _rows(bench: Bench, store: str, sql: str) -> Program:
@@ -149,7 +151,7 @@ def detections(bench: Bench, history: History) -> None:
     """Replay everything through the detectors, against a parser that only reads ids."""
     for name, place in (("store", str(stored(bench, history))), ("log in place", str(history.path))):
         words = ["detect", "--store", place, "--all-sessions", "--json", "--exit-zero"]
-        rivals = Rivals(bench.ours(*words, answer=partial(_loops, history)), rounds=min(bench.rounds, 5))
+        rivals = Rivals(bench.ours(*words, answer=partial(_loops, history), history=history), rounds=min(bench.rounds, 5))
         jq = partial(bench.peer, "jq", "-c", ".id", str(history.path), answer=partial(_read, history))
         rivals.add(bench, "jq", "jq -c .id", jq, "detect")
         bench.compare(DETECT, history, f"all detectors, {name}", rivals)
@@ -186,6 +188,6 @@ def grown(bench: Bench, histories: Sequence[History]) -> dict[str, list[Program]
             made.setdefault(name, []).append(bench.ours(*words, "--store", store, "--json"))
         for name in ("search rare --json", "page at 0.9 N --json"):
             log = [*commands[name], "--store", str(history.path), "--json"]
-            made.setdefault(f"{name}, log", []).append(bench.ours(*log))
+            made.setdefault(f"{name}, log", []).append(bench.ours(*log, history=history))
     made[PYTHON] = [bench.bare_python() for _ in histories]
     return made

@@ -48,17 +48,17 @@ class Bench:
         for old in (*folder.glob("cache-*"), *folder.glob("*.db*")):
             if product() not in old.name:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        scene = Scene(str(empty), str(folder / f"cache-{product()}"))
+        scene = Scene(str(empty), str(folder / "cache"))
         return cls(folder, peers, rounds, quick, say, scene)
 
-    def ours(self, *words: str, answer: Answer | None = None, cache: Path | None = None) -> Program:
-        """Return the command line of ours as an installer makes it, with these arguments."""
+    def ours(self, *words: str, answer: Answer | None = None, history: History | None = None) -> Program:
+        """Return the command line of ours as an installer makes it, with these arguments; indexes of logs lie apart."""
         script = self.folder / "ctxmgr"
         if not script.exists():
             lines = [f"#!{sys.executable}", "import sys", "from ctxmgr.__main__ import start", "sys.exit(start())", ""]
             script.write_text("\n".join(lines), "utf-8")
             script.chmod(0o755)
-        extra = {"XDG_CACHE_HOME": str(cache)} if cache else {}
+        extra = {"XDG_CACHE_HOME": str(self.cache_of(history))} if history else {}
         return Program([str(script), *words], answer, {"PYTHONPATH": str(ROOT), **extra})
 
     def bare_python(self) -> Program:
@@ -77,11 +77,19 @@ class Bench:
         """Return the place of our store of a history; see `importing.stored`."""
         return self.folder / f"{history.path.stem}-{product()}.db"
 
+    def cache_of(self, history: History) -> Path:
+        """Return the folder for the index of a log in place."""
+        return self.folder / f"cache-{product()}-{history.size}"
+
+    def in_turn(self, programs: Mapping[str, Program], rounds: int = 0) -> Measured:
+        """Run programs side by side, those that take long only once when there is no time."""
+        return side_by_side(programs, rounds or self.rounds, self.scene, 1 if self.quick else 3)
+
     def compare(self, part: str, history: History | None, what: str, rivals: Rivals) -> Measured:
         """Run ours and the others in turn; add a row for each of the others."""
         self.say(f"{part}: {what}" + (f", {history.size:,}" if history else ""))
         programs = {OURS: rivals.ours, **rivals.programs}
-        measured = side_by_side(programs, rivals.rounds or self.rounds, self.scene)
+        measured = self.in_turn(programs, rivals.rounds)
         size = history.size if history else None
         for name in rivals.programs:
             self.findings.rows.append(row(part, what, name, size, measured, rivals.goals.get(name, "")))
@@ -194,8 +202,3 @@ def remove(*places: Path) -> None:
             shutil.rmtree(place)
         for suffix in ("", "-wal", "-shm", "-journal", ".wal"):
             Path(f"{place}{suffix}").unlink(missing_ok=True)
-
-
-def only(programs: Mapping[str, Program], *names: str) -> dict[str, Program]:
-    """Return the programs of these names, those that are there."""
-    return {name: programs[name] for name in names if name in programs}

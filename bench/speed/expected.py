@@ -20,7 +20,7 @@ _FIELDS = {
 class Found(NamedTuple):
     """How many records hold a text, and the ids of the first fifty."""
 
-    count: int
+    hits: int
     ids: list[str]
 
 

@@ -8,7 +8,6 @@ from bench.speed import asking, library, recording
 from bench.speed.desk import Bench
 from bench.speed.figures import PYTHON, Row, Taken, duration, median, ratio
 from bench.speed.histories import History
-from bench.speed.running import side_by_side
 
 PART = "growth"
 _APPEND = "append: open a log, one entry, close"
@@ -21,7 +20,7 @@ def measure(bench: Bench, histories: Sequence[History]) -> None:
     bench.say(f"{PART}: commands")
     commands = asking.grown(bench, histories)
     programs = {f"{place} {name}": each for name, many in commands.items() for place, each in enumerate(many)}
-    measured = side_by_side(programs, max(9, bench.rounds), bench.scene)
+    measured = bench.in_turn(programs, max(9, bench.rounds))
     for key, why in measured.failures.items():
         name = key.partition(" ")[2]
         bench.findings.rows.append(Row(PART, name, "smallest size", histories[-1].size, goal="growth", wrong=why))

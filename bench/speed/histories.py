@@ -133,7 +133,7 @@ def _edition() -> str:
 
 def _corpus() -> str:
     root = Path(sysconfig.get_path("stdlib"))
-    files = [*sorted(root.glob("*.py")), *sorted((root / "asyncio").glob("*.py"))]
+    files = [*sorted({*root.glob("*.py")} - {root / "locale.py"}), *sorted((root / "asyncio").glob("*.py"))]  # no tables
     prose = "\n".join(text for _, text in sorted(topics.items()))
     # Prose is an eighth of the sources; three times as much comes nearer to what is said between actions.
     return "\n".join([*(path.read_text(encoding="utf-8") for path in files), prose, prose, prose])
@@ -187,8 +187,9 @@ def _entry(number: int, text: str, call: str, chance: random.Random, counts: dic
         f'"status":"ok","output":{quoted(output)}'
     )  # fmt: skip
     return (
-        f',"agent":"agent-{number % 7}","action":"{action}","inputType":"object","input":{{"path":"src/module_{number % 977}.py",'
-        f'"command":{quoted(command)},"call":"{call}"}},"turn":{number},{outcome},"durationMs":{number % 900}.5}}'
+        f',"agent":"agent-{number % 7}","action":"{action}","inputType":"object",'
+        f'"input":{{"path":"src/module_{number % 977}.py","command":{quoted(command)},"call":"{call}"}},'
+        f'"turn":{number},{outcome},"durationMs":{number % 900}.5}}'
     ).encode("ascii")
 
 

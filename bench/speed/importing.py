@@ -10,11 +10,12 @@ from pathlib import Path
 from bench.speed.desk import OURS, ROOT, Bench, folder_size, remove, row
 from bench.speed.figures import READY, SEARCHABLE, Row, duration, median
 from bench.speed.histories import History, prepared
-from bench.speed.running import Answer, Failed, Measured, Program, side_by_side
+from bench.speed.running import Answer, Measured, Program, ProgramError
 
 FLOOR, DUCKDB, INSERT = "parse floor", "duckdb read_json", "sqlite-utils insert"
 _JSON, _SQLITE = "json.loads each line", "sqlite3 .import"
 _LISTED, _LOG_LISTED, _LOG_SEARCHED = "store, ready", "log, ready", "log, searchable"
+_SHORT = 10_000  # records; of more, a quick run does not list the log before it indexes it
 _SMALL = 100  # records; what importing them takes is the base of memory
 
 _READY = """
@@ -56,7 +57,8 @@ names = "kind session ts id agent action inputType status type sum".split()
 columns = {"v": "INTEGER", "turn": "INTEGER", "durationMs": "DOUBLE", **dict.fromkeys(names, "VARCHAR"),
     **dict.fromkeys(("input", "output", "error", "data"), "JSON")}
 base = duckdb.connect(sys.argv[2])
-base.execute(f"CREATE TABLE history AS SELECT * FROM read_json(?, format='newline_delimited', columns={columns})", [sys.argv[1]])
+source = f"read_json(?, format='newline_delimited', columns={columns})"
+base.execute(f"CREATE TABLE history AS SELECT * FROM {source}", [sys.argv[1]])
 print(base.execute("SELECT count(*) FROM history").fetchone()[0])
 base.close()
 """
@@ -83,7 +85,7 @@ def duckdb_file(bench: Bench, history: History) -> Path:
 
 def indexed(bench: Bench, history: History) -> None:
     """See to it that the index of the log itself is there."""
-    bench.scene.run(bench.ours("index", "--store", str(history.path)))
+    bench.scene.run(bench.ours("index", "--store", str(history.path), history=history))
 
 
 def measure(bench: Bench, history: History) -> None:
@@ -93,9 +95,10 @@ def measure(bench: Bench, history: History) -> None:
     remove(scratch)
     scratch.mkdir()
     programs = {**_ours(bench, history, scratch), **_floors(bench, history), **_peers(bench, history, scratch)}
-    measured = side_by_side(programs, min(bench.rounds, 5), bench.scene)
+    measured = bench.in_turn(programs, min(bench.rounds, 5))
     rows = bench.findings.rows
-    for own, what in ((_LISTED, "store"), (_LOG_LISTED, "log in place")):
+    listed = [(_LISTED, "store"), *([(_LOG_LISTED, "log in place")] if _LOG_LISTED in programs else [])]
+    for own, what in listed:
         for other, goal in ((FLOOR, "import.floor"), (_JSON, ""), (DUCKDB, "import.duckdb"), (_SQLITE, ""), (INSERT, "")):
             rows.append(_row(bench, measured, READY, own, other, history, what, goal))
     for own, what in ((OURS, "store"), (_LOG_SEARCHED, "log in place")):
@@ -118,29 +121,35 @@ def _row(bench: Bench, measured: Measured, part: str, own: str, other: str, hist
 
 
 def _ours(bench: Bench, history: History, scratch: Path) -> dict[str, Program]:
-    log, records = str(history.path), history.facts.records
-    store, listed, cache = bench.store_of(history), scratch / "listed.db", scratch / "cache"
+    log = str(history.path)
+    store, listed = bench.store_of(history), scratch / "listed.db"
     ready = Program([sys.executable, "-c", _READY, log, str(listed), str(history.facts.entries)], None,
                     {"PYTHONPATH": str(ROOT)}, partial(remove, listed))  # fmt: skip
     whole = bench.ours("import", log, "--store", str(store), "--json", answer=_imported)
-    first = bench.ours("list", "--store", log, "--json", cache=cache, answer=_entries(history))
-    search = bench.ours("index", "--store", log, "--json", cache=cache)
-    again = partial(_fresh, cache)
-    return {
+    first = bench.ours("list", "--store", log, "--json", history=history, answer=_entries(history))
+    search = bench.ours("index", "--store", log, "--json", history=history, answer=_indexed(history))
+    again = partial(remove, bench.cache_of(history))
+    programs = {
         OURS: whole._replace(before=partial(remove, store), watched=True),
         _LISTED: ready._replace(answer=_visible(bench, history, listed)),
         _LOG_LISTED: first._replace(before=again),
-        _LOG_SEARCHED: search._replace(before=again, watched=True, answer=lambda output: records),
+        _LOG_SEARCHED: search._replace(before=again, watched=True),
     }
-
-
-def _fresh(cache: Path) -> None:
-    remove(cache)
-    cache.mkdir()
+    if bench.quick and history.size > _SHORT:
+        del programs[_LOG_LISTED]
+    return programs
 
 
 def _imported(output: bytes) -> object:
     return json.loads(output)["data"]["added"]
+
+
+def _indexed(history: History) -> Answer:
+    def answer(output: bytes) -> object:
+        status = json.loads(output)["status"]
+        return history.facts.records if status == "ok" else status
+
+    return answer
 
 
 def _entries(history: History) -> Answer:
@@ -155,7 +164,7 @@ def _visible(bench: Bench, history: History, place: Path) -> Answer:
 
     def answer(output: bytes) -> object:
         if output != b"ready":
-            raise Failed("everything was imported, but not to be listed")
+            raise ProgramError("everything was imported, but not to be listed")
         return _entries(history)(bench.scene.run(bench.ours("list", "--store", str(place), "--json"))[1])
 
     return answer
@@ -191,7 +200,7 @@ def _peers(bench: Bench, history: History, scratch: Path) -> dict[str, Program]:
 def _sizes(bench: Bench, history: History, scratch: Path) -> None:
     places = {
         "store": bench.store_of(history),
-        "index of the log in place": scratch / "cache",
+        "index of the log in place": bench.cache_of(history),
         "duckdb's file": history.path.with_suffix(".duckdb"),
         "sqlite-utils' database, no index": scratch / "sqlite-utils.db",
     }
@@ -223,4 +232,4 @@ def _memory(bench: Bench, history: History, measured: Measured) -> None:
             bench.findings.notes.append(
                 f"{what}: {rate:,.0f} records/s at {history.size:,} ({duration(median(measured.times[name]))})"
             )
-    remove(scratch, bench.store_of(small))
+    remove(scratch, bench.store_of(small), bench.cache_of(small))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from bench.speed.desk import Bench
@@ -16,7 +16,7 @@ from ctxmgr.history.reading import list_, search, trace
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ListRequest, SearchRequest, TraceRequest
 
-PART, PAGE = "search in the library", "page"
+PART, PAGE = "search in the library (theirs: hits)", "page"
 _LONG_ENOUGH = 3  # letters, from which the goal holds
 _AT_LEAST = 0.002  # seconds that a timed piece of work shall take, so that the clock's own cost does not show
 _MOST = 20
@@ -45,12 +45,12 @@ def _timed(call: Call, repeats: int) -> Taken:
 
 
 @contextmanager
-def opened(bench: Bench, history: History) -> Iterator[dict[str, Store]]:
+def opened(bench: Bench, history: History) -> Generator[dict[str, Store]]:
     """Open the store and the log in place, for reading; the index of the log is the one that the commands use."""
     store = stored(bench, history)
     indexed(bench, history)
     before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = bench.scene.environment["XDG_CACHE_HOME"]
+    os.environ["XDG_CACHE_HOME"] = str(bench.cache_of(history))
     try:
         with (
             closing(open_store(str(store), readonly=True)) as database,
@@ -82,12 +82,13 @@ def searches(bench: Bench, history: History) -> None:
 
 
 def _found(history: History, what: str, text: str, taken: list[Taken], must: Found, found: list[str]) -> Row:
-    wrong = "" if found == must.ids else f"{len(found)} hits, of which {len(set(found) & set(must.ids))} of {len(must.ids)} right"
-    judged = len(text) >= _LONG_ENOUGH and must.count > 0
+    right = len(set(found) & set(must.ids))
+    wrong = "" if found == must.ids else f"{len(found)} hits, of which {right} of {len(must.ids)} right"
+    judged = len(text) >= _LONG_ENOUGH and must.hits > 0
     cpu = median([Taken(item.cpu, item.cpu) for item in taken])
     return Row(
         PART, what, "", history.size, median(taken) * 1e3, cpu * 1e3, ours=duration(median(taken)),
-        theirs=f"{must.count:,} hits", unit="ms", goal="search.library" if judged else "", wrong=wrong,
+        theirs=f"{must.hits:,}", unit="ms", goal="search.library" if judged else "", wrong=wrong,
     )  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def pages(bench: Bench, history: History) -> None:
             rows = list_(store, ListRequest(limit=20, offset=far)).rows
             wrong = "" if [getattr(row, "index", None) for row in rows] == [*range(far, far + len(rows))] else "not that page"
             bench.findings.rows.append(
-                Row(PAGE, f"20 entries at 0.9 N, library, {name}", "page 0", history.size, figures.wall, figures.cpu,
+                Row(PAGE, f"20 at 0.9 N, library, {name}", "page 0", history.size, figures.wall, figures.cpu,
                     duration(median(times["far"])), duration(median(times["near"])), goal="page.library", wrong=wrong)
             )  # fmt: skip
 
@@ -125,7 +126,7 @@ def grown(bench: Bench, histories: Sequence[History]) -> dict[str, list[list[Tak
 
 
 @contextmanager
-def _all_opened(bench: Bench, histories: Sequence[History]) -> Iterator[list[Store]]:
+def _all_opened(bench: Bench, histories: Sequence[History]) -> Generator[list[Store]]:
     stores = [open_store(str(stored(bench, history)), readonly=True) for history in histories]
     try:
         yield stores

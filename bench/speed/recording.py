@@ -18,7 +18,7 @@ from bench.speed.figures import Row, Taken, duration, median, number, ratio
 from bench.speed.histories import History
 from bench.speed.library import in_turn
 from bench.speed.recorder_child import BARE, LOGGING, OURS, SPAN, WITH
-from bench.speed.running import Failed, Program
+from bench.speed.running import Program, ProgramError
 from ctxmgr.recorder import Recorder
 from ctxmgr.salvage import read
 from ctxmgr.store.sqlite import SqliteEngine
@@ -28,7 +28,7 @@ PART, DATABASE, WRITERS = "append to a log", "append to a database", "several wr
 _BURST = 50_000
 _WRITERS = (1, 2, 4)
 _INPUT = {"path": "src/main.py", "text": Path(json.decoder.__file__).read_text(encoding="utf-8")[3_000:3_700]}
-_GOALS = {BARE: "", LOGGING: "record.logging", SPAN: "record.otel"}
+_GOALS = {(OURS + WITH, BARE): "record.floor", (OURS, LOGGING): "record.logging", (OURS, SPAN): "record.otel"}
 
 
 def measure(bench: Bench) -> None:
@@ -48,7 +48,7 @@ def _log(bench: Bench, folder: Path) -> None:
     words = [python, "-m", "bench.speed.recorder_child", str(folder), str(rounds), str(burst)]
     try:
         output = bench.scene.run(Program(words, None, {"PYTHONPATH": str(ROOT)}))[1]
-    except Failed as failed:
+    except ProgramError as failed:
         bench.findings.rows.append(Row(PART, OURS, BARE, goal="record.floor", wrong=str(failed)))
         return
     told = json.loads(output)
@@ -62,34 +62,25 @@ def _log(bench: Bench, folder: Path) -> None:
         rows.append(
             Row(PART, what, "", goal=goal, missing="not installed")
             if lost is None
-            else Row(PART, what, "", figure=float(lost), unit="lost", ours=f"{burst - lost:,} kept", goal=goal)
+            else Row(PART, what, "", figure=float(lost), unit="lost", ours=f"{burst - lost:,}", goal=goal)
         )
 
 
 def log_rows(times: dict[str, list[Taken]], missing: dict[str, str]) -> list[Row]:
     """Return the rows of all ways to record, each against the bare write, ours against the peers."""
+    pairs = [(name, BARE) for name in times if name != BARE]
+    pairs += [(own, name) for own in (OURS, OURS + WITH) if own in times for name in times if not name.startswith((OURS, BARE))]
     rows: list[Row] = []
-    bare = times[BARE]
-    for name, taken in times.items():
-        if name != BARE:
-            figures = ratio(taken, bare)
-            goal = "record.floor" if name == OURS + WITH else ""
-            rows.append(
-                Row(PART, name, BARE, None, figures.wall, figures.cpu, duration(median(taken)), duration(median(bare)), goal=goal)
-            )
-    for own in (OURS, OURS + WITH):
-        for name, taken in times.items():
-            if own in times and not name.startswith((OURS, BARE)):
-                figures = ratio(times[own], taken)
-                goal = _GOALS.get(name, "") if own == OURS else ""
-                rows.append(
-                    Row(PART, own, name, None, figures.wall, figures.cpu, duration(median(times[own])), duration(median(taken)),
-                        goal=goal)
-                )  # fmt: skip
+    for own, other in pairs:
+        goal = _GOALS.get((own, other), "")
+        figures = ratio(times[own], times[other])
+        rows.append(
+            Row(PART, own, other, None, figures.wall, figures.cpu, duration(median(times[own])), duration(median(times[other])),
+                goal=goal)
+        )  # fmt: skip
     for name, why in missing.items():
-        goal = "record.floor" if name == OURS + WITH else _GOALS.get(name, "")
-        rows.append(Row(PART, OURS if not name.startswith(OURS) else name, name if not name.startswith(OURS) else BARE,
-                        goal=goal, missing=f"not available: {why}"))  # fmt: skip
+        own, other = (name, BARE) if name.startswith(OURS) else (OURS, name)
+        rows.append(Row(PART, own, other, goal=_GOALS.get((own, other), ""), missing=f"not available: {why}"))
     return rows
 
 
@@ -138,7 +129,7 @@ def _processes(bench: Bench, folder: Path) -> None:
         written = sum(row["written"] for row in told[count])
         bench.findings.rows.append(
             Row(WRITERS, f"{count} processes, lost, torn, unchained", "", None, lost, unit="lost",
-                ours=f"{written:,.0f} written", goal=goal)
+                ours=f"{written:,.0f}", goal=goal)
         )  # fmt: skip
 
 
@@ -167,7 +158,7 @@ def writers(path: Path, count: int, seconds: float) -> dict[str, float]:
         os.close(descriptor)
     written = sum(int(line[0]) for line in each)
     torn: list[int] = []
-    lines = [line for line in read(path, 0, lambda offset, length, reason: torn.append(offset))]
+    lines = list(read(path, 0, lambda offset, length, reason: torn.append(offset)))
     kept = sum(line.record["kind"] == "entry" for line in lines)
     return {
         "rate": written / seconds, "cpu": sum(int(line[1]) for line in each) / max(1, written), "written": written,

@@ -18,25 +18,28 @@ from ctxmgr import __version__
 
 WIDTH = 100
 _HEADS = ("", "against", "ours", "theirs", "figure", "CPU", "goal", "")
-_WIDTHS = (33, 20, 9, 9, 9, 6, 8, 6)
-_GOAL_WIDTHS = (47, 22, 8, 10, 13)
+_WIDTHS = (35, 19, 9, 9, 9, 6, 7, 6)
+_GOAL_WIDTHS = (47, 20, 9, 9, 15)
 
 
 def judged(findings: Findings) -> dict[str, Row | None]:
     """Return, for each goal, the row that is worst at the largest size; without a figure one that says why, or None."""
-    largest = findings.largest()
     worst: dict[str, Row | None] = {}
     for key, goal in GOALS.items():
-        rows = [row for row in findings.rows if row.goal == key and row.size in (None, largest)]
+        rows = [row for row in findings.rows if row.goal == key]
+        largest = max((row.size for row in rows if row.size is not None), default=None)
+        rows = [row for row in rows if row.size == largest]
         wrong = [row for row in rows if row.wrong]
-        figures = [row for row in rows if row.verdict in ("met", "short")]
+        figures = [row for row in rows if row.figure is not None]
         figures.sort(key=lambda row: row.figure or 0.0, reverse=not goal.least)
         worst[key] = next(iter([*wrong, *figures, *rows]), None)
     return worst
 
 
 def _verdict(row: Row | None) -> str:
-    return "not measured" if row is None else row.verdict or "not measured"
+    if row is None or row.figure is None:
+        return "WRONG" if row and row.wrong else "not measured"
+    return row.verdict or f"from {GOALS[row.goal].above:,}"
 
 
 def _figure(row: Row) -> str:
@@ -61,7 +64,8 @@ def plain(findings: Findings) -> str:
         cells = [goal.operation, goal.against, str(goal), _figure(row) if row else "", _verdict(row)]
         lines.append(_cells(cells, _GOAL_WIDTHS))
     for part, rows in _parts([row for row in findings.rows if row.size in (None, largest)]).items():
-        lines += ["", _cells([part, *_HEADS[1:]], _WIDTHS), *(_line(row) for row in rows)]
+        title = _cells([part, *_HEADS[2:]], [sum(_WIDTHS[:2]), *_WIDTHS[2:]], 1)
+        lines += ["", title, *(_line(row) for row in rows)]
     lines += ["", *_curve_lines(findings), "", *(line[:WIDTH] for line in findings.notes)]
     lines += [f"WRONG: {row.part}, {row.what}: {row.wrong}"[:WIDTH] for row in findings.wrong]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -79,11 +83,11 @@ def _row_cells(row: Row) -> list[str]:
     return [row.what, row.against, row.ours, row.theirs, _figure(row), cpu, goal.replace("= ", "="), row.verdict]
 
 
-def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _cells(cells: Sequence[str], widths: Sequence[int], left: int = 2) -> str:
     texts: list[str] = []
     for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
         cut = cell[: width - 1]
-        texts.append(f"{cut:{width}}" if place < 2 else f"{cut:>{width}}")
+        texts.append(f"{cut:{width}}" if place < left else f"{cut:>{width}}")
     return "".join(texts)
 
 
@@ -91,9 +95,9 @@ def _curve_lines(findings: Findings) -> Iterator[str]:
     sizes = sorted({size for curve in findings.curves.values() for size in curve})
     if len(sizes) > 1:
         widths = (40, *([12] * len(sizes)))
-        yield _cells(["at records", *(f"{size:,}" for size in sizes)], widths)
+        yield _cells(["at records", *(f"{size:,}" for size in sizes)], widths, 1)
         for name, curve in findings.curves.items():
-            yield _cells([name, *(duration(curve[size]) if size in curve else "" for size in sizes)], widths)
+            yield _cells([name, *(duration(curve[size]) if size in curve else "" for size in sizes)], widths, 1)
 
 
 def markdown(findings: Findings, machine: dict[str, str], versions: dict[str, str], missing: dict[str, str]) -> str:
@@ -101,7 +105,8 @@ def markdown(findings: Findings, machine: dict[str, str], versions: dict[str, st
     largest = findings.largest()
     size = f"{largest:,} records" if largest else "no history"
     lines = ["# Speed", "", *_introduction(size), "## Machine", "", *table(["", ""], [*machine.items()]), ""]
-    lines += ["## Versions", "", *table(["", ""], [*versions.items(), *((name, f"not available: {why}") for name, why in missing.items())])]
+    absent = [(name, f"not available: {why}") for name, why in missing.items()]
+    lines += ["## Versions", "", *table(["", ""], [*versions.items(), *absent])]
     lines += ["", "## Goals", "", *_goal_table(findings)]
     for part, rows in _parts([row for row in findings.rows if row.size in (None, largest)]).items():
         lines += ["", f"## {part[:1].upper()}{part[1:]}", ""]
@@ -138,7 +143,8 @@ def _goal_table(findings: Findings) -> list[str]:
 
 def _document_cells(row: Row) -> list[str]:
     if row.wrong or row.missing:
-        return [row.what, row.against, row.wrong or row.missing, "", "", "", str(GOALS[row.goal]) if row.goal else "", row.verdict]
+        goal = str(GOALS[row.goal]) if row.goal else ""
+        return [row.what, row.against, row.wrong or row.missing, "", "", "", goal, row.verdict]
     return _row_cells(row)
 
 

@@ -23,10 +23,10 @@ _WATCHED = (
 """A small program in between: Linux counts the memory of whoever starts a program as that program's own."""
 
 _KEPT = 64_000_000  # bytes of output, of which an answer is made
-_LONG, _VERY_LONG, _FEW = 4.0, 20.0, 3
+_LONG, _VERY_LONG = 4.0, 20.0
 
 
-class Failed(Exception):
+class ProgramError(Exception):
     """A program did not do what it should."""
 
 
@@ -71,7 +71,7 @@ class Scene:
         """Run a program to its end.
 
         Raises:
-            Failed: it can't be started, or its exit code is none of the good ones.
+            ProgramError: it can't be started, or its exit code is none of the good ones.
         """
         if program.before is not None:
             program.before()
@@ -89,7 +89,7 @@ class Scene:
                     cwd=self.folder,
                 )
             except OSError as error:
-                raise Failed(f"can't be started: {error.strerror}") from None
+                raise ProgramError(f"can't be started: {error.strerror}") from None
             output = _all_of(process)
             _, status, used = os.wait4(process.pid, 0)
             wall = time.perf_counter() - began
@@ -97,7 +97,7 @@ class Scene:
             if process.returncode not in program.codes:
                 errors.seek(0)
                 last = errors.read().decode("utf-8", "replace").strip().splitlines()[-1:]
-                raise Failed(f"exit code {process.returncode}: {(last or ['no message'])[0][:200]}")
+                raise ProgramError(f"exit code {process.returncode}: {(last or ['no message'])[0][:200]}")
         most = 0
         if program.watched:
             with open(memory, encoding="ascii") as stream:
@@ -117,15 +117,15 @@ def _all_of(process: subprocess.Popen[bytes]) -> bytes:
     return b"".join(chunks)
 
 
-def rounds_of(seconds: float, rounds: int) -> int:
-    """Return in how many rounds what takes so long is run: all, three, or none beside the one that warms up."""
-    return rounds if seconds <= _LONG else min(rounds, _FEW) - 1 if seconds <= _VERY_LONG else 0
+def rounds_of(seconds: float, rounds: int, few: int) -> int:
+    """Return in how many rounds what takes so long is run: all, few with the one that warms up, or no other than that."""
+    return rounds if seconds <= _LONG else min(rounds, few) - 1 if seconds <= _VERY_LONG else 0
 
 
-def side_by_side(programs: Mapping[str, Program], rounds: int, scene: Scene) -> Measured:
+def side_by_side(programs: Mapping[str, Program], rounds: int, scene: Scene, few: int = 3) -> Measured:
     """Run programs in turn (A B C A B C).
 
-    A first round warms the caches and takes the answers. It counts for what takes long: that is run three times in all,
+    A first round warms the caches and takes the answers. It counts for what takes long: that is run ``few`` times in all,
     or once.
     """
     measured = Measured()
@@ -135,16 +135,17 @@ def side_by_side(programs: Mapping[str, Program], rounds: int, scene: Scene) -> 
             taken, output = scene.run(program)
             if program.answer is not None:
                 measured.answers[name] = program.answer(output)
-        except (Failed, ValueError, LookupError, TypeError) as error:
-            measured.failures[name] = str(error) if isinstance(error, Failed) else f"answer not understood: {error!r}"[:200]
+        except (ProgramError, ValueError, LookupError, TypeError) as error:
+            why = str(error) if isinstance(error, ProgramError) else f"answer not understood: {error!r}"
+            measured.failures[name] = why[:200]
             continue
-        turns[name] = rounds_of(taken.wall, rounds)
+        turns[name] = rounds_of(taken.wall, rounds, few)
         measured.times[name] = [] if turns[name] == rounds else [taken]
     for turn in range(rounds):
         for name, most in turns.items():
             if turn < most and name not in measured.failures:
                 try:
                     measured.times[name].append(scene.run(programs[name])[0])
-                except Failed as error:
+                except ProgramError as error:
                     measured.failures[name] = str(error)
     return measured
