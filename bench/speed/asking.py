@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-from bench.speed.desk import Bench, Rivals
+from bench.speed.desk import SHORT, Bench, Rivals
 from bench.speed.figures import PYTHON
 from bench.speed.histories import ABSENT, COMMON, RARE, RARE_ACTION, History
 from bench.speed.importing import duckdb_file, indexed, stored
@@ -149,9 +149,14 @@ def _rows(bench: Bench, store: str, sql: str) -> Program:
 
 def detections(bench: Bench, history: History) -> None:
     """Replay everything through the detectors, against a parser that only reads ids."""
+    if bench.quick and history.size > SHORT:
+        return
     for name, place in (("store", str(stored(bench, history))), ("log in place", str(history.path))):
         words = ["detect", "--store", place, "--all-sessions", "--json", "--exit-zero"]
-        rivals = Rivals(bench.ours(*words, answer=partial(_loops, history), history=history), rounds=min(bench.rounds, 5))
+        rivals = Rivals(
+            bench.ours(*words, answer=partial(_loops, history), history=history),
+            rounds=1 if bench.quick else min(bench.rounds, 5),
+        )
         jq = partial(bench.peer, "jq", "-c", ".id", str(history.path), answer=partial(_read, history))
         rivals.add(bench, "jq", "jq -c .id", jq, "detect")
         bench.compare(DETECT, history, f"all detectors, {name}", rivals)

@@ -19,6 +19,8 @@ from bench.speed.running import Answer, Measured, Program, Scene, side_by_side
 
 ROOT = Path(ctxmgr.__file__).parents[1]
 OURS = "ctxmgr"
+SHORT = 10_000
+"""Records; of longer histories a quick run leaves out what takes long."""
 
 
 @dataclass(slots=True)
@@ -76,6 +78,11 @@ class Bench:
     def store_of(self, history: History) -> Path:
         """Return the place of our store of a history; see `importing.stored`."""
         return self.folder / f"{history.path.stem}-{product()}.db"
+
+    @property
+    def few(self) -> int:
+        """In how many rounds to run what takes seconds."""
+        return 1 if self.quick else min(self.rounds, 5)
 
     def cache_of(self, history: History) -> Path:
         """Return the folder for the index of a log in place."""

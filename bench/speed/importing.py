@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from bench.speed.desk import OURS, ROOT, Bench, folder_size, remove, row
+from bench.speed.desk import OURS, ROOT, SHORT, Bench, folder_size, remove, row
 from bench.speed.figures import READY, SEARCHABLE, Row, duration, median
 from bench.speed.histories import History, prepared
 from bench.speed.running import Answer, Measured, Program, ProgramError
@@ -15,7 +15,6 @@ from bench.speed.running import Answer, Measured, Program, ProgramError
 FLOOR, DUCKDB, INSERT = "parse floor", "duckdb read_json", "sqlite-utils insert"
 _JSON, _SQLITE = "json.loads each line", "sqlite3 .import"
 _LISTED, _LOG_LISTED, _LOG_SEARCHED = "store, ready", "log, ready", "log, searchable"
-_SHORT = 10_000  # records; of more, a quick run does not list the log before it indexes it
 _SMALL = 100  # records; what importing them takes is the base of memory
 
 _READY = """
@@ -95,7 +94,7 @@ def measure(bench: Bench, history: History) -> None:
     remove(scratch)
     scratch.mkdir()
     programs = {**_ours(bench, history, scratch), **_floors(bench, history), **_peers(bench, history, scratch)}
-    measured = bench.in_turn(programs, min(bench.rounds, 5))
+    measured = bench.in_turn(programs, bench.few)
     rows = bench.findings.rows
     listed = [(_LISTED, "store"), *([(_LOG_LISTED, "log in place")] if _LOG_LISTED in programs else [])]
     for own, what in listed:
@@ -135,7 +134,7 @@ def _ours(bench: Bench, history: History, scratch: Path) -> dict[str, Program]:
         _LOG_LISTED: first._replace(before=again),
         _LOG_SEARCHED: search._replace(before=again, watched=True),
     }
-    if bench.quick and history.size > _SHORT:
+    if bench.quick and history.size > SHORT:  # indexing it for search is needed later, this is not
         del programs[_LOG_LISTED]
     return programs
 
