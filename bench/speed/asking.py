@@ -50,11 +50,10 @@ def start_up(bench: Bench, history: History | None) -> None:
         rivals.with_python(bench, "read")
         rivals.add(bench, UTILS, UTILS, partial(bench.peer, UTILS, "query", store, sql, answer=_bodies), "read.peer")
         bench.compare(START, history, f"{name} --json", rivals)
-    more = (["search", RARE], ["messages", "--limit", "20"])
-    for words in more:
-        rivals = Rivals(bench.ours(*words, "--store", store, "--json", answer=ids))
+    for words in (["search", RARE], ["messages", "--limit", "20"], ["note", "list"], ["snapshot", "list"]):
+        rivals = Rivals(bench.ours(*words, "--store", store, "--json"))
         rivals.with_python(bench)
-        bench.compare(START, history, f"{words[0]} --json", rivals)
+        bench.compare(START, history, f"{' '.join(words[:2]) if words[1] == 'list' else words[0]} --json", rivals)
     rivals = Rivals(bench.ours("list", "--store", store, "--limit", "20"))
     rivals.with_python(bench)
     bench.compare(START, history, "list, drawn for a person", rivals)
@@ -153,10 +152,7 @@ def detections(bench: Bench, history: History) -> None:
         return
     for name, place in (("store", str(stored(bench, history))), ("log in place", str(history.path))):
         words = ["detect", "--store", place, "--all-sessions", "--json", "--exit-zero"]
-        rivals = Rivals(
-            bench.ours(*words, answer=partial(_loops, history), history=history),
-            rounds=1 if bench.quick else min(bench.rounds, 5),
-        )
+        rivals = Rivals(bench.ours(*words, answer=partial(_loops, history), history=history), rounds=bench.few)
         jq = partial(bench.peer, "jq", "-c", ".id", str(history.path), answer=partial(_read, history))
         rivals.add(bench, "jq", "jq -c .id", jq, "detect")
         bench.compare(DETECT, history, f"all detectors, {name}", rivals)

@@ -21,13 +21,22 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr import ids, journal, wire
+from ctxmgr.masking import mask
 from ctxmgr.recorder import Recorder
 from ctxmgr.salvage import read
 from ctxmgr.wire import Record, chain, encode, seal
 
 BARE, OURS, LOGGING, SPAN = "bare os.write", "Recorder.entry", "logging, JSON", "OpenTelemetry span"
 WITH = " + orjson"
+PART = "part: "
 _BATCH = 50
+_HOSTILE = 2_000_000  # bytes
+_UNITS = (
+    "_", "-", ".", "A", "S", "k", "AIza", "eyJ", "eyJ-", "eyJaaaaaa.", "sk-", "ghp_", "xoxb-", "token=", "api_key", "password=",
+    "://a:", "bearer ", "authorization: ", "-----BEGIN PRIVATE KEY-----", "\\\\", "\\n", "@", "test_", "secret_key ",
+)  # fmt: skip
+"""Of what texts are made that would slow a careless masker down."""
+
 _BARE_OF = {"mask": ", no mask", "chain": ", no chain", "both": ", neither"}
 
 Call = Callable[[], object]
@@ -41,12 +50,13 @@ def main() -> int:
     record = _entry()
     body = encode(record)
     line = seal(body, chain("", body)) + b"\n"
-    calls: Calls = {**_floors(folder, line), **_ours(folder, record), **_peers(folder, record)}
+    calls: Calls = {**_floors(folder, line), **_parts(record, body), **_ours(folder, record), **_peers(folder, record)}
     figures: dict[str, Any] = {
         "bytes": len(line),
         "times": _times({name: call for name, call in calls.items() if not isinstance(call, str)}, rounds),
         "missing": {name: call for name, call in calls.items() if isinstance(call, str)},
     }
+    figures["mask"] = _hostile()
     figures["burst"] = {"ours": _burst(folder, burst), "OpenTelemetry": _spans(folder, burst)}
     sys.stdout.write(json.dumps(figures))
     return 0
@@ -102,6 +112,39 @@ def _no_chain(previous: str, body: bytes) -> str:
 def _floors(folder: Path, line: bytes) -> Calls:
     descriptor = os.open(folder / "bare", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     return {BARE: lambda: os.write(descriptor, line)}
+
+
+def _parts(record: Record, body: bytes) -> Calls:
+    """Return what an append is made of, each apart."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+
+    def locked() -> None:
+        journal.flock(descriptor, journal.LOCK_EX | journal.LOCK_NB)
+        journal.flock(descriptor, journal.LOCK_UN)
+
+    return {
+        f"{PART}encode": lambda: encode(record),
+        f"{PART}mask": lambda: mask(body),
+        f"{PART}chain and seal": lambda: seal(body, chain("0123456789abcdef", body)),
+        f"{PART}id and time": lambda: (ids.new_id(), ids.now()),
+        f"{PART}lock and unlock": locked,
+    }
+
+
+def _hostile() -> dict[str, Any]:
+    """Return the slowest of many texts made to slow the masker down, against a plain scan of the same bytes."""
+    worst: dict[str, Any] = {"seconds": 0.0}
+    for unit in _UNITS:
+        line = b'{"a":"' + unit.encode() * (_HOSTILE // len(unit)) + b'"}'
+        began = time.process_time()
+        line.lower().count(b"no such text")
+        scan = time.process_time() - began
+        began = time.process_time()
+        mask(line)
+        took = time.process_time() - began
+        if took > worst["seconds"]:
+            worst = {"unit": unit, "seconds": took, "scan": scan}
+    return worst
 
 
 def _ours(folder: Path, record: Record) -> Calls:

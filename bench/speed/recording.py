@@ -18,6 +18,7 @@ from bench.speed.figures import Row, Taken, duration, median, number, ratio
 from bench.speed.histories import History
 from bench.speed.library import in_turn
 from bench.speed.recorder_child import BARE, LOGGING, OURS, SPAN, WITH
+from bench.speed.recorder_child import PART as STEP
 from bench.speed.running import Program, ProgramError
 from ctxmgr.recorder import Recorder
 from ctxmgr.salvage import read
@@ -55,6 +56,11 @@ def _log(bench: Bench, folder: Path) -> None:
     times = {name: [Taken(*pair) for pair in pairs] for name, pairs in told["times"].items()}
     rows = bench.findings.rows
     rows += log_rows(times, told["missing"])
+    worst = told["mask"]
+    bench.findings.rows.append(
+        Row(PART, f"masking 2 MB of {worst['unit']!r}, the worst", "a plain scan", None, worst["seconds"] / max(1e-6, worst["scan"]),
+            None, duration(worst["seconds"]), duration(worst["scan"]))
+    )  # fmt: skip
     bench.findings.notes.append(f"append to a log: a line of {told['bytes']:,} bytes, {rounds} rounds of 50 calls")
     for name, lost in told["burst"].items():
         goal = "record.burst" if name == "ours" else ""
@@ -69,7 +75,9 @@ def _log(bench: Bench, folder: Path) -> None:
 def log_rows(times: dict[str, list[Taken]], missing: dict[str, str]) -> list[Row]:
     """Return the rows of all ways to record, each against the bare write, ours against the peers."""
     pairs = [(name, BARE) for name in times if name != BARE]
-    pairs += [(own, name) for own in (OURS, OURS + WITH) if own in times for name in times if not name.startswith((OURS, BARE))]
+    pairs += [
+        (own, name) for own in (OURS, OURS + WITH) if own in times for name in times if not name.startswith((OURS, BARE, STEP))
+    ]
     rows: list[Row] = []
     for own, other in pairs:
         goal = _GOALS.get((own, other), "")
