@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,15 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peers = Peers(options.peers, wanted, install=not options.offline, say=say)
     rounds = options.rounds or (_QUICK_ROUNDS if options.quick else _ROUNDS)
     machine = report.machine_of(options.folder.parent)
-    bench = Bench.at(options.folder.resolve(), peers, rounds, quick=options.quick, say=say)
-    histories: list[History] = []
-    for size in options.sizes or list(map(int, (_QUICK_SIZES if options.quick else _SIZES).split(","))):
-        say(f"generating {size:,} records")
-        try:
-            histories.append(prepared(bench.folder, size))
-        except OSError as error:
-            bench.findings.notes.append(f"{size:,} records were left out: {error}")
-    measure(bench, histories, options.only)
+    sizes = options.sizes or _numbers(_QUICK_SIZES if options.quick else _SIZES)
+    with tempfile.TemporaryDirectory() as empty:
+        bench = Bench.at(options.folder.resolve(), empty, peers, rounds, quick=options.quick, say=say)
+        measure(bench, _histories(bench, sizes), options.only)
     say.end()
     versions = report.own_versions() | peers.versions
     if options.write is not None:
@@ -48,6 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shown = report.as_json(bench.findings, machine, versions, peers.missing) if options.json else report.plain(bench.findings)
     sys.stdout.write(shown)
     return 1 if bench.findings.wrong else 0
+
+
+def _histories(bench: Bench, sizes: Sequence[int]) -> list[History]:
+    histories: list[History] = []
+    for size in sizes:
+        bench.say(f"generating {size:,} records")
+        try:
+            histories.append(prepared(bench.folder, size))
+        except OSError as error:
+            bench.findings.notes.append(f"{size:,} records were left out: {error}")
+    return histories
 
 
 def measure(bench: Bench, histories: Sequence[History], parts: Sequence[str]) -> None:

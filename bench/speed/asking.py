@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-from bench.speed.desk import SHORT, Bench, Rivals
+from bench.speed.desk import ROOT, SHORT, Bench, Rivals
 from bench.speed.figures import PYTHON
 from bench.speed.histories import ABSENT, COMMON, RARE, RARE_ACTION, History
 from bench.speed.importing import duckdb_file, indexed, stored
@@ -57,6 +59,16 @@ def start_up(bench: Bench, history: History | None) -> None:
     rivals = Rivals(bench.ours("list", "--store", store, "--limit", "20"))
     rivals.with_python(bench)
     bench.compare(START, history, "list, drawn for a person", rivals)
+    _in_a_project(bench, history, store, often)
+
+
+def _in_a_project(bench: Bench, history: History, store: str, rounds: int) -> None:
+    """List where agents work: in a project of Python, whose settings are somebody else's."""
+    with tempfile.TemporaryDirectory() as project:
+        shutil.copy(ROOT / "pyproject.toml", project)
+        rivals = Rivals(bench.ours("list", "--store", store, "--json")._replace(folder=project), rounds=rounds)
+        rivals.with_python(bench, "read")
+        bench.compare(START, history, "list --json, beside a pyproject", rivals)
 
 
 def ids(output: bytes) -> list[str]:

@@ -42,15 +42,14 @@ class Bench:
     findings: Findings = field(default_factory=Findings)
 
     @classmethod
-    def at(cls, folder: Path, peers: Peers, rounds: int, *, quick: bool, say: Callable[[str], None]) -> Bench:
-        """Lay out the folder; the package is compiled, as an installer does."""
-        empty = folder / "empty"
-        empty.mkdir(parents=True, exist_ok=True)
+    def at(cls, folder: Path, empty: str, peers: Peers, rounds: int, *, quick: bool, say: Callable[[str], None]) -> Bench:
+        """Lay out the folder; the package is compiled, as an installer does. Programs run in the empty one."""
+        folder.mkdir(parents=True, exist_ok=True)
         compileall.compile_dir(Path(ctxmgr.__file__).parent, quiet=1)
         for old in (*folder.glob("cache-*"), *folder.glob("*.db*")):
             if product() not in old.name:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        scene = Scene(str(empty), str(folder / "cache"))
+        scene = Scene(empty, str(folder / "cache"))
         return cls(folder, peers, rounds, quick, say, scene)
 
     def ours(self, *words: str, answer: Answer | None = None, history: History | None = None) -> Program:

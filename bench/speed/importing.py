@@ -13,7 +13,7 @@ from bench.speed.histories import History, prepared
 from bench.speed.running import Answer, Measured, Program, ProgramError
 
 FLOOR, DUCKDB, INSERT = "parse floor", "duckdb read_json", "sqlite-utils insert"
-_JSON, _SQLITE = "json.loads each line", "sqlite3 .import"
+_JSON, _SQLITE = "json.loads", "sqlite3 .import"
 _LISTED, _LOG_LISTED, _LOG_SEARCHED = "store, ready", "log, ready", "log, searchable"
 _SMALL = 100  # records; what importing them takes is the base of memory
 

@@ -67,7 +67,7 @@ def _log(bench: Bench, folder: Path) -> None:
         rows.append(
             Row(PART, what, "", goal=goal, missing="not installed")
             if lost is None
-            else Row(PART, what, "", figure=float(lost), unit="lost", ours=f"{burst - lost:,}", goal=goal)
+            else Row(PART, what, "", figure=float(lost), unit="", ours=f"{burst - lost:,}", goal=goal)
         )
 
 
@@ -135,7 +135,7 @@ def _processes(bench: Bench, folder: Path) -> None:
         goal = "writers.lost" if count == max(_WRITERS) else ""
         written = sum(row["written"] for row in told[count])
         bench.findings.rows.append(
-            Row(WRITERS, f"{count} processes, lost, torn, unchained", "", None, lost, unit="lost",
+            Row(WRITERS, f"{count} processes, lost, torn, unchained", "", None, lost, unit="",
                 ours=f"{written:,.0f}", goal=goal)
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ from ctxmgr import __version__
 
 WIDTH = 100
 _HEADS = ("", "against", "ours", "theirs", "figure", "CPU", "goal", "")
-_WIDTHS = (35, 19, 9, 9, 9, 6, 7, 6)
+_WIDTHS = (34, 20, 9, 9, 9, 6, 7, 6)
 _GOAL_WIDTHS = (47, 20, 9, 9, 15)
 
 

@@ -40,6 +40,7 @@ class Program(NamedTuple):
         before: run ahead of it, not measured.
         codes: exit codes that are good.
         watched: take the most memory too, at the cost of a few milliseconds.
+        folder: to run in; that of the scene unless told.
     """
 
     words: list[str]
@@ -48,6 +49,7 @@ class Program(NamedTuple):
     before: Callable[[], object] | None = None
     codes: tuple[int, ...] = (0,)
     watched: bool = False
+    folder: str | None = None
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ class Measured:
 
 
 class Scene:
-    """Where programs run: an empty folder, an environment without settings of this machine."""
+    """Where programs run: an empty folder that no settings reach, an environment without any of this machine."""
 
     def __init__(self, folder: str, cache: str) -> None:
         self.folder = folder
@@ -86,7 +88,7 @@ class Scene:
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     env={**self.environment, **program.environment},
-                    cwd=self.folder,
+                    cwd=program.folder or self.folder,
                 )
             except OSError as error:
                 raise ProgramError(f"can't be started: {error.strerror}") from None
