@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     say = Progress()
     wanted = [name for name in (*PACKAGES, *PROGRAMS) if not (options.quick and name in _NOT_QUICK)]
-    peers = Peers(options.peers, wanted, install=not options.offline, say=say)
+    peers = Peers(options.peers.resolve(), wanted, install=not options.offline, say=say)
     rounds = options.rounds or (_QUICK_ROUNDS if options.quick else _ROUNDS)
     machine = report.machine_of(options.folder.parent)
     sizes = options.sizes or _numbers(_QUICK_SIZES if options.quick else _SIZES)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.speed import asking, library, recording
+from bench.speed import asking, importing, library, recording
 from bench.speed.desk import Bench
 from bench.speed.figures import PYTHON, Row, Taken, duration, median, ratio
 from bench.speed.histories import History
 
 PART = "growth"
-_APPEND = "append: open a log, one entry, close"
 
 
 def measure(bench: Bench, histories: Sequence[History]) -> None:
@@ -32,7 +31,9 @@ def measure(bench: Bench, histories: Sequence[History]) -> None:
     for name, times in library.grown(bench, histories).items():
         _add(bench, histories, name, times)
     bench.say(f"{PART}: appending")
-    _add(bench, histories, _APPEND, recording.grown(bench, histories))
+    _add(bench, histories, "append to a log, opened for it", recording.grown(bench, [history.path for history in histories]))
+    stores = [importing.stored(bench, history) for history in histories]
+    _add(bench, histories, "append to a store, opened for it", recording.grown(bench, stores))
 
 
 def _add(

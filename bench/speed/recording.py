@@ -15,7 +15,6 @@ from typing import Any
 
 from bench.speed.desk import ROOT, Bench
 from bench.speed.figures import Row, Taken, duration, median, number, ratio
-from bench.speed.histories import History
 from bench.speed.library import in_turn
 from bench.speed.recorder_child import BARE, LOGGING, OURS, SPAN, WITH
 from bench.speed.recorder_child import PART as STEP
@@ -187,17 +186,17 @@ def _write(path: Path, seconds: float, tell: int, ready: int, writing: int) -> N
     os._exit(0)
 
 
-def grown(bench: Bench, histories: Sequence[History]) -> list[list[Taken]]:
-    """Return what it takes to open a log of each size, to append an entry and to close it again; copies are written to."""
+def grown(bench: Bench, places: Sequence[Path]) -> list[list[Taken]]:
+    """Return what it takes to open each log or database, to append an entry and to close it; copies are written to."""
     with tempfile.TemporaryDirectory(dir=bench.folder) as name:
         calls: dict[str, Any] = {}
-        for history in histories:
-            copy = Path(name) / history.path.name
-            shutil.copyfile(history.path, copy)
+        for place in places:
+            copy = Path(name) / place.name
+            shutil.copyfile(place, copy)
 
             def append(copy: Path = copy) -> None:
                 with Recorder(copy) as recorder:
                     recorder.entry("coder", "edit", _INPUT)
 
-            calls[str(history.size)] = append
+            calls[place.name] = append
         return list(in_turn(calls, max(9, bench.rounds)).values())
