@@ -17,7 +17,7 @@ from bench.speed.histories import COMMON, PERCENT, RARE, RARE_ACTION, prepared, 
 from bench.speed.peers import Peers
 from bench.speed.running import Measured, Program, Scene, rounds_of, side_by_side
 from ctxmgr.salvage import read
-from ctxmgr.types.record import check
+from ctxmgr.types.checking import check
 
 ROOT = Path(__file__).parents[2]
 
