@@ -60,7 +60,8 @@ LANED = [
     "messages härte/ö@1", "messages -n 1 --offset 1", "messages --store empty.db", "messages healthy-e0001",
     "messages -s hung --offset 5", "note list", "note list -t DIAGNOSTIC --tag diagnostic", "note list -t none -s healthy",
     "note list --all-sessions -n 1", "note list -s härte/ö --offset 1", "note list --store empty.db", "snapshot list",
-    "search boom --store altered-shape.db", "snapshot list -s healthy -n 1 --offset 1", "snapshot list --store empty.db", "snapshot list --store log.jsonl -s heal",
+    "search boom --store altered-shape.db",
+    "snapshot list -s healthy -n 1 --offset 1", "snapshot list --store empty.db", "snapshot list --store log.jsonl -s heal",
 ]  # fmt: skip
 """Command lines that the lane answers itself, well ended ones and refused ones."""
 
