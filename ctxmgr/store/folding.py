@@ -50,7 +50,7 @@ def storable(text: str) -> str:
 
 
 def plain_texts(record: Record) -> list[str]:
-    """Return the texts of `texts_of` without their paths and in any order, which is quicker."""
+    """Return the texts of `texts_of` of a record that was JSON: without their paths and in any order, which is quicker."""
     texts: list[str] = []
     level: list[Any] = []
     for name in _FIELDS.get(str(record.get("kind")), ()):
@@ -63,17 +63,17 @@ def plain_texts(record: Record) -> list[str]:
     while level:
         below: list[Any] = []
         for value in level:
-            if isinstance(value, str):
+            kind: object = type(value)
+            if kind is dict:
+                if depth:
+                    texts += value
+                    below += value.values()
+            elif kind is str:
                 texts.append(value)
-            elif isinstance(value, dict):
+            elif kind is list:
                 if depth:
-                    held = cast("dict[object, Any]", value)
-                    texts += [key if isinstance(key, str) else _spelled(key) for key in held]
-                    below += held.values()
-            elif isinstance(value, list | tuple):
-                if depth:
-                    below += cast("list[Any]", value)
-            elif isinstance(value, int | float) and not isinstance(value, bool):
+                    below += value
+            elif kind is int or kind is float:
                 texts.append(repr(value))
         level, depth = below, depth - 1
     return texts
@@ -81,8 +81,8 @@ def plain_texts(record: Record) -> list[str]:
 
 def folded_text(record: Record) -> str | None:
     """Return the searchable text of a record, or None for kinds that search does not cover."""
-    texts = plain_texts(record)
-    return _SEPARATOR.join([fold(text) for text in texts]) if texts else None
+    texts = [fold(text) for _, text in texts_of(record)]
+    return _SEPARATOR.join(texts) if texts else None
 
 
 def texts_of(record: Record) -> Iterator[tuple[str, str]]:
