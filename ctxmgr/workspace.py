@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput, NoHistory, StorageFailed
-from ctxmgr.history import annotating, reading
 from ctxmgr.history.address import session_key
 from ctxmgr.history.opening import open_history
 from ctxmgr.store import Store, exists, open_store
@@ -214,42 +213,62 @@ class Workspace:
 
     def trace(self, request: TraceRequest) -> TraceResponse:
         """Return the ordered history of an action or agent."""
+        from ctxmgr.history import reading
+
         return self._read("trace", reading.trace, request)
 
     def list(self, request: ListRequest) -> ListResponse:
         """Return one page of a session's entries or events."""
+        from ctxmgr.history import reading
+
         return self._read("list", reading.list_, request)
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Return the rows that contain a text."""
+        from ctxmgr.history import reading
+
         return self._read("search", reading.search, request)
 
     def show(self, request: ShowRequest) -> ShowResponse:
         """Return one entry."""
+        from ctxmgr.history import reading
+
         return self._read("show", reading.show, request)
 
     def messages(self, request: MessagesRequest) -> MessagesResponse:
         """Return what was said at an entry."""
+        from ctxmgr.history import reading
+
         return self._read("messages", reading.messages, request)
 
     def add_note(self, request: AddNoteRequest) -> AddNoteResponse:
         """Annotate entries."""
+        from ctxmgr.history import annotating
+
         return annotating.add_note(self.store, request)
 
     def list_notes(self, request: ListNotesRequest) -> ListNotesResponse:
         """Return notes by tag and text."""
+        from ctxmgr.history import annotating
+
         return self._read("note list", annotating.list_notes, request)
 
     def create_snapshot(self, request: CreateSnapshotRequest) -> CreateSnapshotResponse:
         """Store a curated bundle of entries."""
+        from ctxmgr.history import annotating
+
         return annotating.create_snapshot(self.store, request)
 
     def list_snapshots(self, request: ListSnapshotsRequest) -> ListSnapshotsResponse:
         """Return a session's snapshots."""
+        from ctxmgr.history import annotating
+
         return self._read("snapshot list", annotating.list_snapshots, request)
 
     def show_snapshot(self, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
         """Return a snapshot and its entries."""
+        from ctxmgr.history import annotating
+
         return self._read("snapshot show", annotating.show_snapshot, request)
 
     def retain(self, request: RetainRequest) -> RetainResponse:

@@ -9,8 +9,8 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import access as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged

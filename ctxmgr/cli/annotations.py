@@ -8,8 +8,8 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
-from ctxmgr.cli.history import build, tell_session
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import notes as views
 from ctxmgr.types.query import (
     AddNoteRequest,

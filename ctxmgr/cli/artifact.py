@@ -12,8 +12,8 @@ import typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.acting import asking
 from ctxmgr.cli.artifact_files import keep_in, pour
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import artifacts as views
 from ctxmgr.errors import InvalidInput

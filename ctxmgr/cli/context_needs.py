@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import packages as views
 from ctxmgr.types.project import AgentNeed
 from ctxmgr.types.supplying import ChangeNeedsRequest, ListNeedsRequest

@@ -12,8 +12,8 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import say
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.goal_given import goal_of
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import packages as views
 from ctxmgr.types.supplying import DEFAULT_BUDGET, ESTIMATE, AssembleRequest, RequestItemsRequest, WhyRequest

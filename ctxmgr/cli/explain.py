@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli.address import parse
-from ctxmgr.cli.history import tell_session
 from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.requesting import tell_session
 from ctxmgr.cli.settings import merged
 from ctxmgr.cli.views.explanation import show_explanation
 from ctxmgr.errors import InvalidInput

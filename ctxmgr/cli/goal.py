@@ -12,8 +12,8 @@ from ctxmgr.cli import goal_common as c
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.goal_common import AllowCommands, Dir, goal_app
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import goal as tree_view
 from ctxmgr.cli.views import goal_answers as views

@@ -12,8 +12,8 @@ import typer
 from ctxmgr.cli import goal_common as c
 from ctxmgr.cli import options as o
 from ctxmgr.cli.goal_common import AllowCommands, Dir, goal_app, probe_app
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, say, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals import probes as checks

@@ -117,7 +117,7 @@ def drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraf
     Raises:
         InvalidInput: one is empty or too long.
     """
-    from ctxmgr.cli.history import build
+    from ctxmgr.cli.requesting import build
 
     made: list[TaskDraft] = []
     for place, each in enumerate(texts):

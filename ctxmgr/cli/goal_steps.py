@@ -9,8 +9,8 @@ import typer
 from ctxmgr.cli import goal_common as c
 from ctxmgr.cli import options as o
 from ctxmgr.cli.goal_common import Dir, Reason, goal_app
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.types.goal import (
     AddRequest,

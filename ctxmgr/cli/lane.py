@@ -11,13 +11,13 @@ import sys
 
 from ctxmgr import places
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, tell_session, told, write_json, write_lines
+from ctxmgr.cli.lane_answer import Answer, Asked
 from ctxmgr.cli.lane_table import TABLE
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.history import tools
 from ctxmgr.history.opening import open_history
 from ctxmgr.jsontext import cast
 from ctxmgr.store.queries import Rows
-from ctxmgr.types.plain import page_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -31,27 +31,6 @@ _LONGEST_NUMBER = 16
 _GROUPS = frozenset({"note", "snapshot"})
 _IN_A_LINE = frozenset({"record"})
 """Commands that tell a person no more than a line, which is the same in every file or pipe."""
-
-
-class Asked:
-    """A request as the tools read it: the fields of the command's request, by their names."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update(values)
-
-
-class Answer:
-    """What a command found; ``line`` tells a person, where that takes no more than a line."""
-
-    __slots__ = ("data", "line", "next", "page", "status", "warnings")
-
-    def __init__(self, data: Any, status: str = "ok", page: tuple[int, int, int, int, bool] | None = None) -> None:
-        self.data = data
-        self.status = status
-        self.page = None if page is None else page_of(*page)
-        self.next: list[str] = []
-        self.warnings: list[str] = []
-        self.line: str | None = None
 
 
 def answered(arguments: list[str]) -> int | None:

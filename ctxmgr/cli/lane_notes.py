@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
-from ctxmgr.cli.lane import Answer, Asked
+from ctxmgr.cli.lane_answer import Answer, Asked
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
-from ctxmgr.cli.history import build, tell_session
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import memory as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.memory import DEFAULT_RECALL, DEFAULT_REFLECT, RecallRequest, ReflectRequest, RetainRequest

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 import typer
 
@@ -16,8 +16,10 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.streams import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
-from ctxmgr.types.query import Page
-from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ctxmgr.types.query import Page
+    from ctxmgr.workspace import Workspace
 
 FORMATS = ("table", "json", "ndjson", "md")
 Status = Literal["ok", "empty", "partial", "error"]
@@ -91,6 +93,7 @@ def answer(
         masked: mask secrets in what is written.
         lenient: answer from a store that can only be read, too; ``work`` says what it could not write.
     """
+    from ctxmgr.workspace import Workspace
 
     def entered(readonly: bool) -> Workspace:
         return Workspace.open(store, create=create, readonly=readonly, masked=masked, progress=Indexing(), agent=asking())

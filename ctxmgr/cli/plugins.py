@@ -7,8 +7,13 @@ programs, would take longer than most commands.
 from __future__ import annotations
 
 import os
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 _NAME, _NONE = "PYDANTIC_DISABLE_PLUGINS", "__all__"
+_LOADER = "pydantic.plugin._loader"
 _ours: list[bool] = []
 
 
@@ -17,6 +22,24 @@ def leave_out() -> None:
     if _NAME not in os.environ:
         os.environ[_NAME] = _NONE
         _ours.append(True)
+        if "pydantic" not in sys.modules:
+            sys.modules[_LOADER] = _NoLoader(_LOADER)
+
+
+class _NoLoader(ModuleType):
+    """Stands in for what looks for plugins, which would load the whole reading of packages' metadata to find none."""
+
+    @staticmethod
+    def get_plugins() -> tuple[()]:
+        """Return no plugins."""
+        return ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Make way for the real one, where another version of the library asks it for more."""
+        if name.startswith("__") or sys.modules.get(_LOADER) is not self:
+            raise AttributeError(name)
+        del sys.modules[_LOADER]
+        return getattr(import_module(_LOADER), name)
 
 
 def environment() -> dict[str, str]:

@@ -11,8 +11,8 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.goal_given import goal_of, taken_up
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, say, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import continuation as continuation_view
 from ctxmgr.errors import InvalidInput

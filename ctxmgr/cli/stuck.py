@@ -10,8 +10,8 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import VERDICTS, Exit
-from ctxmgr.cli.history import build, tell_session
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.settings import merged
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import findings as findings_view

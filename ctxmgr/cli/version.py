@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.artifact import told
-from ctxmgr.cli.history import build
 from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.requesting import build
 from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import artifacts as views
 from ctxmgr.errors import InvalidInput
