@@ -15,7 +15,7 @@ from bench.speed.histories import ABSENT, COMMON, RARE, RARE_ACTION, History
 from bench.speed.importing import duckdb_file, indexed, stored
 from bench.speed.running import Program
 
-START, SEARCH, PAGE, DETECT = "start-up", "search", "page", "detect"
+START, SEARCH, PAGE, DETECT = "start-up", "search", "page at 0.9 N", "detect"
 RG, JQ, LNAV, SQLITE, DUCKDB, UTILS = "rg -F", "jq", "lnav", "sqlite3 instr", "duckdb", "sqlite-utils"
 _HITS = 50
 
@@ -143,7 +143,7 @@ def pages(bench: Bench, history: History) -> None:
     rivals.add(bench, "sqlite3", "sqlite3 OFFSET", partial(_rows, bench, store, sql), "page.sqlite")
     first = bench.ours("list", "--store", store, "--json")
     rivals.programs["page 0"], rivals.goals["page 0"] = first, ""
-    bench.compare(PAGE, history, "20 at 0.9 N, CLI, store", rivals)
+    bench.compare(PAGE, history, "20 entries, CLI, store", rivals)
     far = records * 9 // 10
     for name, place in (("store", store), ("log in place", str(history.path))):
         words = ["list", "--kind", "all", "--offset", str(far), "--store", place, "--json"]
@@ -151,7 +151,7 @@ def pages(bench: Bench, history: History) -> None:
         pipe = f"tail -n +{far + 2} '{history.path}' | head -n 20"  # lines count from 1, and the first is the session's own
         rivals.programs["tail | head"] = Program(["sh", "-c", pipe], _lines)
         rivals.goals["tail | head"] = "page.tail"
-        bench.compare(PAGE, history, f"20 of all kinds, CLI, {name}", rivals)
+        bench.compare(PAGE, history, f"20 of any kind, CLI, {name}", rivals)
 
 
 def _rows(bench: Bench, store: str, sql: str) -> Program:
@@ -196,6 +196,10 @@ def grown(bench: Bench, histories: Sequence[History]) -> dict[str, list[Program]
             "search absent --json": ["search", ABSENT],
             "search common --json": ["search", COMMON, "--max", "20"],
             "page at 0.9 N --json": ["list", "--offset", far],
+            "page of any kind at 0.9 N": ["list", "--kind", "all", "--offset", str(history.facts.records * 9 // 10)],
+            "messages --json": ["messages", "--limit", "20"],
+            "note list --json": ["note", "list"],
+            "snapshot list --json": ["snapshot", "list"],
         }
         for name, words in commands.items():
             made.setdefault(name, []).append(bench.ours(*words, "--store", store, "--json"))

@@ -6,22 +6,29 @@ import os
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from typing import Literal
 
 from bench.speed.desk import Bench
 from bench.speed.expected import HITS, Found, expected, terms
 from bench.speed.figures import Row, Taken, duration, median, ratio
-from bench.speed.histories import ABSENT, COMMON, RARE, RARE_ACTION, History
+from bench.speed.histories import ABSENT, COMMON, RARE, RARE_ACTION, Facts, History
 from bench.speed.importing import indexed, stored
 from ctxmgr.history.reading import list_, search, trace
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ListRequest, SearchRequest, TraceRequest
 
-PART, PAGE = "search in the library (theirs: hits)", "page"
+PART, PAGE = "search in the library (theirs: hits)", "page at 0.9 N"
 _LONG_ENOUGH = 3  # letters, from which the goal holds
 _AT_LEAST = 0.002  # seconds that a timed piece of work shall take, so that the clock's own cost does not show
 _MOST = 20
 
 Call = Callable[[], object]
+
+_KINDS: dict[Literal["entry", "all"], Callable[[Facts], int]] = {
+    "entry": lambda facts: facts.entries,
+    "all": lambda facts: facts.entries + facts.messages,
+}
+"""What can be paged through, and how much of it there is."""
 
 
 def in_turn(calls: Mapping[str, Call], rounds: int) -> dict[str, list[Taken]]:
@@ -95,21 +102,24 @@ def _found(history: History, what: str, text: str, taken: list[Taken], must: Fou
 def pages(bench: Bench, history: History) -> None:
     """Page at the beginning and at nine tenths."""
     bench.say(f"{PAGE}: library, {history.size:,}")
-    far = history.facts.entries * 9 // 10
     with opened(bench, history) as stores:
         for name, store in stores.items():
-            calls: dict[str, Call] = {
-                "near": lambda store=store: list_(store, ListRequest(limit=20)),
-                "far": lambda store=store: list_(store, ListRequest(limit=20, offset=far)),
-            }
-            times = in_turn(calls, max(15, bench.rounds))
-            figures = ratio(times["far"], times["near"])
-            rows = list_(store, ListRequest(limit=20, offset=far)).rows
-            wrong = "" if [getattr(row, "index", None) for row in rows] == [*range(far, far + len(rows))] else "not that page"
-            bench.findings.rows.append(
-                Row(PAGE, f"20 at 0.9 N, library, {name}", "page 0", history.size, figures.wall, figures.cpu,
-                    duration(median(times["far"])), duration(median(times["near"])), goal="page.library", wrong=wrong)
-            )  # fmt: skip
+            for kind, count in _KINDS.items():
+                bench.findings.rows.append(_page(bench, history, store, kind, count(history.facts), name))
+
+
+def _page(bench: Bench, history: History, store: Store, kind: Literal["entry", "all"], count: int, name: str) -> Row:
+    far = count * 9 // 10
+    near, deep = ListRequest(limit=20, kind=kind), ListRequest(limit=20, kind=kind, offset=far)
+    times = in_turn({"near": lambda: list_(store, near), "far": lambda: list_(store, deep)}, max(15, bench.rounds))
+    figures = ratio(times["far"], times["near"])
+    rows = list_(store, deep).rows
+    right = len(rows) == min(20, count - far) and (kind == "all" or getattr(rows[0], "index", None) == far)
+    what = f"20 {'entries' if kind == 'entry' else 'of any kind'}, {name}"
+    return Row(
+        PAGE, what, "page 0, library", history.size, figures.wall, figures.cpu, duration(median(times["far"])),
+        duration(median(times["near"])), goal="page.library", wrong="" if right else "not that page",
+    )  # fmt: skip
 
 
 def grown(bench: Bench, histories: Sequence[History]) -> dict[str, list[list[Taken]]]:
@@ -146,4 +156,5 @@ def _questions(store: Store, history: History) -> dict[str, Call]:
         "trace, library": lambda: trace(store, TraceRequest(action=[RARE_ACTION], limit=3)),
         "page 0, library": lambda: list_(store, ListRequest(limit=20)),
         "page at 0.9 N, library": lambda: list_(store, ListRequest(limit=20, offset=far)),
+        "page of any kind, library": lambda: list_(store, ListRequest(limit=20, kind="all", offset=far)),
     }
