@@ -126,6 +126,10 @@ class SeenStore(Store):
         """
         return False
 
+    def unindexed(self) -> int:
+        """Return 0: there is no index that could be brought up to date."""
+        return 0
+
     def damage(self) -> list[DamagedRange]:
         """Return nothing: what is damaged in the whole history is not the agent's to know."""
         return []

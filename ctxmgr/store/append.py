@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     _Last = tuple[int, str | None]
     """Number and sum of the last record."""
 
-_TOGETHER = 256
+TOGETHER = 256
 """Records that are written together: beyond it nothing is gained."""
 
 _MOST_KEPT = 64  # sessions that an appender remembers from one append to the next
@@ -201,7 +201,7 @@ class Appender:
 def _parts(items: Iterable[Prepared]) -> Iterator[list[Prepared]]:
     """Yield records in parts that are written together; what changes the project's state is a part of its own."""
     rest = iter(items)
-    while taken := list(islice(rest, _TOGETHER)):
+    while taken := list(islice(rest, TOGETHER)):
         if not any(item.record["session"] == PROJECT for item in taken):
             yield taken
             continue

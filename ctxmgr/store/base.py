@@ -108,6 +108,12 @@ class Store:
 
         return Builder(self.engine).advance(progress)
 
+    def unindexed(self) -> int:
+        """Return how many records a search has to read because they are not indexed yet."""
+        from ctxmgr.store.search_index import mark
+
+        return int(self.engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0]) - mark(self.engine)
+
     def _require_writable(self) -> None:
         if self.readonly:
             raise StorageFailed(f"{self.location} was opened for reading only", "open it for writing")

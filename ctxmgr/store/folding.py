@@ -63,7 +63,7 @@ def plain_texts(record: Record) -> list[str]:
     while level:
         below: list[Any] = []
         for value in level:
-            kind: object = type(value)
+            kind = cast("type[object]", type(value))
             if kind is dict:
                 if depth:
                     texts += value

@@ -36,6 +36,9 @@ _BATCH = 1_000
 _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
 
+_SOME, _MANY = 4_096, 32_768
+"""Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
+
 _STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
 
 
@@ -136,25 +139,22 @@ class LogStore(Store):
     def catch_up(self, progress: Progress | None = None) -> None:
         """Index what was appended to the log since last time; rebuild when it is another file now.
 
-        Where that is much its words are indexed with it, see `Store.index`; little is read when it is searched.
+        A search index that was made once (`Store.index`) is kept up to date here as the log grows, unless that would take
+        long: nobody who asks waits for it.
         """
         if self._is_current():  # then no lock is needed
             self._tail = []
             return
-        from ctxmgr.store.search_index import Builder
-
-        builder = Builder(self.engine)
-        grown = False
-        while True:
+        done = False
+        while not done:
             with self.engine.transaction():
                 done = self._catch_up_locked(progress, _SLICE)
-            if done and not grown:
-                return
-            if self._kept:
-                builder.advance(gather=done)
-            if done:
-                return
-            grown = True
+        if not self._kept:
+            return
+        from ctxmgr.store.search_index import Builder, mark
+
+        if mark(self.engine) and _SOME <= self.unindexed() <= _MANY:
+            Builder(self.engine).advance()
 
     def _is_current(self) -> bool:
         state = dict(self.engine.query("SELECT name, value FROM state"))

@@ -42,10 +42,10 @@ class CountingEngine:
         self._remember(sql, values)
         return self.inner.insert(sql, values)
 
-    def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def many(self, sql: str, rows: Sequence[Mapping[str, Any]] | Sequence[Row]) -> int:
         """Remember and run a statement for each row."""
         self._remember(sql, None)
-        self.inner.many(sql, rows)
+        return self.inner.many(sql, rows)
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
         """Make a function known to the engine."""
