@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 OWN_FILE, SHARED_FILE, NAME = "ctxmgr.toml", "pyproject.toml", "ctxmgr"
 STORE_VARIABLE = "CTXMGR_STORE"
+_NAME = NAME.encode()
 STORE = os.path.join(".ctxmgr", "history.db")
 
 
@@ -36,30 +37,63 @@ def settings_files(folder: str) -> Iterator[str]:
 def _names_us(path: str) -> bool:
     try:
         with open(path, "rb") as stream:
-            return NAME.encode() in stream.read()
+            content = stream.read()
     except OSError:
         return False
+    # A project that merely depends on us names us too, and parsing its file takes longer than most commands.
+    return _NAME in content and any(map(_may_hold_settings, content.split(b"\n")))
 
 
-def store_alone(path: str) -> tuple[bool, str | None]:
+def _may_hold_settings(line: bytes) -> bool:
+    """Whether a line of TOML may begin or hold our table; it may say so of others, never fail to."""
+    head = line.lstrip(b" \t\"'")
+    if head.startswith(_NAME):  # a key of [tool]
+        return head[len(_NAME) :].lstrip(b" \t\"'")[:1] in (b"=", b".")
+    if head.startswith(b"["):
+        return _NAME in head and b"tool" in head
+    return head.startswith(b"tool")  # tool.ctxmgr.store = "x", tool = {...}
+
+
+def store_alone(path: str) -> tuple[bool, str | None] | None:
     """Return whether a file holds no more than what needs no checking beside a store, and the store's path if it names one.
 
-    Reading of a history asks no more of the settings than that; whatever is odd is left to `ctxmgr.config`.
+    None when it is a shared file with nothing of ours. Reading of a history asks no more of the settings than that;
+    whatever is odd is left to `ctxmgr.config`.
     """
+    shared = os.path.basename(path) == SHARED_FILE
+    if not shared and (store := _one_setting(path)) is not None:
+        return True, os.path.join(os.path.dirname(path), store)
     import tomllib
 
     try:
         with open(path, "rb") as stream:
             table: Any = tomllib.load(stream)
     except (OSError, ValueError):
-        return False, None
-    if os.path.basename(path) == SHARED_FILE:
+        return None if shared else (False, None)
+    if shared:
         tools: Any = table.get("tool")
         table = tools.get(NAME) if _is_table(tools) else None
-    if not _is_table(table) or set(table) - {"store", "detect"} or not _is_table(table.get("detect", {})):
+        if not _is_table(table):
+            return None
+    if set(table) - {"store", "detect"} or not _is_table(table.get("detect", {})):
         return False, None
     store: Any = table.get("store")
     return isinstance(store, str | None), os.path.join(os.path.dirname(path), store) if isinstance(store, str) else None
+
+
+def _one_setting(path: str) -> str | None:
+    """Return the store that a file names when it plainly holds nothing else: most do not, and parsing loads slowly."""
+    try:
+        with open(path, encoding="ascii", newline="\n") as stream:
+            lines = [line.strip(" \t\n") for line in stream if line.strip(" \t\n") and not line.lstrip().startswith("#")]
+    except (OSError, ValueError):
+        return None
+    if len(lines) != 1:
+        return None
+    key, sign, value = lines[0].partition("=")
+    value = value.strip(" \t")
+    plain = len(value) > 2 and value[0] == value[-1] == '"' and value[1:-1].isprintable()
+    return value[1:-1] if key.rstrip(" \t") == "store" and sign and plain and not set(value[1:-1]) & set('"\\') else None
 
 
 def _is_table(value: Any) -> bool:

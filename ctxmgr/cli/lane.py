@@ -154,17 +154,19 @@ def _opened(location: str | None, writes: bool, *, create: bool, masked: bool) -
 
 def _configured(folder: str) -> str | None:
     """Return the store that the settings name, if any."""
-    settings = next(places.settings_files(folder), None)
-    if settings is None:
-        return None
-    simple, store = places.store_alone(settings)
-    if simple:
-        return store
-    from pathlib import Path
+    for settings in places.settings_files(folder):
+        found = places.store_alone(settings)
+        if found is None:
+            continue
+        simple, store = found
+        if simple:
+            return store
+        from pathlib import Path
 
-    from ctxmgr.config import load_config
+        from ctxmgr.config import load_config
 
-    return load_config(Path(folder)).store
+        return load_config(Path(folder)).store
+    return None
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
