@@ -281,6 +281,11 @@ def chain(previous: str, body: bytes) -> str:
     return _sha256(previous.encode("ascii") + body).hexdigest()[:16]
 
 
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of some bytes in 64 hex digits."""
+    return str(_sha256(data).hexdigest())
+
+
 _FEW, _SHORT = 64, 4096
 _hashed = 0
 

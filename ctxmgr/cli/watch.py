@@ -124,7 +124,7 @@ def _followed(target: str | None, session: str | None, every: float, store: str 
 
 def _source(workspace: Workspace, key: int | None) -> Source:
     if isinstance(workspace.store, LogStore):
-        return LogTail(workspace.store.path, None if key is None else workspace.store.sessions.name(key))
+        return LogTail(Path(workspace.store.path), None if key is None else workspace.store.sessions.name(key))
     return StoreTail(workspace.store, key)
 
 

@@ -65,13 +65,11 @@ def open_store(
         raise InvalidInput(f"no store engine for {location!r}", "give a path to a .db or .jsonl file")
     path = _tidied(location)
     if _suffix(path) in LOG_SUFFIXES:
-        from pathlib import Path
-
         from ctxmgr.store.log_file import LogStore
 
         if create and _mode(path) is None:
             _touch_log(path)
-        return LogStore(Path(path), readonly=readonly, masked=masked, durable=durable, progress=progress)
+        return LogStore(path, readonly=readonly, masked=masked, durable=durable, progress=progress)
     mode = _mode(path)
     if mode is None and not create:
         raise NotFound(f"no store at {path}", "run 'ctxmgr import', or check --store and CTXMGR_STORE")

@@ -5,14 +5,12 @@ Whatever such a file holds follows from a history that lies elsewhere, so it may
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
-from pathlib import Path
 
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.store import schema
 from ctxmgr.store.sqlite import MEMORY, SqliteEngine
+from ctxmgr.wire import digest
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ _SIDE_FILES = ("", "-wal", "-shm")
 
 def cache_name(identity: bytes) -> str:
     """Return the name of the file for what is identified so; it tells nothing of it."""
-    return hashlib.sha256(identity).hexdigest()[:32]
+    return digest(identity)[:32]
 
 
 def open_cache(stem: str, variant: str = "") -> SqliteEngine:
@@ -40,15 +38,16 @@ def open_cache(stem: str, variant: str = "") -> SqliteEngine:
     name = f"{stem}-{variant}.db" if variant else f"{stem}.db"
     for folder in _folders():
         try:
-            if not folder.exists():
+            if not os.path.isdir(folder):
                 from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
 
-                make_private_folder(str(folder))
-            if folder.stat().st_uid != os.getuid():
+                make_private_folder(folder)
+            if os.stat(folder).st_uid != os.getuid():
                 continue
-            if variant and not (folder / name).exists():
+            place = os.path.join(folder, name)
+            if variant and not os.path.exists(place):
                 _forget_others(folder, stem)
-            return _usable(folder / name)
+            return _usable(place)
         except (OSError, CtxmgrError):
             continue
     return open_in_memory()  # nothing is writable: made anew each time
@@ -59,35 +58,43 @@ def open_in_memory() -> SqliteEngine:
     return _prepared(SqliteEngine(MEMORY, disposable=True))
 
 
-def _folders() -> Iterator[Path]:
-    base = os.environ.get("XDG_CACHE_HOME")
-    yield (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "ctxmgr" / "index"
+def _folders() -> Iterator[str]:
+    base = os.environ.get("XDG_CACHE_HOME") or ""
+    yield os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "ctxmgr", "index")
     import tempfile
 
-    yield Path(tempfile.gettempdir()) / f"ctxmgr-{os.getuid()}"
+    yield os.path.join(tempfile.gettempdir(), f"ctxmgr-{os.getuid()}")
 
 
-def _forget_others(folder: Path, stem: str) -> None:
+def _forget_others(folder: str, stem: str) -> None:
     import time
 
-    for place in folder.glob(f"{stem}-*.db"):
-        with contextlib.suppress(OSError):
-            used = max(Path(f"{place}{suffix}").stat().st_mtime for suffix in _SIDE_FILES if Path(f"{place}{suffix}").exists())
+    for name in os.listdir(folder):
+        if not (name.startswith(f"{stem}-") and name.endswith(".db")):
+            continue
+        place = os.path.join(folder, name)
+        try:
+            used = max(os.stat(place + suffix).st_mtime for suffix in _SIDE_FILES if os.path.exists(place + suffix))
             if time.time() - used > _OLD:
                 _remove(place)
+        except OSError:  # somebody else's work, or gone meanwhile
+            continue
 
 
-def _usable(place: Path) -> SqliteEngine:
+def _usable(place: str) -> SqliteEngine:
     try:
-        return _prepared(SqliteEngine(str(place), disposable=True))
+        return _prepared(SqliteEngine(place, disposable=True))
     except Damaged:  # or of another version: it holds nothing that can't be had again
         _remove(place)
-        return _prepared(SqliteEngine(str(place), disposable=True))
+        return _prepared(SqliteEngine(place, disposable=True))
 
 
-def _remove(place: Path) -> None:
+def _remove(place: str) -> None:
     for suffix in _SIDE_FILES:
-        Path(f"{place}{suffix}").unlink(missing_ok=True)
+        try:
+            os.unlink(place + suffix)
+        except FileNotFoundError:
+            continue
 
 
 def _prepared(engine: SqliteEngine) -> SqliteEngine:

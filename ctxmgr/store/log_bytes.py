@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 
 from ctxmgr import wire
@@ -10,8 +9,6 @@ from ctxmgr.errors import StorageFailed
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ctxmgr.store.interface import Engine
 
 _HEAD = 4096
@@ -20,7 +17,7 @@ _HEAD = 4096
 class LogBytes:
     """One log, opened for reading; when another file stands at its path it is opened anew by `follow`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
@@ -60,7 +57,7 @@ class LogBytes:
     def before(self, end: int) -> str:
         """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
         start = max(0, end - _HEAD)
-        return hashlib.sha256(self.read(start, end - start)).hexdigest()
+        return wire.digest(self.read(start, end - start))
 
     def body(self, offset: int, length: int) -> str:
         """Return the record of a line, as a store holds it: ASCII JSON without a sum.

@@ -19,7 +19,6 @@ from ctxmgr.store.sqlite import MEMORY
 TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from ctxmgr.salvage import Line
     from ctxmgr.store.append import Refused
@@ -47,7 +46,7 @@ class LogStore(Store):
 
     def __init__(
         self,
-        path: Path,
+        path: str,
         *,
         readonly: bool = False,
         masked: bool = True,
@@ -56,8 +55,8 @@ class LogStore(Store):
     ) -> None:
         require_regular_file(path)
         self.path = path
-        engine = open_cache(cache_name(os.fsencode(path.resolve())))
-        super().__init__(engine, str(path), readonly=readonly, masked=masked)
+        engine = open_cache(cache_name(os.fsencode(os.path.realpath(path))))
+        super().__init__(engine, path, readonly=readonly, masked=masked)
         self._bytes = LogBytes(path)
         self._bytes.serve(engine)
         engine.execute(schema.LINES_AS_RECORDS)
@@ -266,31 +265,31 @@ def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
             yield line
 
 
-def require_regular_file(path: Path) -> None:
+def require_regular_file(path: str) -> None:
     """Refuse what can't be a log.
 
     Raises:
         NotFound: nothing is there.
         InvalidInput: a folder, a pipe or a device.
     """
-    if not path.exists():
+    if not os.path.exists(path):
         raise NotFound(f"no log at {path}", "check the path given by --store or CTXMGR_STORE")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder, not a log", "name a .jsonl file")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
 
 
-def _next_line(path: Path, end: int) -> int | None:
+def _next_line(path: str, end: int) -> int | None:
     """Return where the line behind a record begins, or None when the record's own line goes on."""
-    with path.open("rb") as stream:
+    with open(path, "rb") as stream:
         stream.seek(end)
         return end + 1 if stream.read(1) == b"\n" else None
 
 
-def _complete_end(path: Path, start: int, size: int) -> int:
+def _complete_end(path: str, start: int, size: int) -> int:
     """Return the offset after the last line end between ``start`` and ``size``."""
-    with path.open("rb") as stream:
+    with open(path, "rb") as stream:
         end = size
         while end > start:
             begin = max(start, end - (1 << 16))
