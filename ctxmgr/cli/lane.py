@@ -209,18 +209,12 @@ def _list(store: Store, values: dict[str, Any]) -> Answer:
 
 
 def _search(store: Store, values: dict[str, Any]) -> Answer:
-    found = tools.search(
-        store, Rows(store.engine), _asked(values, max_results=values["max_"], exact_total=False), _itself, _hit
-    )
+    found = tools.search(store, Rows(store.engine), _asked(values, max_results=values["max_"], exact_total=False), _hit)
     if not values["all_sessions"]:
         tell_session(store, values["session"], found.session)
     answer = Answer(found.rows, found.status, found.page)
     answer.warnings, answer.next = slow_search(store.unindexed())
     return answer
-
-
-def _itself(row: dict[str, Any]) -> dict[str, Any]:
-    return row
 
 
 def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ctxmgr.history import tools
 from ctxmgr.store import Store
-from ctxmgr.types.base import Shape
 from ctxmgr.types.query import (
     ListRequest,
     ListResponse,
@@ -44,7 +43,7 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
     Raises:
         InvalidInput: "Query cannot be empty".
     """
-    found = tools.search(store, store.queries, request, Shape.to_json, _hit)
+    found = tools.search(store, store.queries, request, _hit)
     return SearchResponse(status=found.status, session=found.session, hits=found.rows, page=Page.of(*found.page))
 
 

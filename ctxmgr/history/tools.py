@@ -86,14 +86,13 @@ def list_(store: Store, reader: Any, request: Any) -> Found:
     return Found(_named(store, key), rows, request.offset, request.limit, total, exact=exact)
 
 
-def search(store: Store, reader: Any, request: Any, as_json: Callable[[Any], dict[str, Any]], hit: Hit) -> Found:
+def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
     """Find the rows that contain the query literally, regardless of case, inside words too.
 
     Args:
         store: where to look.
         reader: of its rows.
         request: what for.
-        as_json: returns what JSON shows of a row.
         hit: makes a hit of a row, the field that matches, and an excerpt of it.
 
     Raises:
@@ -110,9 +109,9 @@ def search(store: Store, reader: Any, request: Any, as_json: Callable[[Any], dic
         places, total, exact = reader.find(key, request, request.kind, request.query, wanted)
     needle = fold(request.query)
     hits: list[Any] = []
-    for row in reader.rows(places[request.offset : request.offset + request.max_results]):
-        field, excerpt = find(as_json(row), needle) or ("", "")
-        hits.append(hit(row, field, excerpt))
+    for row, shown in reader.shown(places[request.offset : request.offset + request.max_results]):
+        field, excerpt = find(row, needle) or ("", "")
+        hits.append(hit(shown, field, excerpt))
     return Found(_named(store, key), hits, request.offset, request.max_results, total, exact=exact)
 
 

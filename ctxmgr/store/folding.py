@@ -62,8 +62,7 @@ def plain_texts(record: Record) -> list[str]:
     depth = _DEPTH
     while level:
         below: list[Any] = []
-        for value in level:
-            kind = cast("type[object]", type(value))
+        for kind, value in zip(map(type, level), level, strict=True):
             if kind is dict:
                 if depth:
                     texts += value
@@ -119,15 +118,38 @@ def _spelled(key: object) -> str:
 
 def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None:
     """Return (path, excerpt around the first match of the folded ``needle``), or None when nothing matches."""
-    for path, text in texts_of(record):
-        folded = fold(text)
-        at = folded.find(needle)
-        if at >= 0:
-            first, last = at, at + len(needle)
+    for name in _FIELDS.get(str(record.get("kind")), ()):
+        if (found := _first(record.get(name), needle, _DEPTH)) is not None:
+            path, text = found
+            folded = fold(text)
+            first = folded.find(needle)
+            last = first + len(needle)
             if len(folded) != len(text):
                 first, last = _unfolded(text, first), _unfolded(text, last)
             start, end = max(0, first - width), min(len(text), last + width)
-            return path, ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+            return name + path, ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    return None
+
+
+def _first(value: Any, needle: str, depth: int) -> tuple[str, str] | None:
+    """Return the first text of `_walk` that holds the needle, behind its path from the value on."""
+    if isinstance(value, str):
+        return ("", value) if needle in fold(value) else None
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return ("", repr(value)) if needle in repr(value) else None
+    if depth and isinstance(value, dict):
+        for name, item in cast("dict[object, Any]", value).items():
+            key = name if isinstance(name, str) else _spelled(name)
+            if needle in fold(key):
+                return f".{key}", key
+            if (found := _first(item, needle, depth - 1)) is not None:
+                return f".{key}{found[0]}", found[1]
+    elif depth and isinstance(value, list | tuple):
+        for number, item in enumerate(cast("list[Any]", value)):
+            if (found := _first(item, needle, depth - 1)) is not None:
+                return f"[{number}]{found[0]}", found[1]
     return None
 
 

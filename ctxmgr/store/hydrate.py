@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from ctxmgr.store.interface import Engine, Row
+    from ctxmgr.types.base import Shape
     from ctxmgr.types.view import EntryView, EventView, NoteView
     from ctxmgr.wire import Record
 
     _T = TypeVar("_T")
+    _S = TypeVar("_S", bound=Shape)
     Plain = dict[str, Any]
 
 _BATCH = 500
@@ -37,14 +39,34 @@ ID_CONDITIONS = ("record.id = :id", "record.id >= :id AND record.id < :after")
 """How a thing is found by its id: whole first, so that an id which begins another one can be named; then as a prefix."""
 
 
+_decoded: dict[str, Record] = {}
+_KEPT, _LONG = 128, 20_000
+
+
+def keep(body: str, record: Record) -> None:
+    """Remember what a body was decoded to, for whoever loads it next and changes it as it likes: it is handed out once."""
+    if len(body) < _LONG:
+        if len(_decoded) >= _KEPT:
+            _decoded.clear()
+        _decoded[body] = record
+
+
+def forget() -> None:
+    """Keep nothing any longer."""
+    _decoded.clear()
+
+
 def load(body: object) -> Record:
     """Return the record of a stored body.
 
     Raises:
         Damaged: the body is not what was stored.
     """
+    text = str(body)
+    if _decoded and (kept := _decoded.pop(text, None)) is not None:
+        return kept
     try:
-        record: object = jsontext.loads(str(body))
+        record: object = jsontext.loads(text)
     except ValueError:
         raise _changed() from None
     if not isinstance(record, dict):
@@ -251,16 +273,34 @@ def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[
 
 def entry_shape(row: Plain) -> EntryView:
     """Return the view of one of `entry_rows`."""
-    from ctxmgr.types.view import EntryView
+    from ctxmgr.types.view import EntryView, NoteView
 
-    return EntryView.model_validate(row)
+    return _made(EntryView, {**row, "notes": [NoteView.model_validate(note) for note in row["notes"]]})
 
 
 def event_shape(row: Plain) -> EventView:
     """Return the view of an `event_row`."""
     from ctxmgr.types.view import EventView
 
-    return EventView.model_validate(row)
+    return _made(EventView, row)
+
+
+def _made(shape: type[_S], row: Plain) -> _S:
+    """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
+    names = _names.get(shape)
+    if names is None:
+        names = _names[shape] = [(field.alias or name, name) for name, field in shape.model_fields.items()]
+    values = {name: row[alias] for alias, name in names}
+    view = shape.__new__(shape)
+    # As pydantic's own model_construct does it, without the defaults and aliases that a row has no need of.
+    object.__setattr__(view, "__dict__", values)
+    object.__setattr__(view, "__pydantic_fields_set__", set(values))
+    object.__setattr__(view, "__pydantic_extra__", None)
+    object.__setattr__(view, "__pydantic_private__", None)
+    return view
+
+
+_names: dict[type, list[tuple[str, str]]] = {}
 
 
 def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:

@@ -147,6 +147,10 @@ class Rows:
             views.update((int(row[0]), event_row(row)) for row in found)
         return [views[seq] for seq, _ in places]
 
+    def shown(self, places: Sequence[Hit]) -> list[tuple[Plain, Plain]]:
+        """Return each row at these places, and what it is shown as: itself."""
+        return [(row, row) for row in self.rows(places)]
+
     def entry_at(self, key: int, index: int) -> Plain | None:
         """Return the entry with this index, or None."""
         rows = self._engine.query(
@@ -236,6 +240,11 @@ class Queries:
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
         return [entry_shape(row) if row["kind"] == "entry" else event_shape(row) for row in self._rows.rows(places)]
+
+    def shown(self, places: Sequence[Hit]) -> list[tuple[Plain, EntryView | EventView]]:
+        """Return each row at these places as JSON shows it, and its view."""
+        rows = self._rows.rows(places)
+        return [(row, entry_shape(row) if row["kind"] == "entry" else event_shape(row)) for row in rows]
 
     def entry_at(self, key: int, index: int) -> EntryView | None:
         """Return the entry with this index, or None."""

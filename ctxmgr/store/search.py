@@ -8,12 +8,12 @@ word in a row is not in the index: it is looked for by reading.
 
 from __future__ import annotations
 
-from ctxmgr.store.holding import know_holds
+from ctxmgr.store.holding import asked, know_holds
 from ctxmgr.store.search_index import mark
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
     from ctxmgr.store.interface import Engine
@@ -34,25 +34,30 @@ _EXACT = 4096
 """Places of the log that may be read only to say exactly how many rows match."""
 
 # A result's text stands for the entry that it completed. Cheap conditions come first: texts are read of what passes them.
+# A subquery with a limit stays one: whatever a body costs, it is had once.
 _ENTRY = (
-    "SELECT entry.seq FROM entry NOT INDEXED JOIN record AS own ON own.seq = entry.seq "
+    "SELECT seq FROM (SELECT entry.seq AS seq, own.body AS own, answer.body AS answer "
+    "FROM entry NOT INDEXED CROSS JOIN record AS own ON own.seq = entry.seq "
     "LEFT JOIN record AS answer ON answer.seq = entry.result AND entry.result <> entry.seq "
-    "WHERE {places} AND ({where}) AND (holds(own.body, :needle) OR holds(answer.body, :needle))"
+    "WHERE {places} AND ({where}) LIMIT -1) WHERE {own} OR {answer}"
 )
 _EVENT = (
-    "SELECT event.seq FROM event NOT INDEXED JOIN record AS own ON own.seq = event.seq "
-    "WHERE {places} AND ({where}) AND holds(own.body, :needle)"
+    "SELECT seq FROM (SELECT event.seq AS seq, own.body AS own "
+    "FROM event NOT INDEXED CROSS JOIN record AS own ON own.seq = event.seq "
+    "WHERE {places} AND ({where}) LIMIT -1) WHERE {own}"
 )
-# The texts are read in the order in which they lie, which is faster than one look-up for each row; a result leads to its
-# entry. Entries whose result lies outside are proposed, whatever it says.
+# The texts are read in the order in which they lie, which is faster than one look-up for each row; a result leads to the
+# entry that it completed. Entries whose result lies outside are proposed, whatever it says.
 _HOLDING = (
-    "WITH hit AS MATERIALIZED (SELECT seq FROM record WHERE seq BETWEEN :low AND :high "
-    "AND kind IN ('entry', 'event', 'result') AND holds(body, :needle)) "
-    "SELECT seq FROM hit UNION SELECT asked.seq FROM hit CROSS JOIN record AS answer ON answer.seq = hit.seq "
-    "AND answer.kind = 'result' CROSS JOIN record AS asked ON asked.session = answer.session AND asked.kind = 'entry' "
-    "AND asked.id = answer.id AND asked.seq BETWEEN :low AND :high UNION SELECT seq FROM entry NOT INDEXED "
-    "WHERE seq BETWEEN :low AND :high AND result NOT BETWEEN :low AND :high"
+    "WITH hit AS MATERIALIZED (SELECT seq, kind, session, id FROM (SELECT seq, kind, session, id, body FROM record "
+    "WHERE seq BETWEEN :low AND :high AND kind IN ('entry', 'event', 'result') LIMIT -1) WHERE {body}) "
+    "SELECT seq, 1 FROM hit WHERE kind <> 'result' UNION ALL "
+    "SELECT entry.seq, 1 FROM hit CROSS JOIN record AS asked ON asked.session = hit.session AND asked.kind = 'entry' "
+    "AND asked.id = hit.id AND asked.seq BETWEEN :low AND :high CROSS JOIN entry ON entry.seq = asked.seq "
+    "AND entry.result = hit.seq WHERE hit.kind = 'result' UNION ALL "
+    "SELECT seq, 0 FROM entry NOT INDEXED WHERE seq BETWEEN :low AND :high AND result NOT BETWEEN :low AND :high"
 )
+_KNOWN = "SELECT {kind}.seq FROM {kind} NOT INDEXED WHERE {places} AND ({where})"
 _STATEMENTS = {"entry": _ENTRY, "event": _EVENT}
 _BETWEEN = "{kind}.seq BETWEEN :low AND :high"
 _LISTED = "{kind}.seq IN (SELECT value FROM json_each(:places))"
@@ -85,9 +90,10 @@ class Search:
         self._engine = engine
         self._scopes = scopes
         self._needle = needle
-        self._bytes = needle.encode()
+        self._holds, self._asked = asked(needle)
         self._low = low
         self._high = high
+        self._missing = 0
         know_holds(engine)
 
     def find(self, wanted: int) -> tuple[list[Hit], int, bool]:
@@ -102,6 +108,7 @@ class Search:
             wanted = self._high - self._low + 1
         for place, found in self._windows(wanted):
             hits += found
+            self._missing = wanted - len(hits)
             if len(hits) >= wanted and place < self._high:
                 share = (self._high - self._low + 1) / (place - self._low + 1)
                 return hits, max(len(hits) + 1, int(len(hits) * share)), False
@@ -143,7 +150,7 @@ class Search:
     def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
         from ctxmgr.store.vocabulary import Proposals
 
-        proposals = Proposals(self._engine, self._needle, place, limit)
+        proposals = Proposals(self._engine, self._needle, place, limit, self._missing)
         if not proposals.usable:
             return
         late = self._late(place, limit)
@@ -164,15 +171,22 @@ class Search:
         values = {"low": low, "high": high}
         if any(bound.keys() - _BROAD for _, _, bound in self._scopes):  # few texts have to be read
             return self._matches(_BETWEEN, values)
-        return self._listed([int(row[0]) for row in self._engine.query(_HOLDING, {**values, "needle": self._bytes})])
+        rows = self._engine.query(_HOLDING.format(body=self._holds.format("body")), {**values, **self._asked})
+        known = {int(row[0]) for row in rows if row[1]}
+        proposed = {int(row[0]) for row in rows if not row[1]} - known
+        return sorted([*self._listed(known, known=True), *self._listed(proposed)])
 
-    def _listed(self, places: Sequence[int]) -> list[Hit]:
-        return self._matches(_LISTED, {"places": str(list(places))}) if places else []
+    def _listed(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
+        return self._matches(_LISTED, {"places": str(sorted(places))}, known=known) if places else []
 
-    def _matches(self, places: str, values: dict[str, Any]) -> list[Hit]:
+    def _matches(self, places: str, values: dict[str, Any], *, known: bool = False) -> list[Hit]:
+        """Return the rows of the scopes at these places that hold the text, or are known to."""
         found: list[Hit] = []
+        own, answer = self._holds.format("own"), self._holds.format("answer")
         for kind, where, bound in self._scopes:
-            sql = _STATEMENTS[kind].format(places=places.format(kind=kind), where=where)
-            rows = self._engine.query(sql, {**bound, **values, "needle": self._bytes})
+            sql = (_KNOWN if known else _STATEMENTS[kind]).format(
+                kind=kind, places=places.format(kind=kind), where=where, own=own, answer=answer
+            )
+            rows = self._engine.query(sql, {**bound, **values, **self._asked})
             found += [(int(row[0]), kind) for row in rows]
         return sorted(found)

@@ -27,7 +27,9 @@ _MANY = 400
 """Terms of a part that are looked up to narrow down what other parts propose."""
 
 _COMMON = 500
-_CHUNK = 64
+_CHUNK = 16
+_LARGEST = 4096
+"""Places that are proposed together: at least, and at most."""
 
 _NOTHING = '"\U0010ffff"'
 """A term that no text has: it stands between texts."""
@@ -45,14 +47,21 @@ _PLACES = (
 class Proposals:
     """The places behind one and up to another at which a folded text may stand.
 
+    Args:
+        engine: of the store.
+        needle: the folded text.
+        low, high: the places; the first is not one of them.
+        wanted: how many are likely to be enough.
+
     Attributes:
         usable: whether the index can say anything about this text.
     """
 
-    def __init__(self, engine: Engine, needle: str, low: int, high: int) -> None:
+    def __init__(self, engine: Engine, needle: str, low: int, high: int, wanted: int = 0) -> None:
         self._engine = engine
         self._low = low
         self._high = high
+        self._wanted = wanted
         runs = runs_of(needle)
         self._whole = [_quoted(run) for run, starts, ends in runs if starts and ends]
         self._parts = [run for run in runs if not (run[1] and run[2]) and len(run[0]) >= _GRAM]
@@ -99,12 +108,12 @@ class Proposals:
             words.fetch(most)
 
     def _stream(self, terms: str, low: int, high: int) -> Iterator[tuple[int, list[int]]]:
-        size = _CHUNK
+        size = min(max(self._wanted, _CHUNK), _LARGEST)
         while low < high:
             rows = self._engine.query(_PLACES, {"terms": terms, "low": low, "high": high, "most": size})
             low = int(rows[-1][0]) if len(rows) == size else high
             yield low, [int(row[0]) for row in rows]
-            size = min(size * 2, 4096)
+            size = min(size * 2, _LARGEST)
 
 
 class _Words:

@@ -73,7 +73,7 @@ REFUSED = [
     "list --store foreign.db", "list --store folder.db", "list --store folder.db/x.db", "list --store history.db/x",
     "list --store ''", "list --store http://x", "list --store /dev/null", "show h -s healthy", "list --store altered-body.db",
     "list --store altered-list.db", "list --store altered-shape.db", "list --store altered-nan.db",
-    "list --store altered-status.db", "trace --since x -s none",
+    "list --store altered-status.db", "search 1, --store altered-body.db", "trace --since x -s none",
     "search x --since x -s none", "note list -s none", "snapshot list -s none", "note list --store altered-note.db",
     "snapshot list --store altered-snapshot.db", "note list --store none.db",
 ]  # fmt: skip

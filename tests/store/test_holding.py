@@ -15,6 +15,7 @@ from ctxmgr import wire
 from ctxmgr.history.annotating import list_notes
 from ctxmgr.store import open_store
 from ctxmgr.store.folding import fold, folded_text, plain_texts, texts_of
+from ctxmgr.store.holding import asked as asked_of
 from ctxmgr.store.holding import know_holds
 from ctxmgr.types.query import ListNotesRequest
 from ctxmgr.types.record import build
@@ -102,6 +103,9 @@ def _nested(levels: int) -> Any:
 @example(({"kind": "event", "data": "stra\xdfe/\ufb01"}, "asse/fi"), _escaped)
 @example(({"kind": "event", "data": {"a\\nb": "\\u0041"}}, "\\u004"), _as_written)
 @example(({"kind": "event", "data": "n"}, "\n"), _as_written)
+@example(({"kind": "event", "data": "50%_!\x7f"}, "%_!\x7f"), _as_written)
+@example(({"kind": "event", "data": "50 percent"}, "50%e"), _as_written)
+@example(({"kind": "event", "data": "xy" * 30_000}, "YX" * 29_000), _as_written)
 @example(({"kind": "note", "content": "kind", "meta": "other"}, "meta"), _as_written)
 @example(({"kind": "entry", "input": _nested(62)}, "needle"), _as_written)
 @example(({"kind": "entry", "input": _nested(63)}, "needle"), _as_written)
@@ -113,11 +117,13 @@ def test_holds_says_what_a_plain_search_says(drawn: tuple[Record, str], spelling
     store = open_store(":memory:", create=True)
     know_holds(store.engine)
     held = store.engine.query("SELECT holds(:body, :needle)", {"body": body, "needle": needle.encode()})
+    condition, values = asked_of(needle)
+    found = store.engine.query(f"SELECT 1 WHERE {condition.format(':body')}", {"body": body, **values})
     store.close()
 
     stored: Record = json.loads(body)
     expected = any(needle in fold(part) for _, part in texts_of(stored))
-    assert bool(held[0][0]) == expected
+    assert bool(held[0][0]) == bool(found) == expected
     assert expected == (needle in (folded_text(stored) or ""))
 
 
