@@ -11,40 +11,47 @@ from ctxmgr.wire import EVENT_ALIASES
 
 
 def observations_of(
-    records: Iterable[Mapping[str, Any]], index: int = 0, earlier: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    records: Iterable[Mapping[str, Any]],
+    index: int = 0,
+    earlier: Sequence[tuple[int, Mapping[str, Any]]] = (),
+    *,
+    distinct: bool = False,
 ) -> Iterator[Observation]:
     """Yield what happened, in the order of the log.
 
     Where the records are only the end of a session, ``index`` is that of the first entry among them and ``earlier`` holds
-    the entries before it that are still open, each with its index.
+    the entries before it that are still open, each with its index. Where they are ``distinct``, as in a store, no two of
+    them are of one entry, or results of one; then only what is open is kept in mind, else every entry's id.
 
     An entry that carries its result is a start followed by a finish. Records that belong to no step of the run (notes,
     snapshots), a second record of the same entry, and results of entries that are not there yield nothing. A stored
     continuation is an event of type ``continuation``. Never raises: fields of the wrong type count as absent.
     """
     starts: dict[str, Observation] = {}
-    finished: set[str] = set()
+    known: set[str] = set()
     for place, record in earlier:
         start = _start(record, 2 * place - 2 * index, place)
         starts[start.id] = start
+        known.add(start.id)
         yield start
     for place, record in enumerate(records):
         kind = record.get("kind")
         seq = 2 * place
         if kind == "entry":
             start = _start(record, seq, index)
-            if not start.id or start.id in starts:
+            if not start.id or start.id in known:
                 continue
-            starts[start.id] = start
+            if not distinct:
+                known.add(start.id)
             index += 1
             yield start
             if isinstance(record.get("status"), str):
-                finished.add(start.id)
                 yield _finish(start, record, seq + 1, start.at)
+            else:
+                starts[start.id] = start
         elif kind == "result":
-            begun = starts.get(_text(record.get("entry")))
-            if begun is not None and begun.id not in finished:
-                finished.add(begun.id)
+            begun = starts.pop(_text(record.get("entry")), None)
+            if begun is not None:
                 yield _finish(begun, record, seq, parse_time(record.get("ts")))
         elif kind == "event" and record.get("type") == "usage":
             continue  # bookkeeping of tokens: nobody did or said anything

@@ -35,14 +35,21 @@ _EMPTY_WORDS = word_set(
 
 def text_of(event: Observation) -> str | None:
     """Return what an event says, None when it holds no text (which is not the same as an empty one)."""
-    return _text(event.data, 0)
+    data: object = event.data
+    if type(data) is dict and type(text := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
+        return _words(text)  # as of most events
+    return _text(data, 0)
+
+
+def _words(text: str) -> str | None:
+    text = text[:_MAX_TEXT]
+    bare = text.strip(" *#:\n")
+    return None if len(bare) <= _LONGEST_LABEL and bare.lower() in _LABELS else text
 
 
 def _text(data: object, depth: int) -> str | None:
     if isinstance(data, str):
-        text = data[:_MAX_TEXT]
-        bare = text.strip(" *#:\n")
-        return None if len(bare) <= _LONGEST_LABEL and bare.lower() in _LABELS else text
+        return _words(data)
     if depth > 3:
         return None
     if isinstance(data, dict):

@@ -1,7 +1,8 @@
 """One step of a replay: what a detector is shown, in the order of the log.
 
 A plain slotted dataclass, because detectors see every record of a history and pydantic would cost more than they do.
-Nobody changes one, but it is not ``frozen``: to make one would take ten times as long, more than most detectors take.
+Only who makes one changes it, but it is not ``frozen``: to make one would take ten times as long, more than most
+detectors take.
 """
 
 from __future__ import annotations
