@@ -93,7 +93,7 @@ def parse_time(text: object) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     try:
-        if not _EARLIEST <= moment <= _LATEST:
+        if not 1 < moment.year < 9999 and not _EARLIEST <= moment <= _LATEST:
             return None
         return moment.timestamp()
     except (OverflowError, ValueError):

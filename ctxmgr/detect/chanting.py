@@ -10,33 +10,47 @@ from typing import NamedTuple
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.normal import one_line
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.speech import CHUNKS, MESSAGES, THOUGHTS, length_of, text_of
+from ctxmgr.detect.speech import CHUNKS, MESSAGES, THOUGHTS, length_of, may_hold_stub, text_of
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
 
-_END = re.compile(r"(?<=[.!?…。！？])(?:\s+|(?=[A-Z]))|\n+")
+_END = re.compile(r"([.!?…。！？\n])(?:(?<=\n)\n*|(?<!\n)(?:\s+|(?=[A-Z])))")
+"""Where a phrase ends; it begins with a set of characters, since only these are looked for fast."""
 _STRUCTURE = ("|", "-", "*", "+", "•", "#", ">", "{", "[", "}", "]", "<", '"', "\t", "    ", "@@", "//")
-_NUMBERED = re.compile(r"\(?[0-9]{1,4}[.):]\s")
+_NUMBERED = re.compile(r"\s*\(?[0-9]{1,4}[.):]\s")
+_WORDY = re.compile(r"[^\W_]")
+_FENCES = ("```", "~~~")
+_SIGMAS = ("σ", "ς")
 _TAIL = 1000
 _PERIODIC = 400
 _PHRASES = 40
 _SHARE = 4
 _SHORT = 12
 _KEPT = 64
+_LOOKS = (256, 1024)
 _NEXT = 2
 """How far apart two neighbours of a log are (see `observations_of`): a record may be a start and a finish at once."""
 
 
 class _Stream(NamedTuple):
-    """One stream of text as far as it matters: its unfinished end, its last phrases, and how much of it is prose."""
+    """One stream of text as far as it matters: its unfinished end, its last phrases, and how much of it is prose.
+
+    ``unread`` are whole messages after that, in which nothing is chanted, and ``most`` how much prose they hold at most:
+    they are read when that may be too much, or when a piece comes that goes on where the last of them ended.
+    """
 
     tail: str = ""
     phrases: tuple[str, ...] = ()
     fenced: bool = False
-    steps: tuple[Step, ...] = ()
+    events: tuple[Observation, ...] = ()
     prose: int = 0
     since: float | None = None
+    unread: tuple[str, ...] = ()
+    most: int = 0
+
+
+_NOTHING = _Stream()
 
 
 class ChantingDetector:
@@ -70,27 +84,35 @@ class ChantingDetector:
         if not text:
             return None
         name = "thought" if "thought" in (event.type or "") or event.type in THOUGHTS else "message"
-        old = self.state.get(name, _Stream())
-        step = Step((Call.said(event, text),))
-        if event.type not in CHUNKS:
-            old = old._replace(tail="", phrases=(), fenced=False, prose=_volume(old))
+        old = self.state.get(name, _NOTHING)
+        whole = event.type not in CHUNKS
         since = event.at if old.since is None else old.since
-        stream = _read(old, text)._replace(steps=(*old.steps, step)[-_KEPT:], since=since)
+        events = (*old.events[1 - _KEPT :], event)
+        most = old.most + len(text)
+        if whole and most <= self._settings.volume_chars and _is_free(text, self._settings.chant_rounds):
+            unread = (*old.unread, text)
+            stream = _Stream(old.tail, old.phrases, old.fenced, events, old.prose, since, unread, most)
+        else:
+            stream = _read_all(old, text, whole=whole)._replace(events=events, since=since)
         self.state = {**self.state, name: stream}
+        return None if stream.unread else self._judge(name, stream, event, text)
+
+    def _judge(self, name: str, stream: _Stream, event: Observation, text: str) -> Sighting | None:
+        """Return what a stream shows that is read to its end."""
         rounds = self._settings.chant_rounds
         phrase = _chanted(stream, rounds)
         if phrase is not None:
-            own = stream.steps[-rounds:] if event.type in CHUNKS else (step,)
+            own = _steps(stream.events[-rounds:]) if event.type in CHUNKS else (Step((Call.said(event, text),)),)
             facts = (("said", one_line(phrase, 300)),)
             return Sighting(self.kind, (name, "chant"), 1, own, rounds, 0.85, leave=1, facts=facts)
-        lasted = 0.0 if event.at is None or since is None else event.at - since
+        lasted = 0.0 if event.at is None or stream.since is None else event.at - stream.since
         volume = _volume(stream)
         if volume > self._settings.volume_chars and lasted > self._settings.volume_seconds:
             facts = (("characters", volume), ("seconds", round(lasted, 3)))
-            alone = len(stream.steps) >= self._settings.monologue_rounds and _speaks_on_end(stream)
+            alone = len(stream.events) >= self._settings.monologue_rounds and _speaks_on_end(stream)
             return Sighting(
-                self.kind, (name, "volume"), 1, stream.steps[-rounds:], 1, 0.6, severity="loop" if alone else "warn", leave=1,
-                facts=facts,
+                self.kind, (name, "volume"), 1, _steps(stream.events[-rounds:]), 1, 0.6, severity="loop" if alone else "warn",
+                leave=1, facts=facts,
             )  # fmt: skip
         return None
 
@@ -103,25 +125,78 @@ class ChantingDetector:
         self.state = {}
 
 
+def _steps(events: Sequence[Observation]) -> tuple[Step, ...]:
+    return tuple(Step((Call.said(event, text_of(event)),)) for event in events)
+
+
+def _pieces(text: str) -> tuple[list[str], str]:
+    """Return the whole phrases of a text, each with the mark at its end but not the blanks behind it, and the rest."""
+    parts = _END.split(text)
+    rest = parts.pop()
+    return [piece if mark == "\n" else piece + mark for piece, mark in zip(parts[::2], parts[1::2], strict=True)], rest
+
+
+def _is_free(text: str, rounds: int) -> bool:
+    """Whether a look at its end shows that nothing is chanted in a whole message (see `_chanted`), nor is it longer than it is.
+
+    What would be chanted is its last phrase. Its longest word must be there as often as the phrase.
+    """
+    if _FENCES[0] in text or _FENCES[1] in text or may_hold_stub(text):
+        return False  # what of it is prose only reading all of it can tell
+    for size in _LOOKS:
+        pieces, tail = _pieces(text[-size:])
+        if len(text) > size:
+            # The first piece is cut, and with it blanks that it may begin in the midst of.
+            while pieces and not pieces.pop(0).strip():
+                pass
+            if not pieces:
+                continue
+        if len(tail) >= _PERIODIC // 2:
+            return False
+        last = next((piece for piece in reversed(pieces) if not _is_structure(piece)), None)
+        if last is not None:
+            word = max(last.lower().split(), key=len)
+            # How a sigma is written small depends on what follows it.
+            return not any(sigma in word for sigma in _SIGMAS) and text.lower().count(word) < rounds
+        if len(text) <= size:
+            return True
+    return False
+
+
+def _read_all(stream: _Stream, text: str, *, whole: bool) -> _Stream:
+    """Return the stream with everything unread and one more text read."""
+    for unread in stream.unread:
+        stream = _read(_begun(stream), unread)
+    stream = _read(_begun(stream) if whole else stream, text)
+    return stream._replace(unread=(), most=_volume(stream))
+
+
+def _begun(stream: _Stream) -> _Stream:
+    """Return the stream at the start of a whole message."""
+    return stream._replace(tail="", phrases=(), fenced=False, prose=_volume(stream))
+
+
 def _read(stream: _Stream, text: str) -> _Stream:
     """Return the stream with more text: whole phrases become phrases, the rest stays its tail."""
-    *whole, tail = _END.split(stream.tail + text)
+    text = stream.tail + text
+    whole, tail = _pieces(text)
     fenced, prose = stream.fenced, stream.prose
-    phrases = list(stream.phrases)
+    may_fence = _FENCES[0] in text or _FENCES[1] in text
+    spoken: list[str] = []
     for piece in whole:
-        if piece.lstrip().startswith(("```", "~~~")):
+        if may_fence and piece.lstrip().startswith(_FENCES):
             fenced = not fenced
         elif not fenced and not _is_structure(piece):
             prose += length_of(piece)
-            phrases.append(" ".join(piece.lower().split()))
+            spoken.append(piece)
+    phrases = [*stream.phrases, *(" ".join(piece.lower().split()) for piece in spoken[-_PHRASES:])]
     return stream._replace(tail=tail[-_TAIL:], phrases=tuple(phrases[-_PHRASES:]), fenced=fenced, prose=prose)
 
 
 def _speaks_on_end(stream: _Stream) -> bool:
     """Whether the stream is whole messages that stand side by side in the log: nobody else spoke or did anything."""
-    events = [step.first.start for step in stream.steps]
-    return all(event.type in MESSAGES and event.agent is not None for event in events) and all(
-        later.seq - event.seq <= _NEXT for event, later in pairwise(events)
+    return all(event.type in MESSAGES and event.agent is not None for event in stream.events) and all(
+        later.seq - event.seq <= _NEXT for event, later in pairwise(stream.events)
     )
 
 
@@ -134,9 +209,7 @@ def _is_structure(piece: str) -> bool:
     """Whether a line belongs to code, a table, a list or the like, or holds no word at all."""
     if length_of(piece) != len(piece):
         return False
-    if piece.startswith(_STRUCTURE) or not any(char.isalnum() for char in piece[:_TAIL]):
-        return True
-    return _NUMBERED.match(piece.lstrip()) is not None
+    return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _TAIL) is None or _NUMBERED.match(piece) is not None
 
 
 def _chanted(stream: _Stream, rounds: int) -> str | None:

@@ -148,7 +148,7 @@ class Monitor:
         if talks is None:
             talks = self._talks(start.action)
         if talks or self._wide.is_awake or self._wide.active:
-            raised = [*raised, *self._wide.end(start, finish)]
+            raised = [*raised, *self._wide.end(start, finish, scope.call)]
         return raised
 
     def _talks(self, action: str) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.normal import one_line
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.speech import MESSAGES, THOUGHTS, alike, gist, plain, text_of
+from ctxmgr.detect.speech import MESSAGES, THOUGHTS, Saying, alike, text_of
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
@@ -19,9 +19,7 @@ _KEPT = 64
 class _Run(NamedTuple):
     """Messages (or thoughts) in a row; ``same`` of the last ones are equal, ``near`` say the same."""
 
-    text: str
-    gist: frozenset[str]
-    steps: tuple[Step, ...]
+    said: tuple[Saying, ...]
     same: int
     near: int
 
@@ -37,6 +35,7 @@ class MonologueDetector:
 
     def __init__(self, settings: DetectSettings) -> None:
         self._settings = settings
+        self._kept = min(_KEPT, max(settings.monologue_rounds, settings.paraphrase_rounds))
         self.state: dict[str, _Run] = {}
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
@@ -46,31 +45,32 @@ class MonologueDetector:
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when the same was said often enough."""
-        said = text_of(event)
-        if said is None:
+        text = text_of(event)
+        if text is None:
             return None
         stream = "thought" if event.type in THOUGHTS else "message"
-        text, words = plain(said), gist(said)
-        old = self.state.get(stream, _Run("", frozenset(), (), 0, 0))
-        same = old.same + 1 if old.steps and text == old.text else 1
-        near = old.near + 1 if old.steps and (text == old.text or alike(words, old.gist)) else 1
-        step = Step((Call.said(event, text),))
-        run = _Run(text, words, (*old.steps, step)[-_KEPT:], same, near)
+        said, same, near = Saying(event, text), 1, 1
+        old = self.state.get(stream)
+        if old is not None:
+            last = old.said[-1]
+            if said == last:
+                same, near = old.same + 1, old.near + 1
+            elif alike(said.gist, last.gist):
+                near = old.near + 1
+        run = _Run(((*old.said, said) if old is not None else (said,))[-self._kept :], same, near)
         self.state = {**self.state, stream: run}
-        settings = self._settings
-        if same >= settings.monologue_rounds:
-            facts = (("said", one_line(said, 300)), ("empty", not text))
-            return Sighting(
-                self.kind, (stream, "said"), 1, run.steps[-settings.monologue_rounds :], settings.monologue_rounds, 0.9,
-                leave=1, facts=facts,
-            )  # fmt: skip
-        if near >= settings.paraphrase_rounds:
-            facts = (("said", one_line(said, 300)), ("empty", False))
-            return Sighting(
-                self.kind, (stream, "said"), 1, run.steps[-settings.paraphrase_rounds :], settings.paraphrase_rounds, 0.7,
-                leave=1, facts=facts,
-            )  # fmt: skip
+        if same >= self._settings.monologue_rounds:
+            return self._sighting(stream, run, self._settings.monologue_rounds, 0.9)
+        if near >= self._settings.paraphrase_rounds:
+            return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
+
+    def _sighting(self, stream: str, run: _Run, rounds: int, confidence: float) -> Sighting:
+        last = run.said[-1]
+        # What says the same in other words says something.
+        facts = (("said", one_line(last.text, 300)), ("empty", run.same >= self._settings.monologue_rounds and not last.plain))
+        steps = tuple(Step((Call.said(each.event, each.plain),)) for each in run.said[-rounds:])
+        return Sighting(self.kind, (stream, "said"), 1, steps, rounds, confidence, leave=1, facts=facts)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say that the agent acted."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from json.encoder import encode_basestring_ascii as _quote
 from typing import Any, cast
 
 from ctxmgr.detect.blur import MAX_TEXT, blur
@@ -53,8 +52,7 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 def canonical(value: object) -> str | None:
     """Return an input as text that is equal for equal inputs, whatever the order of keys; None when it is not JSON."""
     if isinstance(value, dict):
-        fields = cast("dict[Any, Any]", value)
-        return _flat(fields) or _dump(_without_cosmetics(fields))
+        return _dump(_without_cosmetics(cast("dict[Any, Any]", value)))
     return _dump(value)
 
 
@@ -65,43 +63,38 @@ def _without_cosmetics(fields: dict[Any, Any]) -> dict[Any, Any]:
     return {key: item for key, item in fields.items() if key not in cosmetic}
 
 
-_Heads = tuple[tuple[str, str], ...]
 _MAX_SHAPES = 1000
 _MAX_SHAPE = 400
-_MAX_KEYS = 16
-_shapes: dict[tuple[Any, ...], _Heads] = {}
+_shapes: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
 
-def _flat(fields: dict[Any, Any]) -> str | None:
-    """Return what `_dump` makes of an object whose values are all texts, as of most inputs, at a quarter of its cost.
+def texts_of(fields: dict[Any, Any]) -> tuple[str, ...] | None:
+    """Return the keys and values of an object whose values are all texts, as of most inputs; None of any other.
 
-    Whatever depends on the keys alone is worked out once for all objects with those keys.
+    They are in canonical order, so that they are equal where `canonical` is, at a fraction of its cost. Whatever depends on
+    the keys alone is worked out once for all objects with those keys.
     """
-    if len(fields) > _MAX_KEYS:
-        return None
     keys = tuple(fields)
-    heads = _shapes.get(keys)
-    if heads is None:
-        heads = _learn_shape(keys)
-    parts: list[str] = []
-    for key, head in heads:
-        value = fields[key]
+    counting = _shapes.get(keys)
+    if counting is None:
+        counting = _learn_shape(keys)
+    values = [fields[key] for key in counting]
+    for value in values:
         if type(value) is not str:
             return None
-        parts.append(head + _quote(value))
-    return "{" + ",".join(parts) + "}" if parts else None
+    return (*counting, *values) or None
 
 
-def _learn_shape(keys: tuple[Any, ...]) -> _Heads:
-    """Return the keys that count, in canonical order and each with how it is written; empty when one is no text."""
+def _learn_shape(keys: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the keys that count, in canonical order; none of them when one is no text."""
     if not all(type(key) is str for key in keys):
         return ()
-    heads = tuple((key, f"{_quote(key)}:") for key in sorted(_without_cosmetics(dict.fromkeys(keys))))
+    counting = tuple(sorted(_without_cosmetics(dict.fromkeys(keys))))
     if sum(map(len, keys)) <= _MAX_SHAPE:
         if len(_shapes) >= _MAX_SHAPES:
             _shapes.clear()
-        _shapes[keys] = heads
-    return heads
+        _shapes[keys] = counting
+    return counting
 
 
 def _dump(value: object) -> str | None:

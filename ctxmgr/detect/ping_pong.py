@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.speech import MESSAGES, plain, text_of
+from ctxmgr.detect.speech import MESSAGES, Saying, text_of
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.vocabulary import hands_over
 from ctxmgr.types.finding import FindingKind
@@ -16,12 +16,29 @@ from ctxmgr.types.observation import Observation
 _MAX_AGENTS = 4
 _KEPT = 32
 _LEAVE = 2
+_NO_RUNS: tuple[int, ...] = (0,) * (_MAX_AGENTS + 1)
 
 
 class _Word(NamedTuple):
+    """What was said, or handed over by a ``step``."""
+
     speaker: tuple[str | None, str | None]
-    what: Hashable
-    step: Step
+    what: Saying | Hashable
+    step: Step | None
+
+    def is_again(self, other: _Word) -> bool:
+        """Whether the same one gives the same words."""
+        return self.speaker == other.speaker and self.what == other.what
+
+    def as_step(self) -> Step:
+        """Return it as a step of a round."""
+        if isinstance(self.what, Saying):
+            return Step((Call.said(self.what.event, self.what.plain),))
+        return cast("Step", self.step)
+
+    def as_key(self) -> Hashable:
+        """Return who gives which words, without the event in which they were given."""
+        return self.speaker, self.what.plain if isinstance(self.what, Saying) else self.what
 
 
 class _State(NamedTuple):
@@ -60,26 +77,27 @@ class PingPongDetector:
         text = text_of(event)
         if not text or event.agent is None:
             return None
-        step = Step((Call.said(event, plain(text)),))
-        return self._add(_Word((event.agent, event.process), plain(text), step))
+        return self._add(_Word((event.agent, event.process), Saying(event, text), None))
 
     def _add(self, word: _Word) -> Sighting | None:
-        state = self.state or _State((), (0,) * (_MAX_AGENTS + 1))
+        state = self.state or _State((), _NO_RUNS)
         words = state.words
-        runs = [0] * (_MAX_AGENTS + 1)
-        for period in range(2, _MAX_AGENTS + 1):
-            if len(words) >= period and words[-period][:2] == word[:2]:
+        runs = list(_NO_RUNS)
+        for period in range(2, min(_MAX_AGENTS, len(words)) + 1):
+            if words[-period].is_again(word):
                 runs[period] = state.runs[period] + 1
         words = (*words, word)
         self.state = _State(words[-_KEPT:], tuple(runs))
         rounds = self._settings.handoff_rounds
         for period in range(2, _MAX_AGENTS + 1):
+            if runs[period] <= period * (rounds - 2):
+                continue
             seen = words[-period * (rounds - 1) - 1 :]
-            if runs[period] > period * (rounds - 2) and len({each.speaker for each in seen[-period:]}) == period:
+            if len({each.speaker for each in seen[-period:]}) == period:
                 agents = sorted({str(each.speaker[0]) for each in seen[-period:]})
-                key = frozenset(each[:2] for each in seen[-period:])
+                key = frozenset(each.as_key() for each in seen[-period:])
                 return Sighting(
-                    self.kind, key, period, tuple(each.step for each in seen), rounds, 0.85, leave=_LEAVE,
+                    self.kind, key, period, tuple(each.as_step() for each in seen), rounds, 0.85, leave=_LEAVE,
                     facts=(("agents", agents),), everyone=True,
                 )  # fmt: skip
         return None

@@ -11,118 +11,92 @@ from ctxmgr.wire import EVENT_ALIASES
 
 
 def observations_of(
-    records: Iterable[Mapping[str, Any]], index: int = 0, earlier: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    records: Iterable[Mapping[str, Any]],
+    index: int = 0,
+    earlier: Sequence[tuple[int, Mapping[str, Any]]] = (),
+    *,
+    distinct: bool = False,
 ) -> Iterator[Observation]:
     """Yield what happened, in the order of the log.
 
     Where the records are only the end of a session, ``index`` is that of the first entry among them and ``earlier`` holds
-    the entries before it that are still open, each with its index.
+    the entries before it that are still open, each with its index. Where they are ``distinct``, as in a store, no two of
+    them are of one entry, or results of one; then only what is open is kept in mind, else every entry's id.
 
     An entry that carries its result is a start followed by a finish. Records that belong to no step of the run (notes,
     snapshots), a second record of the same entry, and results of entries that are not there yield nothing. A stored
     continuation is an event of type ``continuation``. Never raises: fields of the wrong type count as absent.
     """
     starts: dict[str, Observation] = {}
-    finished: set[str] = set()
+    known: set[str] = set()
     for place, record in earlier:
         start = _start(record, 2 * place - 2 * index, place)
         starts[start.id] = start
+        known.add(start.id)
         yield start
     for place, record in enumerate(records):
         kind = record.get("kind")
         seq = 2 * place
         if kind == "entry":
             start = _start(record, seq, index)
-            if not start.id or start.id in starts:
+            if not start.id or start.id in known:
                 continue
-            starts[start.id] = start
+            if not distinct:
+                known.add(start.id)
             index += 1
             yield start
             if isinstance(record.get("status"), str):
-                finished.add(start.id)
-                yield _finish(start, record, seq + 1)
+                yield _finish(start, record, seq + 1, start.at)
+            else:
+                starts[start.id] = start
         elif kind == "result":
-            begun = starts.get(_text(record.get("entry")))
-            if begun is not None and begun.id not in finished:
-                finished.add(begun.id)
-                yield _finish(begun, record, seq)
+            begun = starts.pop(_text(record.get("entry")), None)
+            if begun is not None:
+                yield _finish(begun, record, seq, parse_time(record.get("ts")))
         elif kind == "event" and record.get("type") == "usage":
             continue  # bookkeeping of tokens: nobody did or said anything
         elif kind in ("event", "continuation", "sessionEnd"):
             yield _event(record, str(kind), seq)
 
 
+# The fields of an observation are given by place: by name costs as much again as all of the rest.
+
+
 def _start(record: Mapping[str, Any], seq: int, index: int) -> Observation:
+    get = record.get
     return Observation(
-        kind="start",
-        seq=seq,
-        id=_text(record.get("id")),
-        session=_text(record.get("session")),
-        index=index,
-        process=_optional(record.get("process")),
-        agent=_optional(record.get("agent")),
-        at=parse_time(record.get("ts")),
-        turn=_label(record.get("turn")),
-        step=_label(record.get("step")),
-        parent=_optional(record.get("parent")),
-        action=_text(record.get("action")),
-        input_type=_optional(record.get("inputType")),
-        input=record.get("input"),
-        timeout_ms=_number(record.get("timeoutMs")),
-        meta=record.get("meta"),
-        task=_optional(record.get("task")),
-    )
+        "start", seq, _text(get("id")), _text(get("session")), index, _optional(get("process")), _optional(get("agent")),
+        parse_time(get("ts")), _label(get("turn")), _label(get("step")), _optional(get("parent")), _text(get("action")),
+        _optional(get("inputType")), get("input"), None, None, None, None, _number(get("timeoutMs")), None, None, get("meta"),
+        _optional(get("task")),
+    )  # fmt: skip
 
 
-def _finish(start: Observation, record: Mapping[str, Any], seq: int) -> Observation:
-    error = record.get("error")
-    at = parse_time(record.get("ts"))
+def _finish(start: Observation, record: Mapping[str, Any], seq: int, at: float | None) -> Observation:
+    get = record.get
+    error = get("error")
     return Observation(
-        kind="finish",
-        seq=seq,
-        id=start.id,
-        session=start.session,
-        index=start.index,
-        process=start.process,
-        agent=start.agent,
-        at=start.at if at is None else at,
-        turn=start.turn,
-        step=start.step,
-        parent=start.parent,
-        action=start.action,
-        input_type=start.input_type,
-        input=start.input,
-        status=_optional(record.get("status")),
-        output=record.get("output"),
-        error=cast("dict[str, Any]", error) if isinstance(error, dict) else None,
-        duration_ms=_number(record.get("durationMs")),
-        timeout_ms=start.timeout_ms,
-        meta=start.meta,
-        task=start.task,
-    )
+        "finish", seq, start.id, start.session, start.index, start.process, start.agent, start.at if at is None else at,
+        start.turn, start.step, start.parent, start.action, start.input_type, start.input, _optional(get("status")),
+        get("output"), cast("dict[str, Any]", error) if isinstance(error, dict) else None, _number(get("durationMs")),
+        start.timeout_ms, None, None, start.meta, start.task,
+    )  # fmt: skip
 
 
 def _event(record: Mapping[str, Any], kind: str, seq: int) -> Observation:
-    name = _text(record.get("type")) if kind == "event" else kind
+    get = record.get
+    name = _text(get("type")) if kind == "event" else kind
     return Observation(
-        kind="end" if kind == "sessionEnd" else "event",
-        seq=seq,
-        id=_text(record.get("id")),
-        session=_text(record.get("session")),
-        process=_optional(record.get("process")),
-        agent=_optional(record.get("agent")),
-        at=parse_time(record.get("ts")),
-        type=EVENT_ALIASES.get(name, name),
-        data=_data(record, kind),
-    )
+        "end" if kind == "sessionEnd" else "event", seq, _text(get("id")), _text(get("session")), None,
+        _optional(get("process")), _optional(get("agent")), parse_time(get("ts")), None, None, None, "", None, None, None, None,
+        None, None, None, EVENT_ALIASES.get(name, name), get("data") if kind == "event" else _data(record, kind),
+    )  # fmt: skip
 
 
 def _data(record: Mapping[str, Any], kind: str) -> object:
-    """Return what an event says: of a stored continuation, which loop or stall it answers."""
+    """Return how a process ended, or of a stored continuation which loop or stall it answers."""
     if kind == "sessionEnd":
         return record.get("outcome")
-    if kind != "continuation":
-        return record.get("data")
     patterns = [record.get("loop"), record.get("stall")]
     return {"answers": [cast("dict[str, Any]", item).get("identity") for item in patterns if isinstance(item, dict)]}
 

@@ -37,6 +37,13 @@ class _Mark:
     cases: tuple[tuple[Case, tuple[Any, ...]], ...]
 
 
+def _is_any_awake(detectors: Sequence[Detector]) -> bool:
+    for detector in detectors:  # noqa: SIM110 - a generator costs more than the whole loop
+        if detector.state:
+            return True
+    return False
+
+
 class AgentScope:
     """Turns calls into steps, shows each to every detector and lets the tightest description speak.
 
@@ -46,6 +53,7 @@ class AgentScope:
 
     Attributes:
         is_explained: opinions may be asked for, so every step is shown to the detectors at once.
+        call: what it made of the entry it took last; None if it was only counted.
     """
 
     def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
@@ -72,6 +80,7 @@ class AgentScope:
         self.spoke_since = self.foreseen = False
         self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []
+        self.call: Call | None = None
         self._number = 0
         self._batches: dict[str | int, _Batch] = {}
         self._boundary = 0
@@ -98,14 +107,15 @@ class AgentScope:
             self.set_boundary()
         batch.open += 1
 
-    def end(self, start: Observation, finish: Observation | None) -> list[Case]:
-        """Take the result of an entry (None: the log records none); return the cases raised by that."""
+    def end(self, start: Observation, finish: Observation | None, call: Call | None = None) -> list[Case]:
+        """Take the result of an entry (None: the log records none), or what another scope made of it; return what it raised."""
+        self.call = None
         if self._still is not None:
             if self._still.take(start, finish, self.others_changes + self.heard):
                 self._number += 1
                 return []
             self._catch_up()
-        call = Call.of(start, finish)
+        call = self.call = call or Call.of(start, finish)
         if start.step is None and not self._settings.exempt_actions:
             return self._take((call,))
         batch = None if start.step is None else self._batches.get(start.step)
@@ -204,7 +214,7 @@ class AgentScope:
                 sighting = detector.take(step, self._steps)
                 if sighting is not None and not self._is_off(sighting.kind, step.action):
                     sightings.append(sighting)
-        self._asleep = not self._is_anyone_awake()
+        self._asleep = not _is_any_awake(self._detectors)
         return sightings
 
     def _plan(self, flags: int) -> _Plan:
@@ -216,12 +226,6 @@ class AgentScope:
                 shown.append((each, bool(flags & each.wake)))
         plan = self._plans[flags] = _Plan(shown, [(each, woken) for each, woken in shown if woken])
         return plan
-
-    def _is_anyone_awake(self) -> bool:
-        for detector in self._detectors:  # noqa: SIM110 - a generator costs more than the whole loop
-            if detector.state:
-                return True
-        return False
 
     def _is_off(self, kind: str, action: str) -> bool:
         return bool(self._settings.actions) and kind in self._settings.of(action).disabled
@@ -312,12 +316,12 @@ class AgentScope:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
             else:
                 self._drift_away(detector.kind)
-        self._asleep = not self._is_anyone_awake()
+        self._asleep = not _is_any_awake(self._detectors)
         return raised
 
     def _drift_away(self, kind: str) -> None:
         """Let a case that rests on events end when its detector no longer hears the pattern."""
-        for case in [case for case in self.active if case.kind == kind]:
+        for case in [case for case in self.active if case.kind == kind] if self.active else ():
             case.miss()
             if case.resolved is not None:
                 self.active.remove(case)
@@ -336,10 +340,7 @@ class AgentScope:
     @property
     def is_awake(self) -> bool:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
-        for detector in self._watchful:  # noqa: SIM110 - a generator costs more than the whole loop
-            if detector.state:
-                return True
-        return False
+        return _is_any_awake(self._watchful)
 
     def think(self, step: Step) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""
@@ -392,7 +393,7 @@ class AgentScope:
         self._number = mark.number
         for detector, state in zip(self._detectors, mark.states, strict=True):
             detector.state = state
-        self._asleep = not self._is_anyone_awake()
+        self._asleep = not _is_any_awake(self._detectors)
         for case, case_mark in mark.cases:
             case.restore(case_mark)
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]

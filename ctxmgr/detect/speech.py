@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, cast
 
 from ctxmgr.detect.normal import word_set
@@ -15,10 +16,15 @@ CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 _LABELS = frozenset({"observation", "thought", "action", "action input", "final answer"})
 """What is left of an answer in the form "Thought, Action, Observation" when it was cut off there: no words of its own."""
 
+_LONGEST_LABEL = max(map(len, _LABELS))
+
 _TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
 _MAX_TEXT = 64 * 1024
 _WORD = re.compile(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
 _STUB = re.compile(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,80}[>\])]\s*$")
+_STUB_HINT = " char"
+_MAY_BE_STUB = re.compile(r"[0-9] char")
+_OPENING = 64
 _EMPTY_WORDS = word_set(
     "the an and or but if then so to of in on at by for from with into as is are was be been am will would shall should can "
     "could may might must do does did done have has had it its this that these those there here we you me my your our us he "
@@ -29,13 +35,21 @@ _EMPTY_WORDS = word_set(
 
 def text_of(event: Observation) -> str | None:
     """Return what an event says, None when it holds no text (which is not the same as an empty one)."""
-    return _text(event.data, 0)
+    data: object = event.data
+    if type(data) is dict and type(text := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
+        return _words(text)  # as of most events
+    return _text(data, 0)
+
+
+def _words(text: str) -> str | None:
+    text = text[:_MAX_TEXT]
+    bare = text.strip(" *#:\n")
+    return None if len(bare) <= _LONGEST_LABEL and bare.lower() in _LABELS else text
 
 
 def _text(data: object, depth: int) -> str | None:
     if isinstance(data, str):
-        text = data[:_MAX_TEXT]
-        return None if text.strip(" *#:\n").lower() in _LABELS else text
+        return _words(data)
     if depth > 3:
         return None
     if isinstance(data, dict):
@@ -58,10 +72,11 @@ def plain(text: str) -> str:
 
 def gist(text: str) -> frozenset[str]:
     """Return the stems of the words that carry a text's meaning, and its numbers."""
-    words = _WORD.findall(text[:4000].lower())
-    return frozenset(_stem(word) for word in words if word not in _EMPTY_WORDS)
+    words = set(_WORD.findall(text[:4000].lower()))
+    return frozenset(map(_stem, words - _EMPTY_WORDS))
 
 
+@lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -79,5 +94,59 @@ def alike(one: frozenset[str], two: frozenset[str]) -> bool:
 
 def length_of(text: str) -> int:
     """Return the number of characters of a text; a stub that stands for a text left out counts for its length."""
-    stub = _STUB.match(text[:200])
+    stub = _STUB.match(text[:200]) if _STUB_HINT in text else None
     return int(stub[1]) if stub else len(text)
+
+
+def may_hold_stub(text: str) -> bool:
+    """Whether any part of a text may count for more than its length."""
+    return _STUB_HINT in text and _MAY_BE_STUB.search(text) is not None
+
+
+class Saying:
+    """The text of an event, of which no more is worked out than is asked for; equal to another that says the same.
+
+    Most of what is said is never compared: the agent acts before it speaks again.
+
+    Attributes:
+        event: what it is the text of.
+        text: as said.
+    """
+
+    __slots__ = ("_gist", "_plain", "event", "text")
+
+    def __init__(self, event: Observation, text: str) -> None:
+        self.event = event
+        self.text = text
+        self._plain: str | None = None
+        self._gist: frozenset[str] | None = None
+
+    @property
+    def plain(self) -> str:
+        """The text without differences of case and blanks."""
+        if self._plain is None:
+            self._plain = plain(self.text)
+        return self._plain
+
+    @property
+    def gist(self) -> frozenset[str]:
+        """The stems of the words that carry its meaning, and its numbers."""
+        if self._gist is None:
+            self._gist = gist(self.text)
+        return self._gist
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Saying):
+            return NotImplemented
+        if self.text == other.text:
+            return True
+        return _may_equal(self.text, other.text) and self.plain == other.plain
+
+    def __hash__(self) -> int:
+        return hash(self.plain)
+
+
+def _may_equal(one: str, two: str) -> bool:
+    """Whether two texts begin with the same words, as far as a short look at both tells."""
+    mine, theirs = (text[:_OPENING].lower().split()[:-1] for text in (one, two))
+    return all(map(str.__eq__, mine, theirs))

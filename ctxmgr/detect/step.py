@@ -38,21 +38,27 @@ class Call:
     @classmethod
     def of(cls, start: Observation, finish: Observation | None) -> Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
-        text = normal.canonical(start.input)
+        given: object = start.input
         traits = 0 if start.task is None else _TASK
+        if isinstance(given, dict):
+            fields = cast("dict[Any, Any]", given)
+            texts = normal.texts_of(fields)
+            if not _TELLING_KEYS.isdisjoint(fields):
+                if not _SPAN_KEYS.isdisjoint(fields):
+                    traits |= _SPAN
+                if not _CHANGE_KEYS.isdisjoint(fields):
+                    traits |= _CHANGE
+        else:
+            texts = None
+        text = normal.canonical(cast("object", given)) if texts is None else "\n".join(texts)
         if text is None:
             # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
-            return cls(start, finish, hash((start.action, start.id, start.seq)), traits)
+            return cls(start, finish, hash((start.action, start.id, start.seq)), traits & _TASK)
         if "leep" in text or "leep" in start.action:
             traits |= _SLEEP
-        if isinstance(start.input, dict) and not _TELLING_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
-            if not _SPAN_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
-                traits |= _SPAN
-            if not _CHANGE_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
-                traits |= _CHANGE
         if "sed -n" in text:
             traits |= _SPAN
-        return cls(start, finish, hash((start.action, text)), traits)
+        return cls(start, finish, hash((start.action, text if texts is None else texts)), traits)
 
     @classmethod
     def said(cls, event: Observation, what: Hashable) -> Call:

@@ -65,8 +65,9 @@ _SHELL_QUERY_PAIRS = frozenset(
 _SHELL_MUTATIONS = word_set(
     "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
 )
-_SPLIT = re.compile(r"&&|\|\||;|\||\n")
+_SEPARATORS = ("&&", ";", "|")
 _SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
+_SLEEP_STARTS = "sStT\u017f"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LETTERS = re.compile(r"[^a-z]")
 _MAX_REMEMBERED = 400
@@ -189,19 +190,23 @@ _MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
 
 
 def _classify_command(command: str) -> ActionClass:
-    parts = [part.strip() for part in _SPLIT.split(command[:2000])]
-    parts = [part for part in parts if part]
-    slept = [part for part in parts if _SLEEP.match(part)]
+    head = command[:2000]
+    for mark in _SEPARATORS:
+        head = head.replace(mark, "\n")
+    parts = [part for each in head.split("\n") if (part := each.strip())]
+    slept = [part for part in parts if part[0] in _SLEEP_STARTS and _SLEEP.match(part)]
     if slept:
         return "sleep" if len(slept) == len(parts) else "paced"
-    if ">" in command.replace("2>&1", "").replace("2>/dev/null", "") or not parts:
+    if not parts or (">" in command and ">" in command.replace("2>&1", "").replace("2>/dev/null", "")):
         return "other"
     meaning: ActionClass = "query"
     for part in parts:
-        words = _plain_git(part.split())
+        words = part.split(None, 2)
+        if words[0] == "git":
+            words = _plain_git(part.split())
         if words[0] in _SHELL_MUTATIONS:
             return "mutation"
-        if words[0] not in _SHELL_QUERIES and " ".join(words[:2]) not in _SHELL_QUERY_PAIRS and words[0] != "cd":
+        if words[0] not in _SHELL_QUERIES and words[0] != "cd" and " ".join(words[:2]) not in _SHELL_QUERY_PAIRS:
             meaning = "other"
     return meaning
 

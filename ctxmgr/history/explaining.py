@@ -33,7 +33,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     if key is None:
         raise NoHistory("record or import a run first")
     monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)
-    for observation in observations_of(store.sessions.records(key)):
+    for observation in observations_of(store.sessions.records(key), distinct=True):
         monitor.observe(observation)
     thoughts = [
         Thought(

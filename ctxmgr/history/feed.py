@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ctxmgr import salvage
 from ctxmgr.detect.replay import observations_of
@@ -62,8 +61,9 @@ class Feed:
         self.entries += 1
 
     def _placed(self, seen: Observation, index: int) -> Observation:
-        seq = 2 * self._place + (seen.seq & 1)
-        return replace(seen, seq=seq, index=None if seen.index is None else index)
+        seen.seq = 2 * self._place + (seen.seq & 1)
+        seen.index = None if seen.index is None else index
+        return seen
 
 
 def past_records(location: str, session: str) -> Iterator[Record]:

@@ -32,7 +32,7 @@ def judged_end(
         opened = store.sessions.open_before(key, start)
         early: set[str] = set()
         place = start
-        for observation in observations_of(store.sessions.records_from(key, start, kinds), start, opened):
+        for observation in observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True):
             place = observation.index if observation.kind == "start" and observation.index is not None else place
             if place < border:
                 early.add(observation.id)

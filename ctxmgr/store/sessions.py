@@ -114,7 +114,9 @@ class Sessions:
     def _capture(self, key: int) -> Any:
         """Return {published, captured, lost} of the last process that was recorded from an event bus, or None."""
         rows = self._engine.query(
-            "SELECT body FROM record WHERE session = :key AND kind = 'sessionEnd' ORDER BY seq DESC LIMIT 1", {"key": key}
+            # Not by its order: then all records of a session would be looked at that did not end yet.
+            "SELECT body FROM record WHERE seq = (SELECT max(+seq) FROM record WHERE session = :key AND kind = 'sessionEnd')",
+            {"key": key},
         )
         return load(rows[0][0]).get("capture") if rows else None
 

@@ -1,6 +1,8 @@
 """One step of a replay: what a detector is shown, in the order of the log.
 
 A plain slotted dataclass, because detectors see every record of a history and pydantic would cost more than they do.
+Only who makes one changes it, but it is not ``frozen``: to make one would take ten times as long, more than most
+detectors take.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Observation:
     """Something that happened in a session.
 

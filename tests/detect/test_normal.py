@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -110,7 +110,24 @@ def test_both_ends_of_a_long_answer_are_kept() -> None:
     assert len(normal.both_ends("x" * 1_000_000, 300)) == 300
 
 
-@given(st.dictionaries(st.text(max_size=6), st.text(max_size=12), max_size=6))
-def test_an_object_of_texts_is_written_as_json_would_write_it(fields: dict[str, str]) -> None:
-    """The short way for objects of texts gives the bytes of the long one, whatever is in the texts."""
-    assert normal.canonical(fields) == json.dumps(fields, sort_keys=True, separators=(",", ":"))
+_KEYS = st.sampled_from(("a", "b", "command", "description", "thought", "\u00e9"))
+_OBJECTS = st.dictionaries(_KEYS, st.text("ab\0\n\u00e9", max_size=2), max_size=4)
+
+
+@given(_OBJECTS, _OBJECTS)
+def test_objects_of_texts_are_equal_the_short_way_where_they_are_the_long_way(one: dict[str, str], two: dict[str, str]) -> None:
+    """The texts of two objects are equal just where their canonical JSON is, whatever is in them and in whatever order."""
+    assert (normal.texts_of(one) == normal.texts_of(two)) is (normal.canonical(one) == normal.canonical(two))
+    assert normal.texts_of(one) == normal.texts_of(dict(reversed(one.items())))
+
+
+@pytest.mark.parametrize("fields", [{}, {"a": 1}, {"a": "x", "b": None}, {1: "x"}, {"a": ["x"]}])
+def test_other_objects_are_compared_as_json(fields: dict[Any, Any]) -> None:
+    """An empty object, and one that holds anything but texts, has no texts to stand for it."""
+    assert normal.texts_of(fields) is None
+
+
+def test_an_object_of_many_texts_is_compared_like_one_of_few() -> None:
+    """How many fields an object has, and whether some are cosmetic, changes nothing about how it is compared."""
+    many = {f"key{number}" * 30: "x" for number in range(40)}
+    assert normal.texts_of({**many, "thought": "why"}) == normal.texts_of(many)

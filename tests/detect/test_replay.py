@@ -64,3 +64,18 @@ def test_what_does_not_fit_is_passed_over() -> None:
         ("start", "a", None), ("finish", "a", "ok"), ("start", "b", None), ("finish", "b", "ok"),
     ]  # fmt: skip
     assert (seen[2].agent, seen[2].action, seen[2].at, seen[2].timeout_ms) == (None, "", None, None)
+
+
+def test_of_distinct_records_only_what_is_open_is_kept_in_mind() -> None:
+    """Where no entry and no result comes twice, as in a store, leaving out who was there before changes nothing."""
+    records = [
+        entry("a"),
+        entry("b", status="ok", output="text"),
+        build("result", "s", TS, entry="b", status="error"),
+        build("result", "s", TS, entry="a", status="ok"),
+        build("result", "s", TS, entry="c", status="ok"),
+        entry("c"),
+    ]
+    assert list(observations_of(records, distinct=True)) == list(observations_of(records))
+    again = [*records, entry("a"), build("result", "s", TS, entry="a", status="ok")]
+    assert list(observations_of(again)) == list(observations_of(records))

@@ -25,6 +25,11 @@ from ctxmgr.detect import vocabulary
         ("Bash", "", "pytest -q 2>&1 | tail", "other"),
         ("Bash", "", "sleep 30", "sleep"),
         ("Bash", "", "sleep 30 && tail -1 log", "paced"),
+        ("Bash", "", "timeout /t 5; Start-Sleep -s 4 ||sleep 1", "sleep"),
+        ("Bash", "", "ls 2>/dev/null;; git -C /x --no-pager log -1 | wc", "query"),
+        ("Bash", "", "git -C /x commit -m a", "other"),
+        ("Bash", "", "make && touch x", "mutation"),
+        ("Bash", "", " ;\n&& ", "other"),
         ("sleep", "", "", "sleep"),
     ],
 )
