@@ -1,7 +1,7 @@
 # Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-llm check lint bench clean
+.PHONY: help demo test test-llm check lint bench bench-quick clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -14,7 +14,7 @@ export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
 	@$(BIN)/ctxmgr demo
@@ -34,10 +34,14 @@ lint: .venv/.ready-dev ## Check format, style, types and the walls between the r
 
 check: lint test ## Everything that must hold before a change goes in
 
-bench: .venv/.ready-dev ## Measure speed and endurance; the figures depend on this machine
+bench: .venv/.ready-dev ## Measure speed beside other tools, into bench/RESULTS.md, and endurance (an hour, 8 GB of disk)
+	@echo "bench.speed"; $(BIN)/python -m bench.speed --write bench/RESULTS.md
 	@set -e; for script in $(wildcard bench/*.py); do echo "$$script"; $(BIN)/python $$script; done
 	@echo "bench.recovery.cost"; $(BIN)/python -m bench.recovery.cost
 	@echo "bench.recovery"; $(BIN)/python -m bench.recovery --seeds 2 --policy "ctxmgr, rules"
+
+bench-quick: .venv/.ready-dev ## Measure speed beside other tools on short histories, in two minutes
+	@$(BIN)/python -m bench.speed --quick
 
 clean: ## Remove the environment and everything that was made
 	@rm -rf .venv build dist bench/out .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ctxmgr.errors import NotFound, StorageFailed
 from ctxmgr.splitting import read_lines
@@ -31,6 +31,7 @@ _TRIES = 32
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _KEY = re.compile(r'"([A-Za-z]{1,20})":$')
 _FREE = frozenset({"input", "output", "data", "meta", "error", "usage", "source", "links"})
+_scan = cast("Callable[[str, int], tuple[object, int]]", cast("Any", decoder).scan_once)
 # A sealed tail whose member name was changed would else pass for a foreign line without a sum.
 _SUM_LIKE = re.compile(rb',"[^"\\]{3}":"[0-9a-f]{16}"\}$')
 
@@ -44,6 +45,7 @@ class Line(NamedTuple):
         record: the record without its ``sum``.
         sum_ok: whether the sum follows from the one before; None when there is nothing to compare.
         total: the recorded sum, "" when it carries none.
+        body: what the sum is over: the record as it is spelled, without the sum where that is its last member.
     """
 
     offset: int
@@ -51,6 +53,7 @@ class Line(NamedTuple):
     record: Record
     sum_ok: bool | None
     total: str
+    body: bytes
 
 
 class _Found(NamedTuple):
@@ -83,6 +86,10 @@ def read(path: str | os.PathLike[str], start: int = 0, damage: Damage | None = N
                 if raw is None:
                     report(start + offset, length, f"line of {length:,} bytes is longer than the limit of {MAX_LINE:,}")
                     continue
+                if last is not None and (ordinary := _ordinary(raw, start + offset, last)) is not None:
+                    last = ordinary.total
+                    yield ordinary
+                    continue
                 for found in _records(raw, start + offset, length, last, report):
                     line = _verify(found, start + offset, last, report)
                     last = line.total or last
@@ -97,6 +104,22 @@ def _ignore(offset: int, length: int, reason: str) -> None:
     del offset, length, reason
 
 
+def _ordinary(raw: bytes, offset: int, last: str) -> Line | None:
+    """Return the record of a line that is as a journal writes it and follows the one before; None says nothing."""
+    body, total = unseal(raw)
+    if total is None or chain(last, body) != total:
+        return None
+    try:
+        text = raw.decode("ascii")
+        value, stop = _scan(text, 0)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    if stop != len(text) or type(value) is not dict or not _is_record(record := cast("Record", value)):
+        return None
+    record.pop("sum", None)
+    return Line(offset, len(raw), record, True, total, body)
+
+
 def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Line:
     raw, record = found.raw, found.record
     body, total = unseal(raw)
@@ -109,7 +132,7 @@ def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Lin
         record.pop("sum", None)
     if ok is False:
         report(offset + found.at, len(raw), BROKEN_SUM)
-    return Line(offset + found.at, len(raw), record, ok, total or "")
+    return Line(offset + found.at, len(raw), record, ok, total or "", body)
 
 
 def _records(raw: bytes, offset: int, length: int, last: str | None, report: Damage) -> Iterator[_Found]:
@@ -205,9 +228,10 @@ def _may_be_nested(before: str) -> bool:
 
 
 def _is_record(value: Record) -> bool:
-    version = value.get("v")
-    names = (value.get("kind"), value.get("session"))
-    return type(version) is int and version == 1 and all(isinstance(name, str) and name for name in names)
+    version, kind, session = value.get("v"), value.get("kind"), value.get("session")
+    if type(version) is not int or version != 1:
+        return False
+    return isinstance(kind, str) and isinstance(session, str) and bool(kind) and bool(session)
 
 
 def _parse(text: str, start: int) -> tuple[Record | None, int]:

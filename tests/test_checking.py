@@ -20,6 +20,7 @@ _VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-3, 3),
+    st.sampled_from([10**400, -(2**60)]),
     st.floats(),
     st.sampled_from(["", "x", "ok", "error", "open", "failed", "1", "\ud800"]),
     st.lists(st.text(max_size=2) | st.none(), max_size=2),

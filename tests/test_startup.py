@@ -112,7 +112,7 @@ def test_the_lane_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Pa
 
     assert ran.code == 0
     assert ran.loaded & (HEAVY | NEVER) == set()
-    assert len({name for name in ran.loaded if name.startswith("ctxmgr")}) <= (28 if arguments[0] in READS else 31)
+    assert len({name for name in ran.loaded if name.startswith("ctxmgr")}) <= (29 if arguments[0] in READS else 32)
 
 
 @pytest.mark.parametrize("arguments", [("detect", "--json"), ("sessions", "--format", "ndjson")], ids=" ".join)

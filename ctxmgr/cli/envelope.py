@@ -109,3 +109,13 @@ class Indexing:
 
             self._pace = Pace("indexing the log", "MB", 1_000_000)
         self._pace(done, total)
+
+
+_MANY_UNINDEXED = 32_768
+
+
+def slow_search(unindexed: int) -> tuple[list[str], list[str]]:
+    """Return the warnings, and the commands that may come next, after a search that had so many records to read."""
+    if unindexed < _MANY_UNINDEXED:
+        return [], []
+    return [f"{unindexed:,} records are not indexed for searching, so they are read each time"], ["ctxmgr index"]

@@ -8,6 +8,7 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse
+from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.output import Answer, Status, answer, shown
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import entries as views
@@ -137,7 +138,10 @@ def search(
         if not all_sessions:
             tell_session(workspace, session, found.session)
         rows = [hit.to_json() for hit in found.hits]
-        return Answer(rows, lambda out: views.show_hits(out, found.hits, query, found.page), found.status, found.page)
+        warnings, following = slow_search(workspace.store.unindexed())
+        return Answer(
+            rows, lambda out: views.show_hits(out, found.hits, query, found.page), found.status, found.page, warnings, following
+        )
 
     answer("search", lambda: shown(json_, format_, fields, jq), work, store=store)
 

@@ -10,7 +10,7 @@ import os
 import sys
 
 from ctxmgr import places
-from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, tell_session, told, write_json, write_lines
+from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, slow_search, tell_session, told, write_json, write_lines
 from ctxmgr.cli.lane_answer import Answer, Asked
 from ctxmgr.cli.lane_table import TABLE
 from ctxmgr.cli.streams import quiet
@@ -220,7 +220,9 @@ def _search(store: Store, values: dict[str, Any]) -> Answer:
     )
     if not values["all_sessions"]:
         tell_session(store, values["session"], found.session)
-    return Answer(found.rows, found.status, found.page)
+    answer = Answer(found.rows, found.status, found.page)
+    answer.warnings, answer.next = slow_search(store.unindexed())
+    return answer
 
 
 def _itself(row: dict[str, Any]) -> dict[str, Any]:

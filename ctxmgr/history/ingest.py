@@ -13,14 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.plain import shorten
-from ctxmgr.salvage import read
+from ctxmgr.salvage import Line, read
 from ctxmgr.store import Appended, Store
 from ctxmgr.store.imported import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
@@ -28,6 +29,8 @@ from ctxmgr.types.checking import check
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
 from ctxmgr.types.record import MODELS
 from ctxmgr.wire import MAX_LINE, Record, decode, encode
+
+_T = TypeVar("_T")
 
 HEAD = 64 * 1024
 OWN_FORMAT = "ctxmgr"
@@ -267,27 +270,44 @@ def _append(
 ) -> None:
     done.counts.clear()
     done.untrusted = 0
-    records = importer.read(group, done.counts) if importer else _own_records(group[0], done.counts, heard)
-    if careful:
-        records = _storable(records, done.counts)
-    if not trusted:
-        records = _without_project(records, done)
-    records = _noting(records, done.sessions)
-    if importer:
-        done.appended = store.append(records, on_conflict="keep", doubles=True)
+    if importer is not None:
+        records = importer.read(group, done.counts)
+        if careful:
+            records = _storable(records, done.counts)
+        done.appended = store.append(_ours(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True)
         return
     # What an earlier attempt has written is known now, but new with this import.
     done.appended = Appended(added=done.appended.added, known=-done.appended.added)
-    while part := list(islice(records, _PART)):  # what is written stays, however long the log and whatever interrupts
-        done.appended.plus(store.append(part, on_conflict="keep"))
-
-
-def _without_project(records: Iterable[Record], done: _Group) -> Iterator[Record]:
-    for record in records:
-        if record.get("session") == PROJECT:
-            done.untrusted += 1
+    lines = _ours(_own_lines(group[0], done.counts, heard), done, _record_of, trusted=trusted)
+    for first in lines:
+        part = chain((first,), islice(lines, _PART - 1))  # what is written stays, whatever interrupts
+        if careful:
+            storable = _storable((line.record for line in part), done.counts)
+            done.appended.plus(store.append(storable, on_conflict="keep"))
         else:
-            yield record
+            done.appended.plus(store.append_lines(part, on_conflict="keep"))
+
+
+def _itself(record: Record) -> Record:
+    return record
+
+
+def _record_of(line: Line) -> Record:
+    return line.record
+
+
+def _ours(items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool) -> Iterator[_T]:
+    """Yield all but the records of the project's own state, unless the log is trusted with it; note the sessions."""
+    last: object = None
+    for item in items:
+        session = record_of(item)["session"]
+        if session == PROJECT and not trusted:
+            done.untrusted += 1
+            continue
+        if session != last:
+            done.sessions[str(session)] = None
+            last = session
+        yield item
     if done.untrusted:
         done.counts[-1].notes.append(untrusted(done.untrusted))
 
@@ -314,13 +334,7 @@ def _within_limits(value: object) -> object:
         return shorten(value)
 
 
-def _noting(records: Iterable[Record], sessions: dict[str, None]) -> Iterator[Record]:
-    for record in records:
-        sessions[str(record["session"])] = None
-        yield record
-
-
-def _own_records(path: Path, counts: list[FileCount], heard: Heard | None) -> Iterator[Record]:
+def _own_lines(path: Path, counts: list[FileCount], heard: Heard | None) -> Iterator[Line]:
     """Yield the records of a log of our own format; their sums are the file's, the store makes its own."""
     count = FileCount(path, version="1", bytes=path.stat().st_size)
     counts.append(count)
@@ -330,7 +344,7 @@ def _own_records(path: Path, counts: list[FileCount], heard: Heard | None) -> It
         if heard is not None and count.records % _TOLD == 0:
             heard(line.offset)
         count.open = len(pending)
-        yield {key: value for key, value in line.record.items() if key != "sum"}
+        yield line
 
 
 def _count(count: FileCount, record: Record, pending: set[str]) -> None:

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from ctxmgr.access.resources import USER
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.append import record_id, storable
 from ctxmgr.store.extract import Stored
+from ctxmgr.store.prepared import record_id, storable
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.types.checking import check
 from ctxmgr.wire import Record, decode

@@ -14,11 +14,13 @@ from ctxmgr.access.patterns import check_agent
 from ctxmgr.errors import Busy, Conflict, Damaged, StorageFailed
 from ctxmgr.history.granting import Granting
 from ctxmgr.history.sifting import Progress, Sifting
+from ctxmgr.salvage import Line
 from ctxmgr.store import DamagedRange, LogStore, Store
-from ctxmgr.store.append import storable
+from ctxmgr.store.appended import Appended
 from ctxmgr.store.cache import cache_name, open_cache, open_in_memory
 from ctxmgr.store.extract import Extract, Reached
-from ctxmgr.store.interface import Appended, Engine, OnConflict
+from ctxmgr.store.folding import storable
+from ctxmgr.store.interface import Engine, OnConflict
 from ctxmgr.store.leases import Leases
 from ctxmgr.store.queries import Queries
 from ctxmgr.types.checking import check
@@ -112,6 +114,10 @@ class SeenStore(Store):
         self.catch_up()
         return done
 
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
+        """Write the records of a log; else as `append`."""
+        return self.append((line.record for line in lines), on_conflict=on_conflict)
+
     def index(self, progress: Progress | None = None) -> bool:
         """Do nothing: what an agent sees is searched by reading.
 
@@ -119,6 +125,10 @@ class SeenStore(Store):
         relies on nothing being written below the place up to which it was made.
         """
         return False
+
+    def unindexed(self) -> int:
+        """Return 0: there is no index that could be brought up to date."""
+        return 0
 
     def damage(self) -> list[DamagedRange]:
         """Return nothing: what is damaged in the whole history is not the agent's to know."""

@@ -13,15 +13,15 @@ from ctxmgr.store.sqlite import SqliteEngine
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
+    from ctxmgr.store.appended import Appended
     from ctxmgr.store.damage import DamagedRange
-    from ctxmgr.store.interface import Appended
     from ctxmgr.store.log_file import LogStore, Progress
 
 __all__ = ["Appended", "DamagedRange", "LogStore", "Store", "empty_store", "open_store"]
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
 
-_HOMES = {"Appended": "interface", "DamagedRange": "damage", "LogStore": "log_file"}
+_HOMES = {"Appended": "appended", "DamagedRange": "damage", "LogStore": "log_file"}
 
 
 if not TYPE_CHECKING:

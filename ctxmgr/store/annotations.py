@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxmgr.errors import InvalidInput
 from ctxmgr.jsontext import cast
 from ctxmgr.store.folding import fold, storable
+from ctxmgr.store.holding import know_holds
 from ctxmgr.store.hydrate import (
     ID_CONDITIONS,
     NOTE_COLUMNS,
@@ -56,8 +57,9 @@ class Annotations:
             )
             values[f"tag{number}"] = fold(storable(tag))
         if query:
-            conditions.append("EXISTS (SELECT 1 FROM folded WHERE folded.seq = record.seq AND instr(folded.text, :needle))")
-            values["needle"] = fold(query)
+            know_holds(self._engine)
+            conditions.append("holds(record.body, :needle)")
+            values["needle"] = fold(query).encode()
         where = " AND ".join(conditions)
         total = int(self._engine.query(f"SELECT count(*) FROM record WHERE {where}", values)[0][0])
         rows = self._engine.query(

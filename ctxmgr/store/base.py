@@ -10,15 +10,17 @@ from ctxmgr.store.sessions import Sessions
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from ctxmgr.salvage import Line
     from ctxmgr.store.annotations import Annotations
     from ctxmgr.store.append import Appender
+    from ctxmgr.store.appended import Appended
     from ctxmgr.store.artifacts import Artifacts
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.imported import Imported
-    from ctxmgr.store.interface import Appended, Engine, OnConflict
+    from ctxmgr.store.interface import Engine, OnConflict
     from ctxmgr.store.leases import Leases
     from ctxmgr.store.search_index import Progress
     from ctxmgr.store.shared import Shared
@@ -76,6 +78,20 @@ class Store:
         with self.engine.transaction():
             return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
 
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
+        """Write the records of a log, all or none; else as `append`."""
+        from ctxmgr.types.checking import check
+
+        self._require_writable()
+
+        def checked() -> Iterator[Line]:
+            for line in lines:
+                check(line.record)
+                yield line
+
+        with self.engine.transaction():
+            return self._appender.append_lines(checked(), on_conflict=on_conflict)
+
     def index(self, progress: Progress | None = None) -> bool:
         """Bring the search index up to date; it can be interrupted, and goes on next time.
 
@@ -91,6 +107,12 @@ class Store:
         from ctxmgr.store.search_index import Builder
 
         return Builder(self.engine).advance(progress)
+
+    def unindexed(self) -> int:
+        """Return how many records a search has to read because they are not indexed yet."""
+        from ctxmgr.store.search_index import mark
+
+        return int(self.engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0]) - mark(self.engine)
 
     def _require_writable(self) -> None:
         if self.readonly:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.store import schema
-from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.store.sqlite import MEMORY, SqliteEngine
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def open_cache(stem: str, variant: str = "") -> SqliteEngine:
 
 def open_in_memory() -> SqliteEngine:
     """Return an index that ends with the process."""
-    return _prepared(SqliteEngine(":memory:"))
+    return _prepared(SqliteEngine(MEMORY, disposable=True))
 
 
 def _folders() -> Iterator[Path]:
@@ -79,10 +79,10 @@ def _forget_others(folder: Path, stem: str) -> None:
 
 def _usable(place: Path) -> SqliteEngine:
     try:
-        return _prepared(SqliteEngine(str(place)))
-    except Damaged:  # or of a newer version: it holds nothing that can't be had again
+        return _prepared(SqliteEngine(str(place), disposable=True))
+    except Damaged:  # or of another version: it holds nothing that can't be had again
         _remove(place)
-        return _prepared(SqliteEngine(str(place)))
+        return _prepared(SqliteEngine(str(place), disposable=True))
 
 
 def _remove(place: Path) -> None:
@@ -92,6 +92,8 @@ def _remove(place: Path) -> None:
 
 def _prepared(engine: SqliteEngine) -> SqliteEngine:
     try:
+        if 0 < int(engine.query("PRAGMA user_version")[0][0]) < schema.LATEST:
+            raise Damaged(f"{engine.path} is of an older version", "it is made anew")
         engine.migrate(schema.LATEST, schema.apply)
     except CtxmgrError:
         engine.close()

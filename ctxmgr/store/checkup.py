@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ctxmgr.errors import Damaged
 from ctxmgr.store.base import Store
+from ctxmgr.store.driver import is_sound, library_version, require_sound_library, sqlite
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.schema import LATEST
-from ctxmgr.store.sqlite import is_sound, library_version, require_sound_library, sqlite
 
 MOST = 20
 """Faults that are told at most; ``verify`` tells them all."""

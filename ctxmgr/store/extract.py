@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ctxmgr.store import schema
-from ctxmgr.store.append import Appender
+from ctxmgr.store.append import TOGETHER, Appender
 from ctxmgr.store.cache import BORN
 from ctxmgr.store.hydrate import placeholders
 from ctxmgr.store.interface import Engine, Row
 from ctxmgr.wire import Record
+
+_HANDED = 4 * TOGETHER
+"""Places that are remembered until they have been written for certain."""
 
 _WAITING = (
     "CREATE TABLE IF NOT EXISTS waiting (session INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, "
@@ -61,6 +64,7 @@ class Extract:
         self._whole = whole
         self._own = own
         self._appender = Appender(own, masked=False, sums=False)
+        self._handed: dict[int, None] = {}
 
     @contextmanager
     def transaction(self) -> Generator[None]:
@@ -117,12 +121,14 @@ class Extract:
 
     def frame(self, key: int, before: int) -> list[Stored]:
         """Return what a session began and ended with before a place."""
-        rows = self._whole.query(
-            f"{_STORED} WHERE record.session = :key AND record.kind IN ('session', 'sessionEnd') AND record.seq < :before "
-            "ORDER BY record.seq",
-            {"key": key, "before": before},
-        )
-        return [Stored.of(row) for row in rows]
+        found: list[Stored] = []
+        for condition in ("record.kind = 'session'", "record.kind = 'sessionEnd'"):  # one by one they are found in an index
+            rows = self._whole.query(
+                f"{_STORED} WHERE record.session = :key AND {condition} AND record.seq < :before",
+                {"key": key, "before": before},
+            )
+            found += map(Stored.of, rows)
+        return sorted(found, key=lambda stored: stored.place)
 
     def places(self, key: int, kinds: Sequence[str], record_id: str, upto: int) -> list[int]:
         """Return the places, up to one, at which the whole store has records of a session with this id."""
@@ -143,8 +149,8 @@ class Extract:
         return int(rows[0][0]) if rows else None
 
     def holds(self, place: int) -> bool:
-        """Whether the extract has the record of this place."""
-        return bool(self._own.query("SELECT 1 FROM record WHERE seq = :place", {"place": place}))
+        """Whether the extract has the record of this place, or is about to have it."""
+        return place in self._handed or bool(self._own.query("SELECT 1 FROM record WHERE seq = :place", {"place": place}))
 
     def shows(self, session: str) -> bool:
         """Whether the extract has any record of the session with exactly this id."""
@@ -174,8 +180,22 @@ class Extract:
         return [self.stored_at(int(row[0])) for row in rows]
 
     def copy(self, placed: Iterable[tuple[int, Record]]) -> int:
-        """Write records at their places; return how many there were."""
-        return self._appender.copy(placed).added
+        """Write records at their places; return how many there were.
+
+        They are written together, a few at a time: those that were handed over are held from then on.
+        """
+
+        def handed() -> Iterator[tuple[int, Record]]:
+            for place, record in placed:
+                if len(self._handed) >= _HANDED:
+                    self._handed = dict.fromkeys(list(self._handed)[_HANDED // 2 :])
+                self._handed[place] = None
+                yield place, record
+
+        try:
+            return self._appender.copy(handed()).added
+        finally:
+            self._handed.clear()
 
     def set_right(self, events: Sequence[int]) -> None:
         """Say of events that came late behind which entry they stand."""

@@ -1,13 +1,12 @@
-"""The seam of a store: the engine that runs SQL, and what an append answers.
+"""The seam of a store: the engine that runs SQL.
 
 Repositories are written once, over this protocol. An engine translates its driver's errors into ours where they come in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 Row = tuple[Any, ...]
@@ -34,8 +33,15 @@ class Engine(Protocol):
         """Run one INSERT; return the new row's integer key."""
         ...
 
-    def many(self, sql: str, rows: Sequence[Values]) -> None:
-        """Run a writing statement once for each set of values."""
+    def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
+        """Run a writing statement once for each set of values; return the number of rows it touched."""
+        ...
+
+    def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
+        """Let statements call a Python function that answers the same to the same; the first one of a name stays.
+
+        What it raises is raised by the statement.
+        """
         ...
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -45,20 +51,3 @@ class Engine(Protocol):
     def close(self) -> None:
         """Release the database."""
         ...
-
-
-@dataclass(slots=True)
-class Appended:
-    """What an append did: records written, known already, and known with other content (``changed``: first kept)."""
-
-    added: int = 0
-    known: int = 0
-    changed: int = 0
-    doubles: int = 0
-
-    def plus(self, other: Appended) -> None:
-        """Add another append's counts to these."""
-        self.added += other.added
-        self.known += other.known
-        self.changed += other.changed
-        self.doubles += other.doubles

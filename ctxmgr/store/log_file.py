@@ -5,25 +5,28 @@ The index lies in the user's cache folder, is built on first use, grows with the
 
 from __future__ import annotations
 
-import hashlib
 import os
 from itertools import islice
-from pathlib import Path
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import schema
 from ctxmgr.store.base import Store
 from ctxmgr.store.cache import BORN, cache_name, open_cache
+from ctxmgr.store.folding import storable
+from ctxmgr.store.log_bytes import LogBytes
 from ctxmgr.store.sqlite import MEMORY
 
 TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ctxmgr.salvage import Line
-    from ctxmgr.store.append import Appender, Refused
+    from ctxmgr.store.append import Refused
+    from ctxmgr.store.appended import Appended
     from ctxmgr.store.damage import DamagedRange
-    from ctxmgr.store.interface import Appended, OnConflict
+    from ctxmgr.store.interface import OnConflict
+    from ctxmgr.store.prepared import Prepared
     from ctxmgr.wire import Record
 
     Progress = Callable[[int, int], None]
@@ -33,7 +36,9 @@ _BATCH = 1_000
 _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
 
-_HEAD = 4096
+_SOME, _MANY = 4_096, 32_768
+"""Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
+
 _STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
 
 
@@ -53,8 +58,9 @@ class LogStore(Store):
         self.path = path
         engine = open_cache(cache_name(os.fsencode(path.resolve())))
         super().__init__(engine, str(path), readonly=readonly, masked=masked)
-        self._indexer: Appender | None = None
-        self._masked = masked
+        self._bytes = LogBytes(path)
+        self._bytes.serve(engine)
+        engine.execute(schema.LINES_AS_RECORDS)
         self._durable = durable
         self._kept = engine.path != MEMORY
         self._tail: list[DamagedRange] = []
@@ -62,30 +68,46 @@ class LogStore(Store):
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
         """Append to the log what is new, then to the index."""
-        from ctxmgr.store.append import Appender
-        from ctxmgr.types.checking import check
+        from ctxmgr.store.appended import Appended
 
         self._require_writable()
-        fresh: list[Record] = []
-        report: Appended | None = None
+        report = Appended()
+        written = False
         try:
             with self.engine.transaction():
                 self._catch_up_locked(None)
-                self.engine.execute("SAVEPOINT trial")
-                trial = Appender(self.engine, masked=self._masked, sums=False)
-                tried = trial.append(map(check, records), on_conflict=on_conflict, doubles=doubles, fresh=fresh)
-                # What was tried is taken back: the log is written first, and the index follows it.
-                self.engine.execute("ROLLBACK TO trial")
-                self.engine.execute("RELEASE trial")
-                if fresh:
-                    self._write(fresh)
-                report = tried
+                fresh = self._new(records, on_conflict, report, doubles=doubles)
+                report.added = len(fresh)
+                if fresh:  # the log is written first, and the index follows it
+                    self._write([item.record for item in fresh])
+                written = True
                 self._catch_up_locked(None)
         except StorageFailed:
-            if report is None:
+            if not written:
                 raise
         # With the log written the append has succeeded; an index that could not follow does so at the next opening.
         return report
+
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
+        """Append the records of another log; else as `append`."""
+        return self.append((line.record for line in lines), on_conflict=on_conflict)
+
+    def _new(self, records: Iterable[Record], on_conflict: OnConflict, report: Appended, *, doubles: bool) -> list[Prepared]:
+        from ctxmgr.store.known import Doubles, Known
+        from ctxmgr.store.prepared import prepared
+        from ctxmgr.types.checking import check
+
+        items = [prepared(check(record), masked=self._masked) for record in records]
+        if doubles:
+            items = Doubles(self.engine, report).without(items)
+        keys: dict[str, int] = {}
+        for item in items:
+            session = str(item.record["session"])
+            if session not in keys:
+                rows = self.engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
+                keys[session] = int(rows[0][0]) if rows else -len(keys) - 1  # one that no session has
+            item.key = keys[session]
+        return Known(self.engine, on_conflict, report).new(items)
 
     def _write(self, records: list[Record]) -> None:
         from ctxmgr.journal import Journal
@@ -117,25 +139,22 @@ class LogStore(Store):
     def catch_up(self, progress: Progress | None = None) -> None:
         """Index what was appended to the log since last time; rebuild when it is another file now.
 
-        Where that is much its words are indexed with it, see `Store.index`; little is read when it is searched.
+        A search index that was made once (`Store.index`) is kept up to date here as the log grows, unless that would take
+        long: nobody who asks waits for it.
         """
         if self._is_current():  # then no lock is needed
             self._tail = []
             return
-        from ctxmgr.store.search_index import Builder
-
-        builder = Builder(self.engine)
-        grown = False
-        while True:
+        done = False
+        while not done:
             with self.engine.transaction():
                 done = self._catch_up_locked(progress, _SLICE)
-            if done and not grown:
-                return
-            if self._kept:
-                builder.advance(gather=done)
-            if done:
-                return
-            grown = True
+        if not self._kept:
+            return
+        from ctxmgr.store.search_index import Builder, mark
+
+        if mark(self.engine) and _SOME <= self.unindexed() <= _MANY:
+            Builder(self.engine).advance()
 
     def _is_current(self) -> bool:
         state = dict(self.engine.query("SELECT name, value FROM state"))
@@ -143,34 +162,32 @@ class LogStore(Store):
             return False
         try:
             end = int(state["offset"])
-            if self.path.stat().st_size != end or not _head(self.path).startswith(state["head"]):
+            if self._bytes.follow() != end or not self._bytes.head().startswith(state["head"]):
                 return False
-            return _before(self.path, end) == state["before"]
-        except OSError:  # told where it is read
+            return self._bytes.before(end) == state["before"]
+        except StorageFailed:  # told where it is read
             return False
 
     def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
         """Index the log, or so many batches of it; return whether this was all of it."""
-        try:
-            size = self.path.stat().st_size
-            head = _head(self.path)
-        except OSError as error:
-            raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
+        size = self._bytes.follow()
+        head = self._bytes.head()
         state = dict(self.engine.query("SELECT name, value FROM state"))
         done = int(state.get("offset", "0"))
-        same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == _before(self.path, done))
+        same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
         if not same or size < done:
             self._clear()
             done, state = 0, {}
         if BORN not in state:
             from ctxmgr.ids import new_id
 
+            schema.make_lines(self.engine.execute)
             self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
         if size == done:
             self._tail = []
             return True
         end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
-        before = _before(self.path, end)
+        before = self._bytes.before(end)
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(_STATE, {"name": name, "value": value})
         return finished
@@ -219,27 +236,34 @@ class LogStore(Store):
             line = places[id(record)]
             damaged.append(DamagedRange(line.offset, line.length, error.message))
 
-        if self._indexer is None:
-            # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
-            self._indexer = Appender(self.engine, masked=False, sums=False)
-        self._indexer.append(_checked(batch, refuse), on_conflict="keep", refused=refuse)
+        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
+        Appender(self.engine, masked=False, sums=False).index_lines(_checked(batch, refuse), refuse)
 
     def _clear(self) -> None:
         from ctxmgr.store.search_index import drop
 
         for table in schema.DERIVED:
-            self.engine.execute(f"DELETE FROM {table}")
+            if table != "record":  # of which there are none here but those of the log
+                self.engine.execute(f"DELETE FROM {table}")
+        self.engine.execute("DROP TABLE IF EXISTS main.line")
         drop(self.engine)
 
+    def close(self) -> None:
+        """Release the index, and the log."""
+        super().close()
+        self._bytes.close()
 
-def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Record]:
+
+def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
     from ctxmgr.types.checking import check
 
     for line in batch:
         try:
-            yield check(line.record)
+            check(line.record)
         except InvalidInput as error:
             refuse(line.record, error)
+        else:
+            yield line
 
 
 def require_regular_file(path: Path) -> None:
@@ -255,18 +279,6 @@ def require_regular_file(path: Path) -> None:
         raise InvalidInput(f"{path} is a folder, not a log", "name a .jsonl file")
     if not path.is_file():
         raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
-
-
-def _head(path: Path) -> str:
-    with path.open("rb") as stream:
-        return stream.read(_HEAD).hex()
-
-
-def _before(path: Path, end: int) -> str:
-    """Return what stands just before an offset: a log that was replaced behind its first lines shows there."""
-    with path.open("rb") as stream:
-        stream.seek(max(0, end - _HEAD))
-        return hashlib.sha256(stream.read(min(end, _HEAD))).hexdigest()
 
 
 def _next_line(path: Path, end: int) -> int | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-LATEST = 2
+LATEST = 3
 
 _FIRST = """
 CREATE TABLE session (
@@ -89,14 +89,55 @@ CREATE TABLE summary (
   original_tokens INTEGER NOT NULL, lossless INTEGER NOT NULL, PRIMARY KEY (hash, strategy, counter)) WITHOUT ROWID;
 """
 
+# Texts are folded where they are compared; an id is found whatever its session; most records of a session are entries,
+# results and events, and the few others are found among them. What a session used is counted once, when it is recorded.
+_LEAN = """
+DROP TABLE folded;
+DROP TABLE IF EXISTS search_word;
+DROP TABLE IF EXISTS search_term;
+DROP TABLE IF EXISTS search_gram;
+DROP TABLE IF EXISTS search_open;
+DROP TABLE IF EXISTS search_state;
+DROP INDEX record_once;
+DROP INDEX record_by_id;
+CREATE UNIQUE INDEX record_once ON record (id, kind, session);
+CREATE INDEX record_aside ON record (session, kind, seq) WHERE kind = 'note' OR kind = 'snapshot' OR kind = 'continuation'
+  OR kind = 'session' OR kind = 'sessionEnd';
+CREATE TABLE usage (
+  session INTEGER NOT NULL, seq INTEGER NOT NULL, input INTEGER, output INTEGER, PRIMARY KEY (session, seq)) WITHOUT ROWID;
+INSERT INTO usage SELECT session, seq, input, output FROM (
+  SELECT session, seq, CASE json_type(used, '$.inputTokens') WHEN 'integer' THEN used ->> '$.inputTokens' END AS input,
+    CASE json_type(used, '$.outputTokens') WHEN 'integer' THEN used ->> '$.outputTokens' END AS output FROM (
+      SELECT session, seq, json_extract(body, CASE kind WHEN 'event' THEN '$.data' ELSE '$.usage' END) AS used FROM record
+      WHERE json_valid(body) AND ((kind = 'event' AND json_extract(body, '$.type') = 'usage')
+        OR (kind IN ('entry', 'result') AND instr(body, '"usage":{'))))
+  WHERE json_valid(used)) WHERE abs(input) < 1099511627776 OR abs(output) < 1099511627776
+"""
+
+_LINES = """
+CREATE TABLE line (
+  seq INTEGER PRIMARY KEY, session INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, ts REAL, offset INTEGER NOT NULL,
+  length INTEGER NOT NULL);
+CREATE UNIQUE INDEX line_once ON line (id, kind, session);
+CREATE INDEX line_in_order ON line (session, seq);
+CREATE INDEX line_aside ON line (session, kind, seq) WHERE kind = 'note' OR kind = 'snapshot' OR kind = 'continuation'
+  OR kind = 'session' OR kind = 'sessionEnd'
+"""
+
+LINES_AS_RECORDS = (
+    "CREATE TEMP VIEW record AS SELECT seq, session, kind, id, ts, log_body(offset, length) AS body, "
+    "log_sum(offset, length) AS sum FROM main.line"
+)
+"""What stands for the records in the index of a log, whose lines are where they are; for one connection."""
+
 DERIVED = (
-    "folded", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session", "damage", "state",
+    "usage", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session", "damage", "state",
     "imported", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
     "package_item",
 )  # fmt: skip
 """Every table of an index that follows from a log, in an order in which they can be emptied."""
 
-SCRIPTS = (("001_first", _FIRST), ("002_project", _PROJECT))
+SCRIPTS = (("001_first", _FIRST), ("002_project", _PROJECT), ("003_lean", _LEAN))
 """Name of each migration and what it runs, in order."""
 
 
@@ -123,6 +164,12 @@ def make(execute: Callable[[str], object]) -> None:
     for _, script in SCRIPTS:
         for statement in _statements(script):
             execute(statement)
+
+
+def make_lines(execute: Callable[[str], object]) -> None:
+    """Make what holds, in the index of a log, where its lines are."""
+    for statement in _statements(_LINES):
+        execute(statement)
 
 
 def _statements(script: str) -> list[str]:

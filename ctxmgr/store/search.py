@@ -8,8 +8,8 @@ word in a row is not in the index: it is looked for by reading.
 
 from __future__ import annotations
 
+from ctxmgr.store.holding import know_holds
 from ctxmgr.store.search_index import mark
-from ctxmgr.store.vocabulary import Proposals
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -35,18 +35,19 @@ _EXACT = 4096
 
 # A result's text stands for the entry that it completed. Cheap conditions come first: texts are read of what passes them.
 _ENTRY = (
-    "SELECT entry.seq FROM entry NOT INDEXED JOIN folded AS own ON own.seq = entry.seq "
-    "LEFT JOIN folded AS answer ON answer.seq = entry.result AND entry.result <> entry.seq "
-    "WHERE {places} AND ({where}) AND (instr(own.text, :needle) OR instr(answer.text, :needle))"
+    "SELECT entry.seq FROM entry NOT INDEXED JOIN record AS own ON own.seq = entry.seq "
+    "LEFT JOIN record AS answer ON answer.seq = entry.result AND entry.result <> entry.seq "
+    "WHERE {places} AND ({where}) AND (holds(own.body, :needle) OR holds(answer.body, :needle))"
 )
 _EVENT = (
-    "SELECT event.seq FROM event NOT INDEXED JOIN folded AS own ON own.seq = event.seq "
-    "WHERE {places} AND ({where}) AND instr(own.text, :needle)"
+    "SELECT event.seq FROM event NOT INDEXED JOIN record AS own ON own.seq = event.seq "
+    "WHERE {places} AND ({where}) AND holds(own.body, :needle)"
 )
 # The texts are read in the order in which they lie, which is faster than one look-up for each row; a result leads to its
 # entry. Entries whose result lies outside are proposed, whatever it says.
 _HOLDING = (
-    "WITH hit AS MATERIALIZED (SELECT seq FROM folded WHERE seq BETWEEN :low AND :high AND instr(text, :needle)) "
+    "WITH hit AS MATERIALIZED (SELECT seq FROM record WHERE seq BETWEEN :low AND :high "
+    "AND kind IN ('entry', 'event', 'result') AND holds(body, :needle)) "
     "SELECT seq FROM hit UNION SELECT asked.seq FROM hit CROSS JOIN record AS answer ON answer.seq = hit.seq "
     "AND answer.kind = 'result' CROSS JOIN record AS asked ON asked.session = answer.session AND asked.kind = 'entry' "
     "AND asked.id = answer.id AND asked.seq BETWEEN :low AND :high UNION SELECT seq FROM entry NOT INDEXED "
@@ -84,8 +85,10 @@ class Search:
         self._engine = engine
         self._scopes = scopes
         self._needle = needle
+        self._bytes = needle.encode()
         self._low = low
         self._high = high
+        know_holds(engine)
 
     def find(self, wanted: int) -> tuple[list[Hit], int, bool]:
         """Return the first matches, at least as many as wanted if there are; how many there are in all; whether that is exact.
@@ -138,6 +141,8 @@ class Search:
             size = max(size, min(size * 2, _WINDOW))
 
     def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
+        from ctxmgr.store.vocabulary import Proposals
+
         proposals = Proposals(self._engine, self._needle, place, limit)
         if not proposals.usable:
             return
@@ -159,7 +164,7 @@ class Search:
         values = {"low": low, "high": high}
         if any(bound.keys() - _BROAD for _, _, bound in self._scopes):  # few texts have to be read
             return self._matches(_BETWEEN, values)
-        return self._listed([int(row[0]) for row in self._engine.query(_HOLDING, {**values, "needle": self._needle})])
+        return self._listed([int(row[0]) for row in self._engine.query(_HOLDING, {**values, "needle": self._bytes})])
 
     def _listed(self, places: Sequence[int]) -> list[Hit]:
         return self._matches(_LISTED, {"places": str(list(places))}) if places else []
@@ -168,6 +173,6 @@ class Search:
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
             sql = _STATEMENTS[kind].format(places=places.format(kind=kind), where=where)
-            rows = self._engine.query(sql, {**bound, **values, "needle": self._needle})
+            rows = self._engine.query(sql, {**bound, **values, "needle": self._bytes})
             found += [(int(row[0]), kind) for row in rows]
         return sorted(found)

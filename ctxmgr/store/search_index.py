@@ -8,9 +8,9 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
-from itertools import islice
-
-from ctxmgr.store.words import SEPARATOR, TOKENIZER, windows_of, words_of
+from ctxmgr.store.folding import fold
+from ctxmgr.store.holding import texts_in
+from ctxmgr.store.words import TOKENIZER, windows_of, words_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -22,11 +22,22 @@ if TYPE_CHECKING:
 
 TABLES = ("search_word", "search_term", "search_gram", "search_open", "search_state")
 
-_ROWS = 4096
+_VERSION = 2
+"""What older versions built is made anew."""
+
+_ROWS = 8192
 _BYTES = 8_000_000
-_PART = 256
+_PART = 64
+_AT_ONCE = 200_000
+"""Characters whose words are told apart together: these take ten times the room of the text."""
+
 _KNOWN = 100_000
 _PAGES = 1000
+_MUCH = 4 * _ROWS
+_GATHERED_LATER = {"automerge": 0, "crisismerge": 2000, "hashsize": 8_000_000}
+_AS_IT_GROWS = {"automerge": 4, "crisismerge": 16, "hashsize": 1_000_000}
+"""How the two full-text indexes are written: merging parts again and again as they come takes a third of the time."""
+
 
 _CREATE = (
     f"CREATE VIRTUAL TABLE search_word USING fts5(words, content='', detail=none, columnsize=0, tokenize='{TOKENIZER}')",
@@ -41,25 +52,17 @@ _CREATE = (
     "CREATE TABLE search_state (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID",
 )
 
-# What the places between two marks hold. A result stands for the entry that it completed, once both are before the mark.
-_TEXTS = """
-SELECT entry.seq AS place, own.text AS text FROM entry JOIN folded AS own ON own.seq = entry.seq
- WHERE entry.seq > :start AND entry.seq <= :end
-UNION ALL SELECT entry.seq, answer.text FROM entry JOIN folded AS answer ON answer.seq = entry.result
- WHERE entry.seq > :start AND entry.seq <= :end AND entry.result <> entry.seq AND entry.result <= :end
-UNION ALL SELECT entry.seq, answer.text FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq
- CROSS JOIN folded AS answer ON answer.seq = entry.result WHERE entry.result <= :end
-UNION ALL SELECT event.seq, own.text FROM event JOIN folded AS own ON own.seq = event.seq
- WHERE event.seq > :start AND event.seq <= :end
+_READ = (
+    "SELECT seq, kind, CASE WHEN kind IN ('entry', 'event', 'result') THEN body END FROM record WHERE seq > :start "
+    "ORDER BY seq LIMIT :rows"
+)
+# A result stands for the entry that it completed, once both are before the mark.
+_ANSWERS = """
+SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND result <> seq AND result <= :end
+UNION ALL SELECT entry.result, entry.seq FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq
+ WHERE entry.result <= :end
 """
-_LATE = (
-    "SELECT entry.seq, answer.text FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq "
-    "CROSS JOIN folded AS answer ON answer.seq = entry.result WHERE entry.result <= :end"
-)
-_WORDS = (
-    "INSERT INTO search_word (rowid, words) "
-    f"SELECT place, group_concat(replace(text, :between, ' '), ' ') FROM ({_TEXTS}) GROUP BY place ORDER BY place"
-)
+_WORDS = "INSERT INTO search_word (rowid, words) VALUES (:place, :words)"
 _TERM = "INSERT OR IGNORE INTO search_term (text, head, since, early) VALUES (:text, :head, :since, 0)"
 _EARLY = (
     "INSERT INTO search_term (id, text, head, since, early) "
@@ -70,16 +73,15 @@ _EARLY = (
 
 def mark(engine: Engine) -> int:
     """Return the place in the log up to which the index can be trusted; 0 when there is none."""
-    found = engine.query(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
-        "('search_word', 'search_term', 'search_gram', 'search_open', 'search_state')"
-    )
+    found = engine.query(f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN {TABLES}")
     if int(found[0][0]) != len(TABLES):
         return 0
     # The record at the mark is the one that was there: the log was not cleared and read anew since.
     rows = engine.query(
         "SELECT place.value FROM search_state AS place JOIN search_state AS seen ON seen.name = 'seen' "
-        "JOIN record ON record.seq = place.value AND record.id = seen.value WHERE place.name = 'mark'"
+        "JOIN record ON record.seq = place.value AND record.id = seen.value "
+        "JOIN search_state AS version ON version.name = 'version' AND version.value = :version WHERE place.name = 'mark'",
+        {"version": _VERSION},
     )
     return int(rows[0][0]) if rows else 0
 
@@ -102,6 +104,7 @@ class Builder:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._known: set[bytes] = set()
+        self._much: bool | None = None
 
     def advance(self, progress: Progress | None = None, *, gather: bool = True) -> bool:
         """Index the log to its end, slice by slice; what is done is kept when this is interrupted.
@@ -115,16 +118,16 @@ class Builder:
         """
         if not available(self._engine):
             return False
-        moved = False
-        while True:
-            start, last = mark(self._engine), self._last()
-            if progress is not None and (moved or start < last):
+        start, last = mark(self._engine), self._last()
+        moved = start < last
+        while start < last:
+            if progress is not None:
                 progress(start, last)
-            if start >= last:
-                break
             with self._engine.transaction():
-                self._slice()
-            moved = True
+                self._slice(much=not gather or last - start > _MUCH)
+            start, last = mark(self._engine), self._last()
+        if moved and progress is not None:
+            progress(start, last)
         if gather:
             self._gather(start)
         return moved
@@ -147,6 +150,13 @@ class Builder:
             if mark(self._engine):
                 self._note("gathered", last)
 
+    def _settle(self, options: dict[str, int]) -> None:
+        for table in ("search_word", "search_gram"):
+            for name, value in options.items():
+                self._engine.execute(
+                    f"INSERT INTO {table} ({table}, rank) VALUES (:name, :value)", {"name": name, "value": value}
+                )
+
     def _changes(self) -> int:
         return int(self._engine.query("SELECT total_changes()")[0][0])
 
@@ -158,23 +168,37 @@ class Builder:
     def _last(self) -> int:
         return int(self._engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
-    def _slice(self) -> None:
-        """Index what is next, as it stands now: another process may have been faster."""
+    def _slice(self, *, much: bool = False) -> None:
+        """Index what is next, as it stands now: another process may have been faster.
+
+        Args:
+            much: there is more to come, and it is merged when all of it is there.
+        """
         start, last = mark(self._engine), self._last()
         if start >= last:
             return
         if not start:  # there is none, or what is there belongs to another log
             drop(self._engine)
             self._known.clear()
+            self._much = None
             for statement in _CREATE:
                 self._engine.execute(statement)
-        end = self._end(start, last)
+        if much != self._much:
+            self._settle(_GATHERED_LATER if much else _AS_IT_GROWS)
+            self._much = much
+        end, texts, answers, fresh = self._read(start)
         reach = {"start": start, "end": end}
-        late = self._engine.query(_LATE, {"end": end})
-        self._engine.execute(_WORDS, {**reach, "between": SEPARATOR})
-        self._terms(reach)
+        late: dict[int, str] = {}
+        for result, place in self._engine.query(_ANSWERS, reach):
+            found = answers.get(int(result)) or self._text_at(int(result))
+            rows = texts if place > start else late
+            rows[int(place)] = f"{rows[place]} {found}" if place in rows else found
+        # An index is written in order; what is entered below is written by itself.
+        for rows in (late, texts):
+            self._engine.many(_WORDS, [{"place": place, "words": rows[place]} for place in sorted(rows)])
+        self._terms(fresh, start + 1)
         if late:
-            self._early(words_of(str(row[1]) for row in late), min(int(row[0]) for row in late))
+            self._early(words_of(late.values()), min(late))
         self._engine.execute(
             "DELETE FROM search_open WHERE (SELECT result FROM entry WHERE entry.seq = search_open.seq) <= :end", {"end": end}
         )
@@ -184,32 +208,46 @@ class Builder:
             reach,
         )
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": end})[0][0]
+        self._note("version", _VERSION)
         self._note("mark", end)
         self._note("seen", seen)
 
-    def _end(self, start: int, last: int) -> int:
-        """Return where the slice ends: a record, and no more text before it than is indexed at once."""
-        held = 0
-        for seq, size in self._engine.query(
-            "SELECT record.seq, octet_length(text) FROM record LEFT JOIN folded ON folded.seq = record.seq "
-            "WHERE record.seq > :start ORDER BY record.seq LIMIT :rows",
-            {"start": start, "rows": _ROWS},
-        ):
-            held += int(size or 0)
-            last = int(seq)
-            if held > _BYTES:
-                break
-        return last
+    def _read(self, start: int) -> tuple[int, dict[int, str], dict[int, str], set[bytes]]:
+        """Return where the slice behind a place ends, the texts of entries and events, those of results, and the new words.
 
-    def _terms(self, reach: dict[str, int]) -> None:
-        """Add what is new to the vocabulary."""
-        rows = self._engine.stream("SELECT text FROM folded WHERE seq > :start AND seq <= :end", reach)
+        It is no more text than is indexed at once.
+        """
+        texts: dict[int, str] = {}
+        answers: dict[int, str] = {}
         fresh: set[bytes] = set()
-        while part := [str(row[0]) for row in islice(rows, _PART)]:  # few at a time: words take ten times the room of a text
-            fresh |= words_of(part) - self._known
+        part: list[str] = []
+        held, size, end, left = 0, 0, start, _ROWS
+        while left and held < _BYTES:
+            rows = self._engine.query(_READ, {"start": end, "rows": min(left, _PART)})
+            for seq, kind, body in rows:
+                if body is not None:
+                    text = _text(body)
+                    (answers if kind == "result" else texts)[seq] = text
+                    part.append(text)
+                    held += len(text)
+                    size += len(text)
+                    if size > _AT_ONCE:
+                        fresh |= words_of(part) - self._known
+                        part, size = [], 0
+            left = left - len(rows) if len(rows) == _PART else 0
+            end = int(rows[-1][0]) if rows else end
+        fresh |= words_of(part) - self._known
+        return end, texts, answers, fresh
+
+    def _text_at(self, place: int) -> str:
+        rows = self._engine.query("SELECT body FROM record WHERE seq = :place", {"place": place})
+        return _text(rows[0][0]) if rows else ""
+
+    def _terms(self, fresh: set[bytes], since: int) -> None:
+        """Add what is new to the vocabulary."""
         before = self._engine.query("SELECT coalesce(max(id), 0) FROM search_term")[0][0]
         # A result before its entry was in an earlier slice, one after it is in this slice or late: none is before ``since``.
-        self._engine.many(_TERM, _values(fresh, reach["start"] + 1))
+        self._engine.many(_TERM, _values(fresh, since))
         self._engine.execute(f"{_GRAM} WHERE id > :before", {"before": before})
         if len(self._known) + len(fresh) > _KNOWN:
             self._known.clear()
@@ -222,6 +260,11 @@ class Builder:
 
 
 _GRAM = "INSERT INTO search_gram (rowid, term) SELECT id, text FROM search_term"
+
+
+def _text(body: object) -> str:
+    """Return the texts of a stored record as the index is given them: folded, with blanks between."""
+    return fold(" ".join(texts_in(str(body))))
 
 
 def _values(words: set[bytes], since: int) -> list[dict[str, object]]:

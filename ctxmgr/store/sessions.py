@@ -159,21 +159,10 @@ class Sessions:
 
     def usage(self, key: int) -> dict[str, int]:
         """Return the session's tokens: each API response once, plus what results, or finished entries, themselves carry."""
-        totals: dict[str, int] = {}
-        rows = self._engine.query(
-            "SELECT record.body FROM event JOIN record ON record.seq = event.seq "
-            "WHERE event.session = :key AND event.type = 'usage' UNION ALL "
-            "SELECT body FROM record WHERE session = :key AND kind IN ('entry', 'result') AND body LIKE '%\"usage\":{%'",
-            {"key": key},
-        )
-        for (body,) in rows:
-            record = load(body)
-            usage = record.get("data") if record.get("kind") == "event" else record.get("usage")
-            for name in ("inputTokens", "outputTokens"):
-                value = cast("dict[str, Any]", usage).get(name) if isinstance(usage, dict) else None
-                if isinstance(value, int) and not isinstance(value, bool):
-                    totals[name] = totals.get(name, 0) + value
-        return totals
+        sums = self._engine.query("SELECT sum(input), sum(output) FROM usage WHERE session = :key", {"key": key})[0]
+        return {
+            name: int(total) for name, total in zip(("inputTokens", "outputTokens"), sums, strict=True) if total is not None
+        }
 
     def records(self, key: int | None, kinds: tuple[str, ...] = ()) -> Iterator[Record]:
         """Yield the records of a session (None: of all) in the order of the log, without their sums."""

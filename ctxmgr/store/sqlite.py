@@ -1,16 +1,12 @@
-"""The SQLite engine: the one module that imports SQLite, and the one place where its errors become ours.
-
-The SQLite of most systems (3.7.0 to 3.51.2) can corrupt a database in write-ahead mode when a log is restarted while
-another process reads; fixed in 3.51.3, 3.50.7 and 3.44.6. A sound library is required, never assumed.
-"""
+"""The SQLite engine: the one place where SQLite is asked, and where its errors become ours."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
+from ctxmgr.store.driver import require_sound_library, sqlite
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -25,83 +21,6 @@ MEMORY = ":memory:"
 """The path of a database that is in no file."""
 
 
-def driver() -> Any:
-    """Return the driver: of pysqlite3 the extension alone, else the whole of it, else the standard library's.
-
-    What the Python half of a driver adds, adapters of dates and the like, is not used, and loading it takes as long as
-    three queries.
-    """
-    try:
-        return sys.modules.get("pysqlite3._sqlite3") or extension("pysqlite3", "_sqlite3")
-    except (ImportError, AttributeError):
-        pass
-    try:
-        from pysqlite3 import dbapi2
-    except ImportError:  # no wheel for this platform
-        import sqlite3
-
-        return sqlite3
-    return dbapi2
-
-
-def extension(package: str, name: str) -> Any:
-    """Load an extension module out of a package without the package, as the import system itself would later.
-
-    Raises:
-        ImportError, AttributeError: it is not there, or not to be had in this way.
-    """
-    found: Any = _spec(package, None)
-    if not found.submodule_search_locations:  # no package: the extension would be looked for everywhere
-        raise ImportError(package)
-    spec: Any = _spec(f"{package}.{name}", found.submodule_search_locations)
-    module = spec.loader.create_module(spec)
-    sys.modules[spec.name] = module  # whoever imports the package gets this one
-    try:
-        spec.loader.exec_module(module)
-        for needed in ("connect", "Error", "OperationalError", "sqlite_version"):
-            getattr(module, needed)
-    except BaseException:
-        del sys.modules[spec.name]
-        raise
-    return module
-
-
-def _spec(name: str, path: Any) -> Any:
-    for finder in sys.meta_path:
-        if (spec := finder.find_spec(name, path)) is not None:
-            return spec
-    raise ImportError(name)
-
-
-sqlite: Any = driver()
-_SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
-
-
-def is_sound(version: tuple[int, ...]) -> bool:
-    """Whether a SQLite of this version is free of the WAL-reset bug."""
-    if version < (3, 7, 0) or version >= (3, 51, 3):
-        return True
-    return version[2] >= _SOUND_BRANCHES.get((version[0], version[1]), 1_000)
-
-
-def library_version() -> tuple[int, ...]:
-    """Return the version of the SQLite library in use."""
-    return tuple(int(part) for part in str(sqlite.sqlite_version).split("."))
-
-
-def require_sound_library() -> None:
-    """Refuse to open a store with a SQLite that may corrupt it.
-
-    Raises:
-        Damaged: naming the version found.
-    """
-    if not is_sound(library_version()):
-        raise Damaged(
-            f"the SQLite library {sqlite.sqlite_version} has the WAL-reset bug and may corrupt a store",
-            "install pysqlite3 0.6.1 or newer (pip install 'pysqlite3>=0.6.1'), or keep the history in a .jsonl log",
-        )
-
-
 class SqliteEngine:
     """One connection; any thread may use it, one at a time.
 
@@ -109,17 +28,23 @@ class SqliteEngine:
         path: the database file, or `MEMORY`.
         readonly: open for reading only; the file must exist.
         durable: sync every commit (level ``os``) instead of leaving it to the kernel (level ``process``).
+        disposable: what is in it follows from something else, which is not all in it.
+
+    Attributes:
+        raised: what a function raised that a statement called, until the statement has raised it.
     """
 
-    def __init__(self, path: str, *, readonly: bool = False, durable: bool = False) -> None:
+    def __init__(self, path: str, *, readonly: bool = False, durable: bool = False, disposable: bool = False) -> None:
         require_sound_library()
         self.path = path
         self.readonly = readonly
         self._depth = 0
-        with _Translated(path):
+        self._functions: set[str] = set()
+        self.raised: BaseException | None = None
+        with _Translated(self):
             self._connection = self._connect(path, readonly)
             try:
-                for pragma in _pragmas(readonly, durable):
+                for pragma in _pragmas(readonly, durable, disposable):
                     self._connection.execute(pragma)
                 if not readonly:
                     _write_ahead(self._connection)
@@ -155,13 +80,13 @@ class SqliteEngine:
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return all rows of a reading statement."""
-        with _Translated(self.path):
+        with _Translated(self):
             rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
             return rows
 
     def stream(self, sql: str, values: Values | None = None) -> Iterator[Row]:
         """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
-        with _Translated(self.path):
+        with _Translated(self):
             cursor = self._connection.execute(sql, values or {})
             try:
                 while rows := cursor.fetchmany(256):
@@ -171,18 +96,32 @@ class SqliteEngine:
 
     def execute(self, sql: str, values: Values | None = None) -> int:
         """Run a writing statement; return the number of rows it touched."""
-        with _Translated(self.path):
+        with _Translated(self):
             return int(self._connection.execute(sql, values or {}).rowcount)
 
     def insert(self, sql: str, values: Values) -> int:
         """Run one INSERT; return the new row's integer key."""
-        with _Translated(self.path):
+        with _Translated(self):
             return int(self._connection.execute(sql, values).lastrowid)
 
-    def many(self, sql: str, rows: Sequence[Values]) -> None:
-        """Run a writing statement once for each set of values."""
-        with _Translated(self.path):
-            self._connection.executemany(sql, rows)
+    def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
+        """Run a writing statement once for each set of values; return the number of rows it touched."""
+        with _Translated(self):
+            return int(self._connection.executemany(sql, rows).rowcount)
+
+    def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
+        """Let statements call a Python function, see `Engine.function`."""
+
+        def called(*given: Any) -> Any:
+            try:
+                return call(*given)
+            except BaseException as error:  # SQLite would say that something was raised, not what
+                self.raised = error
+                raise
+
+        if name not in self._functions:
+            self._connection.create_function(name, arguments, called, deterministic=True)
+            self._functions.add(name)
 
     def transaction(self) -> _Transaction:
         """Take the write lock at once (a deferred lock fails under readers), commit at the end; nests."""
@@ -234,7 +173,7 @@ class SqliteEngine:
         with self.transaction():
             if self._check_version(latest):  # another process was faster
                 return
-            with _Translated(self.path):
+            with _Translated(self):
                 apply(sqlite_utils.Database(self._connection))
             self.execute(f"PRAGMA user_version = {latest:d}")
 
@@ -256,7 +195,7 @@ class SqliteEngine:
         self._connection.close()
 
 
-def _pragmas(readonly: bool, durable: bool) -> list[str]:
+def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
     common = [
         f"PRAGMA busy_timeout = {BUSY_MS:d}",
         "PRAGMA trusted_schema = OFF",
@@ -267,7 +206,7 @@ def _pragmas(readonly: bool, durable: bool) -> list[str]:
         return [*common, "PRAGMA query_only = ON"]
     return [
         *common,
-        "PRAGMA foreign_keys = ON",
+        f"PRAGMA foreign_keys = {'OFF' if disposable else 'ON'}",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
         "PRAGMA cache_size = -16000",
     ]
@@ -333,10 +272,10 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 class _Translated:
     """Raises an error of SQLite's as ours. A class, for what makes generators into context managers loads slowly."""
 
-    __slots__ = ("_path",)
+    __slots__ = ("_engine",)
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
 
     def __enter__(self) -> None:
         return
@@ -344,10 +283,11 @@ class _Translated:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is None:
             return
+        path, raised, self._engine.raised = self._engine.path, self._engine.raised, None
         if isinstance(error, sqlite.Error):
-            raise _ours(self._path, error) from None
+            raise raised or _ours(path, error) from None
         if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
-            raise Damaged(f"{self._path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
+            raise Damaged(f"{path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
 
 
 class _Transaction:

@@ -1,7 +1,7 @@
 """What the search index calls a word: the longest run of ASCII letters, digits, underscores and characters beyond ASCII.
 
 It is exactly what SQLite's tokenizer ``ascii tokenchars '_'`` makes of a folded text, so that both find the same words.
-Blanks and ASCII punctuation stand between words, and so does the character that stands between two texts of a record.
+Blanks and ASCII punctuation stand between words.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
 TOKENIZER = "ascii tokenchars ''_''"
 
-SEPARATOR = "\U0010ffff"
-"""What stands between two texts of a record, see `ctxmgr.store.folding.folded_text`."""
-
 LONGEST = 64
 """Characters of the longest word that the vocabulary holds whole."""
 
@@ -24,12 +21,11 @@ PROBE = 16
 _STEP = LONGEST - PROBE
 _WORD = b"0123456789_abcdefghijklmnopqrstuvwxyz"
 _BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in range(256))
-_BETWEEN = SEPARATOR.encode()
 
 
 def words_of(texts: Iterable[str]) -> set[bytes]:
     """Return the words of folded texts, in UTF-8."""
-    return set(" ".join(texts).encode().replace(_BETWEEN, b" ").translate(_BLANKED).split())
+    return set(" ".join(texts).encode().translate(_BLANKED).split())
 
 
 def windows_of(word: str) -> list[tuple[str, str]]:

@@ -16,7 +16,8 @@ _TEXT = frozenset({str})
 _LIST = frozenset({list})
 _OPTIONAL: frozenset[type] = frozenset({str, type(None)})
 _COUNTED = frozenset({str, int, type(None)})
-_NUMBER = frozenset({int, float, type(None)})
+_NUMBER = frozenset({float, type(None)})
+_PLAIN_NUMBER = 2**53  # of milliseconds: whole numbers beyond it may be too large for the models
 _COMMON: dict[str, frozenset[type]] = {"kind": _TEXT, "session": _TEXT, "ts": _OPTIONAL}
 
 # By kind: the types of the members that are looked at, which of them must be there, and which of these must hold a text.
@@ -88,6 +89,8 @@ def is_plain(record: Record) -> bool:
     for name, value in record.items():
         allowed = known(name)
         if allowed is not None and type(value) not in allowed:
+            if allowed is _NUMBER and type(value) is int and abs(value) < _PLAIN_NUMBER:
+                continue
             return False
     for name in filled:
         if not record[name]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -42,10 +42,14 @@ class CountingEngine:
         self._remember(sql, values)
         return self.inner.insert(sql, values)
 
-    def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def many(self, sql: str, rows: Sequence[Mapping[str, Any]] | Sequence[Row]) -> int:
         """Remember and run a statement for each row."""
         self._remember(sql, None)
-        self.inner.many(sql, rows)
+        return self.inner.many(sql, rows)
+
+    def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
+        """Make a function known to the engine."""
+        self.inner.function(name, arguments, call)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction of the engine."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import Store, checkup, open_store
-from ctxmgr.store import sqlite as engine
+from ctxmgr.store import driver as engine
 from ctxmgr.store.checkup import contents, library, quick_check
 from tests import builders as b
 

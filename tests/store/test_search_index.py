@@ -17,7 +17,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.reading import search
 from ctxmgr.store import Store, open_store, search_index, vocabulary, words
 from ctxmgr.store import search as searching
-from ctxmgr.store.folding import fold, folded_text
+from ctxmgr.store.folding import fold
 from ctxmgr.store.search_index import TABLES, Builder, mark
 from ctxmgr.types.query import SearchRequest
 from ctxmgr.wire import Record
@@ -304,11 +304,11 @@ def test_a_log_that_was_replaced_is_indexed_anew(tmp_path: Path) -> None:
 def test_words_are_what_the_tokenizer_of_the_index_makes_of_a_text(texts: list[str]) -> None:
     """The words that the vocabulary holds are those under which the index holds the text."""
     store = open_store(":memory:", create=True)
-    text = folded_text(entry("s", 0, given=texts)) or ""
+    text = " ".join(map(fold, texts))
     run = store.engine.execute
     run(f"CREATE VIRTUAL TABLE w USING fts5(words, content='', detail=none, columnsize=0, tokenize='{words.TOKENIZER}')")
     run("CREATE VIRTUAL TABLE v USING fts5vocab(w, 'row')")
-    run("INSERT INTO w (rowid, words) VALUES (1, replace(:text, :between, ' '))", {"text": text, "between": words.SEPARATOR})
+    run("INSERT INTO w (rowid, words) VALUES (1, :text)", {"text": text})
 
     assert {str(row[0]) for row in store.engine.query("SELECT term FROM v")} == {
         word.decode() for word in words.words_of([text])

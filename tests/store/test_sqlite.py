@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
+from ctxmgr.store import driver as engine_module
 from ctxmgr.store import empty_store, open_store, schema
-from ctxmgr.store import sqlite as engine_module
-from ctxmgr.store.sqlite import SqliteEngine, is_sound, require_sound_library
+from ctxmgr.store.driver import is_sound, require_sound_library
+from ctxmgr.store.sqlite import SqliteEngine
 from tests.builders import entry, write
 
 

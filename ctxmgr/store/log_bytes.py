@@ -1,0 +1,99 @@
+"""The bytes of a log that an index points into: they are read where they lie, and never from another file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from ctxmgr import wire
+from ctxmgr.errors import StorageFailed
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ctxmgr.store.interface import Engine
+
+_HEAD = 4096
+
+
+class LogBytes:
+    """One log, opened for reading; when another file stands at its path it is opened anew by `follow`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        self._identity: tuple[int, int] | None = None
+
+    def follow(self) -> int:
+        """Look at the file that stands at the path now, and return its size.
+
+        Raises:
+            StorageFailed: it can't be read.
+        """
+        try:
+            status = os.stat(self.path)
+            if self._identity != (status.st_dev, status.st_ino):
+                self.close()
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+                status = os.fstat(self._descriptor)
+                self._identity = (status.st_dev, status.st_ino)
+            return status.st_size
+        except OSError as error:
+            raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return so many bytes from a place, or fewer where the file ends.
+
+        Raises:
+            StorageFailed: they can't be read.
+        """
+        try:
+            return os.pread(self._descriptor, length, offset)
+        except OSError as error:
+            raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the disk") from None
+
+    def head(self) -> str:
+        """Return what the file begins with, in hex digits."""
+        return self.read(0, _HEAD).hex()
+
+    def before(self, end: int) -> str:
+        """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
+        start = max(0, end - _HEAD)
+        return hashlib.sha256(self.read(start, end - start)).hexdigest()
+
+    def body(self, offset: int, length: int) -> str:
+        """Return the record of a line, as a store holds it: ASCII JSON without a sum.
+
+        Raises:
+            StorageFailed: no record is there any more.
+        """
+        raw = self.read(offset, length)
+        body, total = wire.unseal(raw)
+        if total is not None and body.isascii() and len(raw) == length and raw[:1] == b"{":
+            return body.decode("ascii")
+        try:
+            record = wire.decode(raw)
+            record.pop("sum", None)
+            return wire.encode(record).decode("ascii")
+        except ValueError:
+            raise StorageFailed(f"{self.path} was changed while it was read", "run the command again") from None
+
+    def total(self, offset: int, length: int) -> str | None:
+        """Return the sum that a line carries, or None."""
+        return wire.unseal(self.read(offset, length))[1]
+
+    def serve(self, engine: Engine) -> None:
+        """Let statements ask for bodies and sums of lines."""
+        engine.function("log_body", 2, self.body)
+        engine.function("log_sum", 2, self.total)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._identity = -1, None
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.close()
