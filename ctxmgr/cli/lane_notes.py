@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctxmgr.cli import plugins
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.lane_answer import Answer, Asked
 
@@ -14,12 +13,11 @@ if TYPE_CHECKING:
     from ctxmgr.store import Store
 
 
-plugins.leave_out()  # what follows no plain shape is checked by the models
-
-
 def _record(store: Store, values: dict[str, Any]) -> Answer:
+    from ctxmgr.cli.plugins import leave_out
     from ctxmgr.cli.taking import take
 
+    leave_out()  # what is of no plain shape is checked by the models
     taken = take(store, values["session"], trusted=values["trust_project"])
     answer = Answer(taken.data, taken.status)
     answer.warnings += taken.warnings
