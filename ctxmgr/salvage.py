@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.errors import NotFound, StorageFailed
-from ctxmgr.lines import read_lines
+from ctxmgr.splitting import read_lines
 from ctxmgr.wire import MAX_LINE, Record, chain, decoder, unseal
 
 Damage = Callable[[int, int, str], None]

@@ -18,9 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ctxmgr.config import Config, find_store, load_config
-from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput, NoHistory, StorageFailed
+from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, StorageFailed
 from ctxmgr.history.address import session_key
-from ctxmgr.history.opening import open_history
+from ctxmgr.history.opening import check_asking, open_history
 from ctxmgr.store import Store, exists, open_store
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Workspace:
             else find_store(folder, os.environ if environment is None else environment, config)
         )
         if agent is not None:
-            _check_asking(agent)
+            check_asking(agent)
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, create=create, masked=masked, progress=progress)
         store, warnings = open_history(
@@ -387,16 +387,3 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(CtxmgrError):
             self.close()
-
-
-def _check_asking(agent: str) -> None:
-    """Refuse a name by which rules mean something else than an agent.
-
-    Raises:
-        InvalidInput: it is one.
-    """
-    from ctxmgr.access.patterns import check_agent
-    from ctxmgr.access.resources import PROJECT_OWNER, USER
-
-    if check_agent(agent) in (USER, PROJECT_OWNER):
-        raise InvalidInput(f"no agent can be called {agent!r}: the rules mean something else by it", "name the agent")

@@ -28,10 +28,9 @@ NEVER = MODEL_STACK | {"sqlite_utils", "psycopg", "mcp", "numpy", "tree_sitter",
 """What no command loads that can do without it."""
 
 LIBRARIES = {"typer", "click", "pydantic", "pydantic_core", "rich"}
-WRITING = {"ctxmgr.cli"} | {
-    f"ctxmgr.cli.{name}"
-    for name in ("ending", "streams", "lane", "lane_answer", "lane_notes", "lane_table", "envelope", "taking", "address")
-}
+_WRITING = "ending streams lane lane_answer lane_notes lane_table envelope plugins taking address"
+WRITING = {"ctxmgr.cli", *(f"ctxmgr.cli.{name}" for name in _WRITING.split())}
+"""Modules of the command line that writing for programs needs."""
 
 RUN = """
 import sys
@@ -114,6 +113,24 @@ def test_the_lane_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Pa
     assert ran.code == 0
     assert ran.loaded & (HEAVY | NEVER) == set()
     assert len({name for name in ran.loaded if name.startswith("ctxmgr")}) <= (29 if arguments[0] in READS else 32)
+
+
+@pytest.mark.parametrize("arguments", [("detect", "--json"), ("sessions", "--format", "ndjson")], ids=" ".join)
+def test_judging_for_programs_loads_no_typer(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """Verdicts for a program are made of models, but neither typer nor what draws is loaded, and no search for plugins."""
+    ran = _ran(*arguments, folder=tmp_path)
+
+    assert ran.code == 0
+    assert ran.loaded & (NEVER | {"typer", "rich", "importlib.metadata", "ctxmgr.cli.terminal"}) == set()
+
+
+def test_what_is_not_plain_is_checked_without_plugins(tmp_path: Path) -> None:
+    """A record that the models must look at loads them, and no plugins of theirs."""
+    ran = _ran("record", "--json", folder=tmp_path, given='{"kind":"event","session":"s","type":7}')
+
+    assert ran.code == 2
+    assert "pydantic" in ran.loaded
+    assert ran.loaded & {"typer", "rich", "importlib.metadata"} == set()
 
 
 def test_an_empty_folder_costs_the_lane_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from ctxmgr import places
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, slow_search, tell_session, told, write_json, write_lines
 from ctxmgr.cli.lane_answer import Answer, Asked
 from ctxmgr.cli.lane_table import TABLE
+from ctxmgr.cli.streams import quiet
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.history import tools
 from ctxmgr.history.opening import open_history
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NUMBER = 16
 _GROUPS = frozenset({"note", "snapshot"})
+_JUDGING = frozenset({"detect", "sessions"})
 _IN_A_LINE = frozenset({"record"})
 """Commands that tell a person no more than a line, which is the same in every file or pipe."""
 
@@ -56,8 +58,11 @@ def answered(arguments: list[str]) -> int | None:
             raise
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
         return told(name, form, StorageFailed(reason, "check it, and its permissions"))
-    _write(name, form, answer)
-    return 0
+    try:
+        _write(name, form, answer)
+    except BrokenPipeError:
+        quiet(answer.code)  # what was found stands, though nobody reads on
+    return answer.code
 
 
 def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
@@ -120,13 +125,16 @@ def _valid(command: Command, values: dict[str, Any]) -> bool:
 
 
 def _worked(name: str, values: dict[str, Any]) -> Answer:
-    tool = _TOOLS.get(name)
-    writes: frozenset[str] = frozenset()
-    if tool is None:
+    tool, writes = _TOOLS.get(name), False
+    if tool is None and name in _JUDGING:
+        from ctxmgr.cli import lane_judging
+
+        tool = lane_judging.TOOLS[name]
+    elif tool is None:
         from ctxmgr.cli import lane_notes
 
-        tool, writes = lane_notes.TOOLS[name], lane_notes.WRITES
-    store, warnings = _opened(values["store"], name in writes, create=name == "record", masked=values.get("mask", True))
+        tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
+    store, warnings = _opened(values["store"], writes, create=name == "record", masked=values.get("mask", True))
     try:
         answer = tool(store, values)
     finally:

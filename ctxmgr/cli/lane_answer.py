@@ -8,6 +8,8 @@ TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whol
 if TYPE_CHECKING:
     from typing import Any
 
+    Page = tuple[int, int, int, int, bool] | dict[str, Any]
+
 
 class Asked:
     """A request as the tools read it: the fields of the command's request, by their names."""
@@ -17,14 +19,18 @@ class Asked:
 
 
 class Answer:
-    """What a command found; ``line`` tells a person, where that takes no more than a line."""
+    """What a command found; ``line`` tells a person, where that takes no more than a line.
 
-    __slots__ = ("data", "line", "next", "page", "status", "warnings")
+    ``page`` is as JSON has it, or offset, limit, rows shown and in all, and whether that is exact.
+    """
 
-    def __init__(self, data: Any, status: str = "ok", page: tuple[int, int, int, int, bool] | None = None) -> None:
+    __slots__ = ("code", "data", "line", "next", "page", "status", "warnings")
+
+    def __init__(self, data: Any, status: str = "ok", page: Page | None = None) -> None:
         self.data = data
         self.status = status
-        self.page = None if page is None else page_of(*page)
+        self.page = page_of(*page) if isinstance(page, tuple) else page
+        self.code = 0
         self.next: list[str] = []
         self.warnings: list[str] = []
         self.line: str | None = None

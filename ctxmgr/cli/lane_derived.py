@@ -19,12 +19,14 @@ TABLE_FILE = Path(__file__).with_name("lane_table.py")
 TEXTS_FILE = Path(__file__).with_name("help_texts.py")
 
 COMMANDS = (
-    "list", "messages", "note add", "note list", "record", "search", "show", "snapshot create", "snapshot list", "trace",
+    "detect", "list", "messages", "note add", "note list", "record", "search", "sessions", "show", "snapshot create",
+    "snapshot list", "trace",
 )  # fmt: skip
 SERVED = frozenset({
-    "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "format_", "full", "input_type",
-    "json_", "kind", "limit", "link", "mask", "max_", "message", "newest_first", "offset", "query", "reasoning", "session",
-    "since", "status", "store", "summary", "supersedes", "tag", "trust_project", "until",
+    "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "ever", "exit_zero", "format_",
+    "full", "input_type", "json_", "judge", "kind", "limit", "link", "mask", "max_", "message", "newest_first", "now", "offset",
+    "query", "reasoning", "session", "set_", "since", "status", "store", "summary", "supersedes", "tag", "trust_project",
+    "until",
 })  # fmt: skip
 """Parameters that the lane understands; a command line that gives any other is typer's."""
 

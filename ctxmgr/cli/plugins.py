@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # that of `typing`: a hook that records does without it
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+else:
+    ModuleType = type(sys)
 
 _NAME, _NONE = "PYDANTIC_DISABLE_PLUGINS", "__all__"
 _LOADER = "pydantic.plugin._loader"
@@ -22,8 +26,8 @@ def leave_out() -> None:
     if _NAME not in os.environ:
         os.environ[_NAME] = _NONE
         _ours.append(True)
-        if "pydantic" not in sys.modules:
-            sys.modules[_LOADER] = _NoLoader(_LOADER)
+    if os.environ[_NAME] == _NONE and "pydantic" not in sys.modules:
+        sys.modules[_LOADER] = _NoLoader(_LOADER)
 
 
 class _NoLoader(ModuleType):
@@ -38,6 +42,8 @@ class _NoLoader(ModuleType):
         """Make way for the real one, where another version of the library asks it for more."""
         if name.startswith("__") or sys.modules.get(_LOADER) is not self:
             raise AttributeError(name)
+        from importlib import import_module
+
         del sys.modules[_LOADER]
         return getattr(import_module(_LOADER), name)
 

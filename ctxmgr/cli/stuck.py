@@ -9,15 +9,10 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.exits import VERDICTS, Exit
+from ctxmgr.cli.judging import detected, listed
 from ctxmgr.cli.output import Answer, answer, shown
-from ctxmgr.cli.requesting import build, tell_session
-from ctxmgr.cli.settings import merged
-from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views import sessions as sessions_view
-from ctxmgr.types.desk import DetectRequest, SessionsRequest
-from ctxmgr.types.finding import SessionVerdict, verdict_of
 from ctxmgr.workspace import Workspace
 
 Backtest = Annotated[
@@ -49,15 +44,14 @@ def sessions(
     """
 
     def work(workspace: Workspace) -> Answer:
-        found = workspace.sessions(build(SessionsRequest, agent=agent, offset=offset, limit=limit, judge=judge))
+        found, following = listed(workspace, agent, offset, limit, judge=judge)
         rows = [session.to_json() for session in found.sessions]
-        stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
         return Answer(
             rows,
             lambda out: sessions_view.show_sessions(out, found.sessions, found.page, time.time()),
             found.status,
             found.page,
-            next=[f"ctxmgr detect --session {stuck[0]}"] if stuck else [],
+            next=following,
         )
 
     answer("sessions", lambda: shown(json_, format_, fields, jq), work, store=store)
@@ -105,24 +99,16 @@ def detect(
         return
 
     def work(workspace: Workspace) -> Answer:
-        workspace.adjust(merged(dict(workspace.config.detect), set_))
-        found = workspace.detect(DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time())))
-        verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
-        if len(verdicts) == 1:
-            tell_session(workspace, session, verdicts[0].session)
-        every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
-        stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
+        found, verdicts, following, code = detected(
+            workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero
+        )
         return Answer(
             [verdict.to_json() for verdict in verdicts],
             lambda out: findings_view.show_findings(out, verdicts, found.entries),
             found.status,
             warnings=list(found.notes),
-            next=[f"ctxmgr recover --session {stuck[0]}"] if stuck else [],
-            code=Exit.OK if exit_zero else VERDICTS[every],
+            next=following,
+            code=code,
         )
 
     answer("detect", lambda: shown(json_, format_, fields, jq), work, store=store)
-
-
-def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
-    return verdict.model_copy(update={"verdict": verdict_of(verdict.findings, ever=ever)}) if ever else verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxmgr.errors import InvalidInput
 from ctxmgr.store import empty_store, exists, open_store
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -50,3 +51,16 @@ def _heard(damage: list[DamagedRange]) -> list[str]:
     if (more := len(damage) - 5) > 0:
         warnings.append(f"{more} more damaged ranges; 'ctxmgr verify' lists them all")
     return warnings
+
+
+def check_asking(agent: str) -> None:
+    """Refuse a name by which rules mean something else than an agent.
+
+    Raises:
+        InvalidInput: it is one.
+    """
+    from ctxmgr.access.patterns import check_agent
+    from ctxmgr.access.resources import PROJECT_OWNER, USER
+
+    if check_agent(agent) in (USER, PROJECT_OWNER):
+        raise InvalidInput(f"no agent can be called {agent!r}: the rules mean something else by it", "name the agent")

@@ -60,6 +60,10 @@ LANED = [
     "messages härte/ö@1", "messages -n 1 --offset 1", "messages --store empty.db", "messages healthy-e0001",
     "messages -s hung --offset 5", "note list", "note list -t DIAGNOSTIC --tag diagnostic", "note list -t none -s healthy",
     "note list --all-sessions -n 1", "note list -s härte/ö --offset 1", "note list --store empty.db", "snapshot list",
+    "sessions", "sessions --no-judge", "sessions --judge -n 2 --offset 1", "sessions --agent WORKER",
+    "sessions --store empty.db", "sessions --no-judge --judge --store log.jsonl", "detect --exit-zero", "detect -s healthy",
+    "detect -s hea --now yesterday", "detect --all-sessions --exit-zero", "detect --ever --exit-zero -s looping",
+    "detect --store empty.db", "detect --set repeat_rounds=2 --set actions.Bash.repeat_rounds=9 -s looping --exit-zero",
     "search boom --store altered-shape.db",
     "snapshot list -s healthy -n 1 --offset 1", "snapshot list --store empty.db", "snapshot list --store log.jsonl -s heal",
 ]  # fmt: skip
@@ -75,19 +79,23 @@ REFUSED = [
     "list --store altered-list.db", "list --store altered-shape.db", "list --store altered-nan.db",
     "list --store altered-status.db", "search 1, --store altered-body.db", "trace --since x -s none",
     "search x --since x -s none", "note list -s none", "snapshot list -s none", "note list --store altered-note.db",
-    "snapshot list --store altered-snapshot.db", "note list --store none.db",
+    "snapshot list --store altered-snapshot.db", "note list --store none.db", "detect -s none", "detect --now soon",
+    "detect --set x", "detect --set nosuch=1", "detect --set repeat_rounds=x", "detect --store none.db",
+    "sessions --store none.db", "detect --all-sessions --store altered-body.db", "detect -s looping",
+    "detect -s hung --now 2026-01-22T12:00:00Z", "detect --all-sessions", "detect -s deep", "detect -s ''",
+    "sessions --store damaged.db", "detect --store ''",
 ]  # fmt: skip
-"""Command lines that the lane itself refuses."""
+"""Command lines that the lane itself refuses, or that end with a verdict."""
 
 HANDED = [
     "", "list --help", "list -h", "list --nosuch", "list --limit 0", "list --limit x", "list --limit -1", "list -n5",
     "list -rn 5", "list --offset -1", "list --limit 100001", "list --offset 9007199254740993", "list extra", "list --kind x",
-    "list --kind ''",
-    "list --status x", "list --status OK", "list --fields id", "list --jq .data", "list --limit", "list --json=1",
-    "list -s=x", "list --limi 3", "trace a b", "search", "search a b", "show", "show 1 2", "messages 1 2",
+    "list --kind ''", "list --status x", "list --status OK", "list --fields id", "list --jq .data", "list --limit",
+    "list --json=1", "list -s=x", "list --limi 3", "trace a b", "search", "search a b", "show", "show 1 2", "messages 1 2",
     "list --limit ' 5'", "list --limit 1_0", "list --limit ٣", "list --format json --format table", "list --format yaml",
-    "-x", "nosuch", "sessions --no-judge", "note list", "list -", "search --", "list --limit ''",
-    "note", "note nosuch", "note --json", "note list x", "note list --limit 0", "note search a", "snapshot", "snapshot show p",
+    "-x", "nosuch", "note list", "list -", "sessions --limit 0", "sessions x", "sessions --offset -1", "sessions --session s",
+    "detect --explain 1", "detect --backtest .", "detect x", "detect --judge", "search --", "list --limit ''", "note",
+    "note nosuch", "note --json", "note list x", "note list --limit 0", "note search a", "snapshot", "snapshot show p",
     "snapshot list --limit x", "snapshot list --tag x",
 ]  # fmt: skip
 """Command lines that are typer's."""

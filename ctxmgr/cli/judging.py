@@ -1,0 +1,68 @@
+"""What ``sessions`` and ``detect`` find, whichever way they were called."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ctxmgr.cli.exits import VERDICTS, Exit
+from ctxmgr.cli.requesting import build, tell_session
+from ctxmgr.cli.settings import merged
+from ctxmgr.cli.times import moment
+from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
+from ctxmgr.types.finding import SessionVerdict, verdict_of
+from ctxmgr.workspace import Workspace
+
+
+class Listed(NamedTuple):
+    """A page of sessions, and the commands that may come next."""
+
+    found: SessionsResponse
+    next: list[str]
+
+
+class Detected(NamedTuple):
+    """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends."""
+
+    found: DetectResponse
+    verdicts: list[SessionVerdict]
+    next: list[str]
+    code: Exit
+
+
+def listed(workspace: Workspace, agent: str | None, offset: int, limit: int, *, judge: bool) -> Listed:
+    """Return one page of sessions; raises as `Workspace.sessions`."""
+    found = workspace.sessions(build(SessionsRequest, agent=agent, offset=offset, limit=limit, judge=judge))
+    stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
+    return Listed(found, [f"ctxmgr detect --session {stuck[0]}"] if stuck else [])
+
+
+def detected(
+    workspace: Workspace,
+    session: str | None,
+    now: str | None,
+    changes: list[str] | None,
+    *,
+    all_sessions: bool,
+    ever: bool,
+    exit_zero: bool,
+) -> Detected:
+    """Return what is wrong with one session or with all, judged by the settings with ``changes`` over them.
+
+    Raises:
+        InvalidInput: a wrong setting or time.
+        CtxmgrError: as `Workspace.detect`.
+    """
+    workspace.adjust(merged(dict(workspace.config.detect), changes))
+    found = workspace.detect(DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time())))
+    verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
+    if len(verdicts) == 1:
+        tell_session(workspace, session, verdicts[0].session)
+    every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
+    stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
+    following = [f"ctxmgr recover --session {stuck[0]}"] if stuck else []
+    return Detected(found, verdicts, following, Exit.OK if exit_zero else VERDICTS[every])
+
+
+def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
+    return verdict.model_copy(update={"verdict": verdict_of(verdict.findings, ever=ever)}) if ever else verdict
