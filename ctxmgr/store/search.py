@@ -2,8 +2,8 @@
 
 The first rows are simply read, unless all matches are wanted: a common text is found there. From there on the index
 (`ctxmgr.store.search_index`) proposes places up to its mark, and behind the mark all rows are read again. Whatever is
-proposed is compared with the text itself, so the answer is that of reading everything. A text without three letters of a
-word in a row is not in the index: it is looked for by reading.
+proposed is compared with the text itself, so the answer is that of reading everything. A text without a whole word, and
+without three letters or three marks in a row, is not in the index: it is looked for by reading.
 """
 
 from __future__ import annotations
@@ -153,11 +153,14 @@ class Search:
         proposals = Proposals(self._engine, self._needle, place, limit, self._missing)
         if not proposals.usable:
             return
-        late = self._late(place, limit)
+        late, looked, held = self._late(place, limit), 0, 0
         for end, places in proposals:
             both = [*places, *(seq for seq in late if seq <= end)]
             late = [seq for seq in late if seq > end]
-            yield end, self._listed(both)
+            found = self._listed(both)
+            looked, held = looked + len(both), held + len(found)
+            proposals.wanted = (self._missing - len(found)) * looked // held + 1 if held else _WHOLE
+            yield end, found
         # What is left over was given up: `_windows` reads on from there.
 
     def _late(self, place: int, limit: int) -> list[int]:

@@ -1,6 +1,7 @@
 """The search index of a store: which words stand where, and which parts they have; made later, deletable at any time.
 
 ``search_word`` holds the words of each entry (with its result) and of each event, under its place in the log;
+``search_mark`` the punctuation of a few neighbours together;
 ``search_term`` is the vocabulary in the order in which it appeared, ``search_gram`` finds terms by three letters in a row.
 The index covers the log up to a mark. It proposes places, and whoever asks compares the texts there: it may hold too much,
 never too little. All of it follows from the tables of the store, so that it can be dropped and is made anew.
@@ -8,9 +9,11 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from ctxmgr.store.folding import fold
 from ctxmgr.store.holding import texts_in
-from ctxmgr.store.words import TOKENIZER, windows_of, words_of
+from ctxmgr.store.words import TOKENIZER, block_of, marks_of, windows_of, words_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -20,9 +23,10 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-TABLES = ("search_word", "search_term", "search_gram", "search_open", "search_state")
+TABLES = ("search_word", "search_term", "search_gram", "search_mark", "search_open", "search_state")
 
-_VERSION = 2
+_FULL_TEXT = ("search_word", "search_gram", "search_mark")
+_VERSION = 3
 """What older versions built is made anew."""
 
 _ROWS = 8192
@@ -47,6 +51,9 @@ _CREATE = (
     "early INTEGER NOT NULL, UNIQUE (text, head, early))",
     "CREATE VIRTUAL TABLE search_gram USING fts5(term, content='', detail=none, columnsize=0, "
     "tokenize='trigram case_sensitive 1')",
+    # The runs of punctuation in a few places together.
+    "CREATE VIRTUAL TABLE search_mark USING fts5(runs, content='', detail=none, columnsize=0, "
+    "tokenize='trigram case_sensitive 1')",
     # Entries whose result came behind the mark: their places are proposed whatever is asked for.
     "CREATE TABLE search_open (seq INTEGER PRIMARY KEY)",
     "CREATE TABLE search_state (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID",
@@ -63,6 +70,7 @@ UNION ALL SELECT entry.result, entry.seq FROM search_open CROSS JOIN entry ON en
  WHERE entry.result <= :end
 """
 _WORDS = "INSERT INTO search_word (rowid, words) VALUES (:place, :words)"
+_MARKS = "INSERT INTO search_mark (rowid, runs) VALUES (:block, :runs)"
 _TERM = "INSERT OR IGNORE INTO search_term (text, head, since, early) VALUES (:text, :head, :since, 0)"
 _EARLY = (
     "INSERT INTO search_term (id, text, head, since, early) "
@@ -137,7 +145,7 @@ class Builder:
         rows = self._engine.query("SELECT value FROM search_state WHERE name = 'gathered'") if last else []
         if not last or last * 3 < 4 * int(rows[0][0] if rows else 0):
             return
-        for table in ("search_word", "search_gram"):
+        for table in _FULL_TEXT:
             for pages in [-_PAGES, *[_PAGES] * 10_000]:
                 with self._engine.transaction():
                     if not mark(self._engine):  # deleted meanwhile
@@ -151,7 +159,7 @@ class Builder:
                 self._note("gathered", last)
 
     def _settle(self, options: dict[str, int]) -> None:
-        for table in ("search_word", "search_gram"):
+        for table in _FULL_TEXT:
             for name, value in options.items():
                 self._engine.execute(
                     f"INSERT INTO {table} ({table}, rank) VALUES (:name, :value)", {"name": name, "value": value}
@@ -196,6 +204,7 @@ class Builder:
         # An index is written in order; what is entered below is written by itself.
         for rows in (late, texts):
             self._engine.many(_WORDS, [{"place": place, "words": rows[place]} for place in sorted(rows)])
+            self._engine.many(_MARKS, _blocks(rows))
         self._terms(fresh, start + 1)
         if late:
             self._early(words_of(late.values()), min(late))
@@ -260,6 +269,12 @@ class Builder:
 
 
 _GRAM = "INSERT INTO search_gram (rowid, term) SELECT id, text FROM search_term"
+
+
+def _blocks(texts: dict[int, str]) -> list[dict[str, object]]:
+    blocks = groupby(sorted(texts), key=block_of)
+    runs = [(block, marks_of([texts[place] for place in places])) for block, places in blocks]
+    return [{"block": block, "runs": b" ".join(found)} for block, found in runs if found]
 
 
 def _text(body: object) -> str:

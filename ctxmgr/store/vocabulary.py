@@ -1,12 +1,13 @@
 """Ask the search index where a text may stand: through the words that the text consists of, or is a part of.
 
 A text without blanks or punctuation is a part of words: the vocabulary names them. In a text of several words the inner
-ones are whole, the first may be the end of a word, the last the beginning of one.
+ones are whole, the first may be the end of a word, the last the beginning of one. A text of marks alone is looked for where
+such marks stand.
 """
 
 from __future__ import annotations
 
-from ctxmgr.store.words import LONGEST, PROBE, runs_of
+from ctxmgr.store.words import LONGEST, PROBE, block_of, marks_in, places_of, runs_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ _PLACES = (
     "SELECT rowid FROM search_word WHERE search_word MATCH :terms AND rowid > :low AND rowid <= :high "
     "ORDER BY rowid LIMIT :most"
 )
+_BLOCKS = (
+    "SELECT rowid FROM search_mark WHERE search_mark MATCH :terms AND rowid > :low AND rowid <= :high "
+    "ORDER BY rowid LIMIT :most"
+)
 
 
 class Proposals:
@@ -51,24 +56,29 @@ class Proposals:
         engine: of the store.
         needle: the folded text.
         low, high: the places; the first is not one of them.
-        wanted: how many are likely to be enough.
+        wanted: see below.
 
     Attributes:
         usable: whether the index can say anything about this text.
+        wanted: how many more are likely to be enough; whoever compares them may say so anew.
     """
 
     def __init__(self, engine: Engine, needle: str, low: int, high: int, wanted: int = 0) -> None:
         self._engine = engine
         self._low = low
         self._high = high
-        self._wanted = wanted
+        self.wanted = wanted
         runs = runs_of(needle)
         self._whole = [_quoted(run) for run, starts, ends in runs if starts and ends]
         self._parts = [run for run in runs if not (run[1] and run[2]) and len(run[0]) >= _GRAM]
-        self.usable = bool(self._whole or self._parts)
+        self._marks = "" if self._whole or self._parts else marks_in(needle)
+        self.usable = bool(self._whole or self._parts or self._marks)
 
     def __iter__(self) -> Iterator[tuple[int, list[int]]]:
         """Yield (place, the proposed places up to there that were not yielded yet); may give up before the last place."""
+        if self._marks:
+            yield from self._marked()
+            return
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
         for words in parts:
             words.fetch(_FEW if len(parts) == 1 and not self._whole else _MANY)
@@ -107,13 +117,28 @@ class Proposals:
             most *= 2
             words.fetch(most)
 
+    def _marked(self) -> Iterator[tuple[int, list[int]]]:
+        """Propose the places of blocks that have the marks."""
+        values: dict[str, object] = {
+            "terms": _grams(self._marks),
+            "low": block_of(self._low + 1) - 1,
+            "high": block_of(self._high),
+        }
+        size, low = min(max(self.wanted // 4, _CHUNK), _LARGEST), self._low
+        while low < self._high:
+            rows = self._engine.query(_BLOCKS, {**values, "most": size})
+            values["low"] = int(rows[-1][0]) if rows else 0
+            end = min(places_of(int(rows[-1][0]))[-1], self._high) if len(rows) == size else self._high
+            yield end, [place for row in rows for place in places_of(int(row[0])) if low < place <= end]
+            low, size = end, min(size * 2, _LARGEST)
+
     def _stream(self, terms: str, low: int, high: int) -> Iterator[tuple[int, list[int]]]:
-        size = min(max(self._wanted, _CHUNK), _LARGEST)
+        size = min(max(self.wanted, _CHUNK), _LARGEST)
         while low < high:
             rows = self._engine.query(_PLACES, {"terms": terms, "low": low, "high": high, "most": size})
             low = int(rows[-1][0]) if len(rows) == size else high
             yield low, [int(row[0]) for row in rows]
-            size = min(size * 2, _LARGEST)
+            size = max(min(size * 2, self.wanted, _LARGEST), _CHUNK)
 
 
 class _Words:
@@ -129,8 +154,7 @@ class _Words:
         self._engine = engine
         self._run, self._starts, self._ends = run
         self._probe = self._run[:PROBE]
-        grams = {self._probe[place : place + _GRAM] for place in range(len(self._probe) - _GRAM + 1)}
-        self._grams = " AND ".join(f'"{gram}"' for gram in sorted(grams))
+        self._grams = _grams(self._probe)
         self._after = -(2**62)
         self._seen: set[str] = set()
         self.terms: list[str] = []
@@ -158,6 +182,12 @@ class _Words:
         if self._run not in text:
             return False
         return (not self._starts or text.startswith(self._run)) and (not self._ends or text.endswith(self._run))
+
+
+def _grams(text: str) -> str:
+    """Return what is asked for to find what has all letters and marks of a text, three in a row."""
+    grams = {text[place : place + _GRAM].replace('"', '""') for place in range(len(text) - _GRAM + 1)}
+    return " AND ".join(f'"{gram}"' for gram in sorted(grams))
 
 
 def _quoted(word: str) -> str:

@@ -23,6 +23,36 @@ _WORD = b"0123456789_abcdefghijklmnopqrstuvwxyz"
 _BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in range(256))
 
 
+_MARKED = bytes(
+    byte if 0x20 < byte < 0x7F and byte not in _WORD and chr(byte).lower() == chr(byte) else 0x20 for byte in range(256)
+)
+_SHORTEST = 3
+
+
+def marks_of(texts: Iterable[str]) -> set[bytes]:
+    """Return the runs of ASCII punctuation in folded texts, of three marks and more: what lies between words and blanks."""
+    runs = set(" ".join(texts).encode().translate(_MARKED).split())
+    return {run for run in runs if len(run) >= _SHORTEST}
+
+
+_BLOCK = 8
+
+
+def block_of(place: int) -> int:
+    """Return the number of the block of neighbouring places in whose marks those of a place are."""
+    return place // _BLOCK
+
+
+def places_of(block: int) -> range:
+    """Return the places of a block."""
+    return range(block * _BLOCK, (block + 1) * _BLOCK)
+
+
+def marks_in(needle: str) -> str:
+    """Return the longest run of marks of a folded needle, or "" when none has three."""
+    return max(marks_of([needle]), key=len, default=b"").decode()
+
+
 def words_of(texts: Iterable[str]) -> set[bytes]:
     """Return the words of folded texts, in UTF-8."""
     return set(" ".join(texts).encode().translate(_BLANKED).split())

@@ -35,6 +35,7 @@ def small() -> Generator[None]:
         for module, name, value in (
             (searching, "_FIRST", 2), (searching, "_DENSE", 3), (searching, "_WINDOW", 5), (searching, "_EXACT", 0),
             (vocabulary, "_FEW", 2), (vocabulary, "_MANY", 4), (vocabulary, "_MOST", 9), (vocabulary, "_CHUNK", 2),
+            (vocabulary, "_LARGEST", 4), (words, "_BLOCK", 3),
             (vocabulary, "_COMMON", 3),
             (search_index, "_ROWS", 7), (search_index, "_KNOWN", 20), (search_index, "_PAGES", 1),
         ):  # fmt: skip
@@ -80,7 +81,8 @@ def found(store: Store, query: str, **more: Any) -> list[str]:
 AWKWARD = st.text(st.sampled_from("abAßSsSİıi̇7_-.:/\\'\"% \n\0\ud800\U0010ffff😀é"), max_size=5)
 WORDS = st.sampled_from(
     ["straße", "STRASSE", "kickOffDiscoveryAgents", "discovery", "a_b", "x.y.z", "0123456789abcdef" * 9, "a" * 200, "😀" * 70,
-     "toolu_01A", "toolu_02B", "foo bar", "foo.bar(baz)", "İstanbul", "漢字かな", "--", "e\u0301", "tail\0head"]
+     "toolu_01A", "toolu_02B", "foo bar", "foo.bar(baz)", "İstanbul", "漢字かな", "--", "e\u0301", "tail\0head",
+     "x=>{y", "=>{", "***", '""\")', "****/"]
 )  # fmt: skip
 TEXTS = st.lists(st.one_of(WORDS, AWKWARD), max_size=4).map(" ".join)
 
@@ -178,14 +180,29 @@ def test_both_stores_find_the_same_whatever_is_indexed(tmp_path: Path, seed: int
 def test_a_long_history_is_found_beyond_every_step(tmp_path: Path) -> None:
     """Rare, common and absent texts are found in their order at full step sizes, the first and the last page alike."""
     chance = random.Random(5)
-    lines = [f"line {number} word{chance.randrange(300)} {chance.getrandbits(64):016x}" for number in range(9_000)]
+    lines = [
+        f"line {number}{'=>{' * (number % 3_001 == 7)} word{chance.randrange(300)} {chance.getrandbits(64):016x}"
+        for number in range(9_000)
+    ]
     records = [entry("s", number, given=text, status="ok", output="common") for number, text in enumerate(lines)]
     store = open_store(str(tmp_path / "h.db"), create=True)
     store.append(records)
     assert store.index()
     assert not store.index()
 
-    for query in ("common", "word7", "ord17", "line 8999", lines[4321][-16:], lines[77][-9:-3], "a1b", "absent", "e 12"):
+    for query in (
+        "common",
+        "word7",
+        "ord17",
+        "line 8999",
+        lines[4321][-16:],
+        lines[77][-9:-3],
+        "a1b",
+        "absent",
+        "e 12",
+        "=>{",
+        "=>{{",
+    ):
         expected = [f"s-e{number:04}" for number, text in enumerate(lines) if query in text or query in "common"]
         answer = search(store, SearchRequest(query=query, max_results=50))
         assert [hit.row.id for hit in answer.hits] == expected[:50]
