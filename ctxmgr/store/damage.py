@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
 class DamagedRange:
-    """Bytes of a log that hold no readable record, or break its chain of sums."""
+    """Bytes of a log that hold no readable record, or break its chain of sums: offset, length, and why."""
 
-    offset: int
-    length: int
-    reason: str
+    __slots__ = ("length", "offset", "reason")
+
+    def __init__(self, offset: int, length: int, reason: str) -> None:
+        self.offset = offset
+        self.length = length
+        self.reason = reason
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DamagedRange) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return "DamagedRange({}, {}, {!r})".format(*self._values())
+
+    def _values(self) -> tuple[int, int, str]:
+        return self.offset, self.length, self.reason

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from ctxmgr.errors import Conflict
 from ctxmgr.store.folding import storable
 from ctxmgr.store.hydrate import placeholders
@@ -123,6 +121,8 @@ class Doubles:
 
 def _canonical(text: str) -> str:
     """Return a JSON text in which the order of keys does not tell; unlike the values themselves 1, 1.0 and true differ."""
+    import json
+
     try:
         return json.dumps(json.loads(text), sort_keys=True)
     except ValueError:  # a stored body that was changed from outside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr import wire
 from ctxmgr.ids import parse_time
-from ctxmgr.masking import mask
+from ctxmgr.masks import mask
 from ctxmgr.store.folding import storable
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
