@@ -63,7 +63,7 @@ class Journal:
         self._create = create
         self._mask: Callable[[bytes], bytes] | None = None
         if mask:
-            from ctxmgr.masking import mask as mask_secrets  # its patterns take longer to compile than all else to load
+            from ctxmgr.masks import mask as mask_secrets  # loads the patterns when they pay
 
             self._mask = mask_secrets
         use_loaded_encoder()
