@@ -105,8 +105,8 @@ def asked(needle: str) -> tuple[str, dict[str, object]]:
     # What is beyond ASCII has no spelling but an escape; nor have the other control characters.
     spelled = [_like(spelling)] if needle.isascii() and min(spelling, default="") >= " " else []
     likes = {f"like{number}": text for number, text in enumerate([*spelled, *escapes])}
-    return f"(({' OR '.join(f'{{0}} LIKE :{name} ESCAPE {_MARK!r}' for name in likes)}) AND holds({{0}}, :needle))", {
-        **values, **likes,
+    return f"(({' OR '.join(f'{{0}} LIKE :{name} ESCAPE :mark' for name in likes)}) AND holds({{0}}, :needle))", {
+        **values, "mark": _MARK, **likes,
     }  # fmt: skip
 
 

@@ -158,6 +158,6 @@ def test_no_recorded_or_asked_text_becomes_sql() -> None:
     assert literals <= {
         "entry", "event", "result", "note", "snapshot", "continuation", "session", "sessionEnd", "open", "usage",
         'user_message', "user_message_chunk", "interrupt", '%"usage":{%',
-        "table", "search_word", "search_term", "search_gram", "search_open", "search_state",
+        "table", "search_word", "search_term", "search_gram", "search_mark", "search_open", "search_state",
     }  # fmt: skip
     opened.close()
