@@ -21,7 +21,7 @@ _STRUCTURE = ("|", "-", "*", "+", "•", "#", ">", "{", "[", "}", "]", "<", '"',
 _NUMBERED = re.compile(r"\s*\(?[0-9]{1,4}[.):]\s")
 _WORDY = re.compile(r"[^\W_]")
 _FENCES = ("```", "~~~")
-_SIGMAS = ("σ", "ς")
+_SIGMAS = frozenset("σς")
 _TAIL = 1000
 _PERIODIC = 400
 _PHRASES = 40
@@ -133,34 +133,48 @@ def _pieces(text: str) -> tuple[list[str], str]:
     """Return the whole phrases of a text, each with the mark at its end but not the blanks behind it, and the rest."""
     parts = _END.split(text)
     rest = parts.pop()
-    return [piece if mark == "\n" else piece + mark for piece, mark in zip(parts[::2], parts[1::2], strict=True)], rest
+    return [_piece(piece, mark) for piece, mark in zip(parts[::2], parts[1::2], strict=True)], rest
+
+
+def _piece(words: str, mark: str) -> str:
+    return words if mark == "\n" else words + mark
 
 
 def _is_free(text: str, rounds: int) -> bool:
     """Whether a look at its end shows that nothing is chanted in a whole message (see `_chanted`), nor is it longer than it is.
 
-    What would be chanted is its last phrase. Its longest word must be there as often as the phrase.
+    What would be chanted is its last phrase.
     """
     if _FENCES[0] in text or _FENCES[1] in text or may_hold_stub(text):
         return False  # what of it is prose only reading all of it can tell
     for size in _LOOKS:
-        pieces, tail = _pieces(text[-size:])
-        if len(text) > size:
+        cut = len(text) > size
+        parts = _END.split(text[-size:])
+        last, first = len(parts) - 1, 0
+        if cut:
             # The first piece is cut, and with it blanks that it may begin in the midst of.
-            while pieces and not pieces.pop(0).strip():
-                pass
-            if not pieces:
+            while first < last and not (parts[first] + parts[first + 1]).strip():
+                first += 2
+            first += 2
+            if first >= last:
                 continue
-        if len(tail) >= _PERIODIC // 2:
+        if len(parts[last]) >= _PERIODIC // 2:
             return False
-        last = next((piece for piece in reversed(pieces) if not _is_structure(piece)), None)
-        if last is not None:
-            word = max(last.lower().split(), key=len)
-            # How a sigma is written small depends on what follows it.
-            return not any(sigma in word for sigma in _SIGMAS) and text.lower().count(word) < rounds
-        if len(text) <= size:
+        for place in range(last - 2, first - 1, -2):
+            piece = _piece(parts[place], parts[place + 1])
+            if not (piece.startswith(_STRUCTURE) or _is_structure(piece)):
+                return _is_rare(piece.lower(), text.lower(), rounds)
+        if not cut:
             return True
     return False
+
+
+def _is_rare(phrase: str, text: str, rounds: int) -> bool:
+    """Whether a phrase of a text comes less often than so many times, both in small letters; one with a sigma may not be.
+
+    How a sigma is written small depends on what follows it, so that it may differ between the two.
+    """
+    return _SIGMAS.isdisjoint(phrase) and text.count(max(phrase.split(), key=len)) < rounds
 
 
 def _read_all(stream: _Stream, text: str, *, whole: bool) -> _Stream:

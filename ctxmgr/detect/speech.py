@@ -38,7 +38,7 @@ def text_of(event: Observation) -> str | None:
     data: object = event.data
     if type(data) is dict and type(text := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
         return _words(text)  # as of most events
-    return _text(data, 0)
+    return _text(cast("object", data), 0)
 
 
 def _words(text: str) -> str | None:

@@ -192,7 +192,8 @@ _MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
 def _classify_command(command: str) -> ActionClass:
     head = command[:2000]
     for mark in _SEPARATORS:
-        head = head.replace(mark, "\n")
+        if mark in head:
+            head = head.replace(mark, "\n")
     parts = [part for each in head.split("\n") if (part := each.strip())]
     slept = [part for part in parts if part[0] in _SLEEP_STARTS and _SLEEP.match(part)]
     if slept:
