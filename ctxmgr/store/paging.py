@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     """Of rows that are counted and have milestones: entries and events, events, events that carry something said."""
 
 _ALL = (
-    "SELECT seq, kind FROM ("
-    "SELECT * FROM (SELECT seq, 'entry' AS kind FROM entry WHERE session = :session AND idx >= :idx ORDER BY idx LIMIT :reach)"
-    " UNION ALL "
-    "SELECT * FROM (SELECT seq, 'event' FROM event WHERE session = :session AND seq >= :seq ORDER BY seq LIMIT :reach)"
-    ") ORDER BY seq LIMIT :count OFFSET :skip"
+    "SELECT seq, 'entry' FROM entry WHERE session = :session AND idx >= :idx AND idx < :idx + :reach UNION ALL "
+    "SELECT seq, 'event' FROM event WHERE session = :session AND seq >= :seq ORDER BY seq LIMIT :count OFFSET :skip"
 )
 _EVENTS = "SELECT seq, 'event' FROM event WHERE session = :session AND seq >= :seq {} ORDER BY seq LIMIT :count OFFSET :skip"
 _COUNTS = {"all": "entries + events", "event": "events", "message": "messages"}

@@ -15,7 +15,6 @@ from ctxmgr.store.hydrate import (
     event_shape,
     placeholders,
 )
-from ctxmgr.store.paging import page
 from ctxmgr.store.reserved import PROJECT
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -77,6 +76,8 @@ class Rows:
         """Return the places of one page of rows of any kind; else as `entries`."""
         scopes = _scopes(filters, kind, key)
         if kind != "entry" and all(where == _SESSION.format(table) for table, where, _ in scopes):
+            from ctxmgr.store.paging import page
+
             paged = page(self._engine, key, kind, offset, limit, newest_first=newest_first)
             if paged is not None:
                 return *paged, True
@@ -183,6 +184,8 @@ class Rows:
         previous entry in the same process.
         """
         if entry is None:
+            from ctxmgr.store.paging import page
+
             paged = page(self._engine, key, "message", offset, limit)
             if paged is not None:
                 return self.rows(paged[0]), paged[1]
