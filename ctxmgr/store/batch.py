@@ -30,7 +30,7 @@ _RESULT = (
     "UPDATE entry SET status = ?, result = ? WHERE status = 'open' AND seq = "
     "(SELECT seq FROM record WHERE session = ? AND kind = 'entry' AND id = ?)"
 )
-STEP = 512
+STEP = 128
 """Every how many rows of a series a milestone stands: a page reads so many places at most before its own."""
 
 _SAID = frozenset(MESSAGE_TYPES)

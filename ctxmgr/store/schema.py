@@ -120,7 +120,7 @@ _MESSAGES = (
 )
 
 # Rows are counted once, when they are recorded: a page says how many there are, and begins near its first row. A milestone
-# tells the place in the log of the row that has ``number`` rows of its series before it, for every 512th
+# tells the place in the log of the row that has ``number`` rows of its series before it, for every 128th
 # (`ctxmgr.store.batch.STEP`); "all" are entries and events, "message" the events of `ctxmgr.types.plain.MESSAGE_TYPES`.
 # Where these change, another migration counts anew.
 _COUNTED = f"""
@@ -136,7 +136,7 @@ INSERT INTO milestone SELECT session, series, number, seq FROM (
     SELECT session, 'all' AS series, seq FROM entry UNION ALL SELECT session, 'all', seq FROM event
     UNION ALL SELECT session, 'event', seq FROM event
     UNION ALL SELECT session, 'message', seq FROM event WHERE {_MESSAGES}))
-WHERE number % 512 = 0
+WHERE number % 128 = 0
 """
 
 _LINES = """
