@@ -64,9 +64,9 @@ def list_notes(store: Store, request: Any) -> Found:
     key = None if request.all_sessions else session_key(store, request.session)
     if key is None and not request.all_sessions:
         return Found(None, [], request.offset, request.limit, 0)
-    found, total = store.annotations.note_page(key, request.tags, request.query, request.offset, request.limit)
+    found, total, exact = store.annotations.note_page(key, request.tags, request.query, request.offset, request.limit)
     name = None if key is None else store.sessions.name(key)
-    return Found(name, found, request.offset, request.limit, total)
+    return Found(name, found, request.offset, request.limit, total, exact=exact)
 
 
 def create_snapshot(store: Store, request: Any) -> Plain:

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.store.hydrate import Plain
-    from ctxmgr.store.interface import Engine
+    from ctxmgr.store.interface import Engine, Row
     from ctxmgr.types.view import NoteView, SnapshotView
     from ctxmgr.wire import Record
+
+_READ = 2_000
+"""Notes up to which it is said exactly how many of them hold a text."""
 
 
 class Annotations:
@@ -38,35 +41,59 @@ class Annotations:
         self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
     ) -> tuple[list[NoteView], int]:
         """Return a page of notes that carry all the tags and contain the text, oldest first, and their total."""
-        found, total = self.note_page(key, tags, query, offset, limit)
+        found, total, _ = self.note_page(key, tags, query, offset, limit)
         return [_note_view(row) for row in found], total
 
     def note_page(
         self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
-    ) -> tuple[list[Plain], int]:
-        """Return what JSON shows of `notes`."""
-        conditions = ["record.kind = 'note'"]
-        values: dict[str, Any] = {}
-        if key is not None:
-            conditions.append("record.session = :session")
-            values["session"] = key
-        for number, tag in enumerate(tags):
-            conditions.append(
-                "EXISTS (SELECT 1 FROM note_tag WHERE note_tag.session = record.session "
-                f"AND note_tag.note = record.seq AND note_tag.tag = :tag{number})"
-            )
-            values[f"tag{number}"] = fold(storable(tag))
+    ) -> tuple[list[Plain], int, bool]:
+        """Return what JSON shows of one page of `notes`, how many there are in all, and whether that is exact.
+
+        With ``key`` None those of every session. Of notes with a text the number is estimated where there are very many.
+        """
+        places, values = _noted(key, tags)
         if query:
-            know_holds(self._engine)
-            conditions.append("holds(record.body, :needle)")
-            values["needle"] = fold(query).encode()
-        where = " AND ".join(conditions)
-        total = int(self._engine.query(f"SELECT count(*) FROM record WHERE {where}", values)[0][0])
-        rows = self._engine.query(
-            f"{NOTE_COLUMNS} WHERE {where} ORDER BY record.seq LIMIT :limit OFFSET :offset",
-            {**values, "limit": limit, "offset": offset},
-        )
-        return note_rows(self._engine, rows), total
+            chosen, total, exact = self._holding(places, values, fold(query).encode(), offset, limit)
+        else:
+            total, exact = int(self._engine.query(f"SELECT count(*) FROM ({places})", values)[0][0]), True
+            found = self._engine.query(
+                f"{places} ORDER BY seq LIMIT :limit OFFSET :offset", {**values, "limit": limit, "offset": offset}
+            )
+            chosen = [int(row[0]) for row in found]
+        return note_rows(self._engine, self._at(chosen)), total, exact
+
+    def _holding(
+        self, places: str, values: dict[str, Any], needle: bytes, offset: int, limit: int
+    ) -> tuple[list[int], int, bool]:
+        """Return the places of one page of the notes that hold a text, how many do, and whether that is exact.
+
+        No more of them are read than the page needs, or than `_READ`; these stand for the rest.
+        """
+        know_holds(self._engine)
+        noted = [int(row[0]) for row in self._engine.query(f"{places} ORDER BY seq", values)]
+        found: list[int] = []
+        read = 0
+        for batch in batches(noted):
+            if read >= _READ and len(found) > offset + limit:
+                break
+            names, bound = placeholders(batch, "s")
+            rows = self._engine.query(
+                f"SELECT seq FROM record WHERE seq IN ({names}) AND holds(body, :needle) ORDER BY seq",
+                {**bound, "needle": needle},
+            )
+            found += [int(row[0]) for row in rows]
+            read += len(batch)
+        exact = read == len(noted)
+        total = len(found) if exact else len(found) * len(noted) // read
+        return found[offset : offset + limit], total, exact
+
+    def _at(self, places: Sequence[int]) -> list[Row]:
+        """Return the `NOTE_COLUMNS` rows at these places, in the order of the log."""
+        rows: list[Row] = []
+        for batch in batches(places):
+            names, values = placeholders(batch, "s")
+            rows += self._engine.query(f"{NOTE_COLUMNS} WHERE record.seq IN ({names}) ORDER BY record.seq", values)
+        return rows
 
     def note(self, key: int, note_id: str) -> NoteView | None:
         """Return one note by its id, or None."""
@@ -88,14 +115,12 @@ class Annotations:
 
     def snapshot_page(self, key: int, offset: int, limit: int) -> tuple[list[Plain], int]:
         """Return what JSON shows of `snapshots`."""
-        values = {"session": key}
-        where = "record.session = :session AND record.kind = 'snapshot'"
-        total = int(self._engine.query(f"SELECT count(*) FROM record WHERE {where}", values)[0][0])
-        rows = self._engine.query(
-            f"{NOTE_COLUMNS} WHERE {where} ORDER BY record.seq LIMIT :limit OFFSET :offset",
-            {**values, "limit": limit, "offset": offset},
+        places = "SELECT seq FROM record WHERE session = :session AND kind = 'snapshot'"  # as it is written, an index has them
+        total = int(self._engine.query(f"SELECT count(*) FROM ({places})", {"session": key})[0][0])
+        found = self._engine.query(
+            f"{places} ORDER BY seq LIMIT :limit OFFSET :offset", {"session": key, "limit": limit, "offset": offset}
         )
-        return [self._snapshot(int(row[1]), load(row[2])) for row in rows], total
+        return [self._snapshot(int(row[1]), load(row[2])) for row in self._at([int(row[0]) for row in found])], total
 
     def snapshot(self, key: int, snapshot_id: str) -> SnapshotView | None:
         """Return one snapshot by id or unambiguous id prefix, or None.
@@ -175,6 +200,23 @@ class Annotations:
             stored = {str(row[0]) for row in rows}
             found |= {item for item in batch if storable(item) in stored}
         return found
+
+
+def _noted(key: int | None, tags: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return the statement that finds, in indexes alone, the places of notes that carry all the tags, and its values."""
+    values: dict[str, Any] = {} if key is None else {"session": key}
+    session = "IN (SELECT session.key FROM session)" if key is None else "= :session"
+    if not tags:
+        return f"SELECT seq FROM record WHERE session {session} AND kind = 'note'", values
+    more: list[str] = []
+    for number, tag in enumerate(tags):
+        values[f"tag{number}"] = fold(storable(tag))
+        if number:
+            more.append(
+                "AND EXISTS (SELECT 1 FROM note_tag AS other WHERE other.session = note_tag.session "
+                f"AND other.note = note_tag.note AND other.tag = :tag{number})"
+            )
+    return f"SELECT note AS seq FROM note_tag WHERE session {session} AND tag = :tag0 {' '.join(more)}", values
 
 
 def _text(value: object) -> str:

@@ -158,7 +158,7 @@ class Appender:
         pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
         for item, touched in pairs:
             touched.see(item.seq, item.moment)
-        derive_rows(self._engine, pairs)
+        derive_rows(self._engine, pairs, in_order=not placed)
         if part[0].record["session"] == PROJECT and part[0].kind == "event":  # which is a part of its own
             from ctxmgr.store.project import derive
 
@@ -189,11 +189,11 @@ class Appender:
             touched = self._touched[session] = self._kept[session]
         if touched is None:
             stored = storable(session)
-            rows = self._engine.query("SELECT key, entries FROM session WHERE id = :id", {"id": stored})
+            rows = self._engine.query("SELECT key, entries, events, messages FROM session WHERE id = :id", {"id": stored})
             if rows:
-                touched = Touched(int(rows[0][0]), int(rows[0][1]))
+                touched = Touched(*map(int, rows[0]))
             else:
-                touched = Touched(self._engine.insert("INSERT INTO session (id) VALUES (:id)", {"id": stored}), 0)
+                touched = Touched(self._engine.insert("INSERT INTO session (id) VALUES (:id)", {"id": stored}))
             self._touched[session] = touched
         return touched
 

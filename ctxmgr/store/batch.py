@@ -6,6 +6,7 @@ from ctxmgr.store.derived import HANDLERS, optional, optional_folded, remember_p
 from ctxmgr.store.folding import fold, storable
 from ctxmgr.store.hydrate import load
 from ctxmgr.store.reserved import EXECUTION
+from ctxmgr.types.plain import MESSAGE_TYPES
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -24,10 +25,15 @@ _ENTRY = (
 )
 _EVENT = "INSERT INTO event (seq, session, type, agent, entry, after, ts) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _USAGE = "INSERT INTO usage (session, seq, input, output) VALUES (?, ?, ?, ?)"
+_MILESTONE = "INSERT INTO milestone (session, series, number, seq) VALUES (?, ?, ?, ?)"
 _RESULT = (
     "UPDATE entry SET status = ?, result = ? WHERE status = 'open' AND seq = "
     "(SELECT seq FROM record WHERE session = ? AND kind = 'entry' AND id = ?)"
 )
+STEP = 128
+"""Every how many rows of a series a milestone stands: a page reads so many places at most before its own."""
+
+_SAID = frozenset(MESSAGE_TYPES)
 _LATE = "SELECT seq, body FROM record WHERE session = :session AND kind = 'result' AND id = :id"
 
 
@@ -58,14 +64,19 @@ def _all_or_none(engine: Engine, sql: str, rows: list[tuple[Any, ...]]) -> bool:
     return complete
 
 
-def derive_rows(engine: Engine, items: Sequence[tuple[Prepared, Touched]]) -> None:
-    """Write what follows from new records, in their order; call it when their own rows are there."""
-    _Derivation(engine).run(items)
+def derive_rows(engine: Engine, items: Sequence[tuple[Prepared, Touched]], *, in_order: bool = True) -> None:
+    """Write what follows from new records, in their order; call it when their own rows are there.
+
+    Records of a session that do not come in the order of their places get no milestones: these would be wrong soon.
+    """
+    _Derivation(engine, in_order=in_order).run(items)
 
 
 class _Derivation:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, in_order: bool) -> None:
         self._engine = engine
+        self._in_order = in_order
+        self._milestones: list[tuple[int, str, int, int]] = []
         self._entries: list[tuple[Any, ...]] = []
         self._events: list[tuple[Any, ...]] = []
         self._usage: list[tuple[Any, ...]] = []
@@ -102,6 +113,7 @@ class _Derivation:
             item.seq, item.key, touched.entries, fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
             optional_folded(record.get("inputType")), process, item.moment, str(status or "open"), result,
         ))  # fmt: skip
+        self._pass("all", touched.entries + touched.events, item)
         touched.entries += 1
         if process and process not in touched.processes:
             touched.processes.add(process)
@@ -123,10 +135,22 @@ class _Derivation:
 
     def _event(self, item: Prepared, touched: Touched) -> None:
         record = item.record
+        type_ = storable(str(record.get("type")))
         self._events.append((
-            item.seq, item.key, storable(str(record.get("type"))), optional_folded(record.get("agent")),
+            item.seq, item.key, type_, optional_folded(record.get("agent")),
             optional(record.get("entry")), touched.entries - 1 if touched.entries else None, item.moment,
         ))  # fmt: skip
+        self._pass("all", touched.entries + touched.events, item)
+        self._pass("event", touched.events, item)
+        touched.events += 1
+        if type_ in _SAID:
+            self._pass("message", touched.messages, item)
+            touched.messages += 1
+
+    def _pass(self, series: str, number: int, item: Prepared) -> None:
+        """Set a milestone where one stands, at the row that has this many of its series before it."""
+        if number % STEP == 0 and self._in_order:
+            self._milestones.append((item.key, series, number, item.seq))
 
     def _write(self) -> None:
         if self._entries:
@@ -135,6 +159,8 @@ class _Derivation:
             self._engine.many(_EVENT, self._events)
         if self._usage:
             self._engine.many(_USAGE, self._usage)
+        if self._milestones:
+            self._engine.many(_MILESTONE, self._milestones)
         late = [
             (status, seq, key, name)
             for (key, name), (seq, status) in self._results.items()

@@ -19,11 +19,13 @@ _MOST_TOKENS = 2**40  # of one response; more is no count, and sums of such numb
 class Touched:
     """A session during an append: its counters are kept here and stored once at the end."""
 
-    __slots__ = ("entries", "first", "key", "last", "processes", "seq")
+    __slots__ = ("entries", "events", "first", "key", "last", "messages", "processes", "seq")
 
-    def __init__(self, key: int, entries: int) -> None:
+    def __init__(self, key: int, entries: int = 0, events: int = 0, messages: int = 0) -> None:
         self.key = key
         self.entries = entries
+        self.events = events
+        self.messages = messages
         self.seq: int | None = None
         self.first: float | None = None
         self.last: float | None = None
@@ -41,11 +43,14 @@ class Touched:
     def store(self, engine: Engine) -> None:
         """Write down what was counted."""
         engine.execute(
-            "UPDATE session SET entries = :entries, seq = coalesce(:seq, seq), "
+            "UPDATE session SET entries = :entries, events = :events, messages = :messages, seq = coalesce(:seq, seq), "
             "first = min(coalesce(first, :first), coalesce(:first, first)), "
             "last = max(coalesce(last, :last), coalesce(:last, last)) WHERE key = :key",
-            {"entries": self.entries, "seq": self.seq, "first": self.first, "last": self.last, "key": self.key},
-        )
+            {
+                "entries": self.entries, "events": self.events, "messages": self.messages, "seq": self.seq,
+                "first": self.first, "last": self.last, "key": self.key,
+            },
+        )  # fmt: skip
 
 
 def optional(value: object) -> str | None:

@@ -75,6 +75,12 @@ class Rows:
                ) -> tuple[list[Hit], int, bool]:  # fmt: skip
         """Return the places of one page of rows of any kind; else as `entries`."""
         scopes = _scopes(filters, kind, key)
+        if kind != "entry" and all(where == _SESSION.format(table) for table, where, _ in scopes):
+            from ctxmgr.store.paging import page
+
+            paged = page(self._engine, key, kind, offset, limit, newest_first=newest_first)
+            if paged is not None:
+                return *paged, True
         low, high = self._reach(key)
         values: dict[str, Any] = {"low": low, "high": high, "limit": limit, "offset": offset}
         parts: list[str] = []
@@ -181,35 +187,50 @@ class Rows:
         On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
         previous entry in the same process.
         """
+        if entry is None:
+            from ctxmgr.store.paging import page
+
+            paged = page(self._engine, key, "message", offset, limit)
+            if paged is not None:
+                return self.rows(paged[0]), paged[1]
         from ctxmgr.types.plain import MESSAGE_TYPES
 
         names, values = placeholders(MESSAGE_TYPES, "t")
-        where = f"event.session = :session AND event.type IN ({names})"
-        values = {**values, "session": key}
+        values |= {"session": key, "limit": limit, "offset": offset}
+        said = f"SELECT seq FROM event WHERE session = :session AND type IN ({names})"
         if entry is not None:
-            where += (
-                " AND (event.entry = :entry OR (event.entry IS NULL"
-                " AND event.seq > :start AND event.seq < :end AND (event.agent IS NULL OR event.agent = :agent"
-                " OR event.type IN ('user_message', 'user_message_chunk', 'interrupt'))))"
+            # In two halves, each of which an index finds.
+            said = (
+                f"{said} AND entry = :entry UNION ALL {said} AND entry IS NULL AND seq > :start AND seq < :end "
+                "AND (agent IS NULL OR agent = :agent OR type IN ('user_message', 'user_message_chunk', 'interrupt'))"
             )
             values |= {"entry": storable(entry["id"]), "agent": fold(entry["agent"]), **self._span(key, entry)}
-        total = int(self._engine.query(f"SELECT count(*) FROM event WHERE {where}", values)[0][0])
-        rows = self._engine.query(
-            f"{EVENT_COLUMNS} WHERE {where} ORDER BY event.seq LIMIT :limit OFFSET :offset",
-            {**values, "limit": limit, "offset": offset},
-        )
-        return [event_row(row) for row in rows], total
+        total = int(self._engine.query(f"SELECT count(*) FROM ({said})", values)[0][0])
+        places = self._engine.query(f"{said} ORDER BY seq LIMIT :limit OFFSET :offset", values)
+        return self.rows([(int(row[0]), "event") for row in places]), total
 
     def _span(self, key: int, entry: Plain) -> dict[str, Any]:
         """Return the places in the log between the agent's previous entry and this one."""
-        values: dict[str, Any] = {"session": key, "idx": entry["index"], "agent": fold(entry["agent"])}
+        values: dict[str, Any] = {"session": key, "idx": entry["index"], "agent": fold(entry["agent"]), "began": 0}
         values["process"] = None if entry["process"] is None else storable(entry["process"])
         own = self._engine.query("SELECT seq FROM entry WHERE session = :session AND idx = :idx", values)
+        order = "idx"
+        if self._exact:  # what is a copy came a little out of order
+            order = "seq"
+        elif entry["process"] is not None:  # then looking back ends where it began
+            values |= {"own": own[0][0]}
+            began = self._engine.query(
+                "SELECT idx FROM entry NOT INDEXED WHERE session = :session AND seq <= :own AND seq >= "
+                "(SELECT seq FROM process WHERE session = :session AND process = :process) ORDER BY seq LIMIT 1",
+                values,
+            )
+            values["began"] = began[0][0] if began else 0
         before = self._engine.query(
-            "SELECT max(seq) FROM entry WHERE session = :session AND idx < :idx AND agent = :agent AND process IS :process",
+            "SELECT seq FROM entry INDEXED BY entry_by_agent WHERE session = :session AND agent = :agent "
+            f"AND idx >= :began AND idx < :idx AND process IS :process ORDER BY {order} DESC LIMIT 1",
             values,
         )
-        return {"start": int(before[0][0] or 0), "end": int(own[0][0])}
+        return {"start": int(before[0][0]) if before else 0, "end": int(own[0][0])}
 
 
 class Queries:

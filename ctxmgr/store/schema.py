@@ -114,6 +114,31 @@ INSERT INTO usage SELECT session, seq, input, output FROM (
   WHERE json_valid(used)) WHERE abs(input) < 1099511627776 OR abs(output) < 1099511627776
 """
 
+_MESSAGES = (
+    "type IN ('user_message', 'user_message_chunk', 'message', 'agent_message_chunk', 'thought', 'agent_thought_chunk', "
+    "'nudge', 'interrupt', 'compaction', 'error')"
+)
+
+# Rows are counted once, when they are recorded: a page says how many there are, and begins near its first row. A milestone
+# tells the place in the log of the row that has ``number`` rows of its series before it, for every 128th
+# (`ctxmgr.store.batch.STEP`); "all" are entries and events, "message" the events of `ctxmgr.types.plain.MESSAGE_TYPES`.
+# Where these change, another migration counts anew.
+_COUNTED = f"""
+CREATE TABLE milestone (
+  session INTEGER NOT NULL, series TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
+  PRIMARY KEY (session, series, number)) WITHOUT ROWID;
+ALTER TABLE session ADD COLUMN events INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;
+UPDATE session SET events = (SELECT count(*) FROM event WHERE event.session = session.key),
+  messages = (SELECT count(*) FROM event WHERE event.session = session.key AND {_MESSAGES});
+INSERT INTO milestone SELECT session, series, number, seq FROM (
+  SELECT session, series, seq, row_number() OVER (PARTITION BY session, series ORDER BY seq) - 1 AS number FROM (
+    SELECT session, 'all' AS series, seq FROM entry UNION ALL SELECT session, 'all', seq FROM event
+    UNION ALL SELECT session, 'event', seq FROM event
+    UNION ALL SELECT session, 'message', seq FROM event WHERE {_MESSAGES}))
+WHERE number % 128 = 0
+"""
+
 _LINES = """
 CREATE TABLE line (
   seq INTEGER PRIMARY KEY, session INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, ts REAL, offset INTEGER NOT NULL,
@@ -131,13 +156,13 @@ LINES_AS_RECORDS = (
 """What stands for the records in the index of a log, whose lines are where they are; for one connection."""
 
 DERIVED = (
-    "usage", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session", "damage", "state",
-    "imported", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
+    "usage", "milestone", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session", "damage",
+    "state", "imported", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
     "package_item",
 )  # fmt: skip
 """Every table of an index that follows from a log, in an order in which they can be emptied."""
 
-SCRIPTS = (("001_first", _FIRST), ("002_project", _PROJECT), ("003_lean", _LEAN))
+SCRIPTS = (("001_first", _FIRST), ("002_project", _PROJECT), ("003_lean", f"{_LEAN.rstrip()};\n{_COUNTED}"))
 """Name of each migration and what it runs, in order."""
 
 

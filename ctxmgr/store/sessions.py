@@ -6,7 +6,7 @@ from ctxmgr import jsontext
 from ctxmgr.errors import InvalidInput
 from ctxmgr.jsontext import cast
 from ctxmgr.store.folding import fold, storable
-from ctxmgr.store.hydrate import load
+from ctxmgr.store.hydrate import load, placeholders
 from ctxmgr.store.reserved import PROJECT
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ctxmgr.types.view import ProcessView, SessionView
     from ctxmgr.wire import Record
 
-_COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last FROM session "
+_COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last, events FROM session "
+_FAILED = ("error", "denied", "interrupted")
 
 
 class Sessions:
@@ -89,14 +90,10 @@ class Sessions:
 
         key = int(row[0])
         processes = self.processes(key)
-        status = dict(
-            self._engine.query("SELECT status, count(*) FROM entry WHERE session = :key GROUP BY status", {"key": key})
-        )
-        counts = self._engine.query(
-            "SELECT (SELECT count(*) FROM event WHERE session = :key), "
-            "(SELECT count(*) FROM record WHERE session = :key AND kind = 'note')",
-            {"key": key},
-        )[0]
+        names, values = placeholders(("open", *_FAILED), "status")
+        told = f"SELECT status, count(*) FROM entry WHERE session = :key AND status IN ({names}) GROUP BY status"
+        status = dict(self._engine.query(told, {"key": key, **values}))
+        notes = self._engine.query("SELECT count(*) FROM record WHERE session = :key AND kind = 'note'", {"key": key})
         meta: Any = jsontext.loads(row[4]) if row[4] else None
         named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         if (capture := self._capture(key)) is not None:
@@ -106,8 +103,8 @@ class Sessions:
             session=row[1], workflow=row[2], source=jsontext.loads(row[3]) if row[3] else None,
             title=str(named["title"]) if named.get("title") else None, processes=processes, agents=self.agents(key),
             entries=int(row[5]), open=int(status.get("open", 0)),
-            failed=sum(int(status.get(name, 0)) for name in ("error", "denied", "interrupted")),
-            events=int(counts[0]), notes=int(counts[1]), started=_time(row[6]), last=_time(row[7]), live=False,
+            failed=sum(int(status.get(name, 0)) for name in _FAILED),
+            events=int(row[8]), notes=int(notes[0][0]), started=_time(row[6]), last=_time(row[7]), live=False,
             outcome=outcomes[-1] if outcomes else None, usage=self.usage(key), meta=named or None,
         )  # fmt: skip
 

@@ -1,0 +1,101 @@
+"""Pages of notes and snapshots: what is on them, how many there are in all, and that no other one is read for it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxmgr.history.annotating import list_notes
+from ctxmgr.store import open_store
+from ctxmgr.store.annotations import Annotations
+from ctxmgr.store.sqlite import MEMORY
+from ctxmgr.types.query import ListNotesRequest
+from ctxmgr.types.record import build
+from ctxmgr.wire import Record
+from tests.builders import at, entry, entry_id
+from tests.store.counting import CountingEngine
+
+
+def _note(session: str, number: int, content: str = "c", tags: list[str] | None = None) -> Record:
+    return build("note", session, at(number), id=f"n{number}", entries=[entry_id(session, 0)], content=content, tags=tags or [])
+
+
+_notes = st.tuples(
+    st.sampled_from(["a", "b"]), st.sampled_from(["needle", "hay"]), st.lists(st.sampled_from(["x", "Y", "z"]), max_size=3)
+)
+
+
+@given(
+    told=st.lists(_notes, max_size=12), session=st.sampled_from(["a", "b", None]), query=st.sampled_from([None, "Needle"]),
+    tags=st.lists(st.sampled_from(["X", "y", "w"]), max_size=2), offset=st.integers(0, 4), limit=st.integers(1, 4),
+)  # fmt: skip
+@settings(max_examples=100)
+def test_a_page_of_notes_is_what_reading_all_of_them_gives(
+    told: list[tuple[str, str, list[str]]],
+    session: str | None,
+    query: str | None,
+    tags: list[str],
+    offset: int,
+    limit: int,
+) -> None:
+    """By session or in all, with tags and text, each page holds the notes that a look at every one of them would choose."""
+    with closing(open_store(MEMORY, create=True)) as store:
+        store.append([entry("a", 0), entry("b", 0)])
+        store.append(_note(where, number, content, own) for number, (where, content, own) in enumerate(told))
+        key = None if session is None else store.sessions.key(session)
+
+        rows, total, exact = store.annotations.note_page(key, tags, query, offset, limit)
+
+        expected = [
+            f"n{number}" for number, (where, content, own) in enumerate(told)
+            if session in (None, where) and {tag.lower() for tag in tags} <= {tag.lower() for tag in own}
+            and (query is None or content == "needle")
+        ]  # fmt: skip
+        assert ([row["id"] for row in rows], total, exact) == (expected[offset : offset + limit], len(expected), True)
+
+
+def test_notes_with_a_text_are_estimated_where_there_are_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many notes no more are read than a page needs; what was read stands for the rest, and the answer says so."""
+    monkeypatch.setattr(sys.modules[Annotations.__module__], "_READ", 1_000)
+    with closing(open_store(MEMORY, create=True)) as store:
+        store.append([entry("s", 0)])
+        store.append(_note("s", number, "needle" if number % 4 == 0 else "hay") for number in range(3_000))
+
+        page = list_notes(store, ListNotesRequest(query="needle", limit=10)).page
+        assert (page.total, page.total_is_exact, page.next_offset) == (750, False, 10)
+        last = list_notes(store, ListNotesRequest(query="needle", limit=10, offset=745))
+        assert (last.page.total, last.page.total_is_exact, last.page.next_offset) == (750, True, None)
+        assert [note.id for note in last.notes] == [f"n{number}" for number in range(2_980, 3_000, 4)]
+        assert list_notes(store, ListNotesRequest(query="absent")).page.total == 0
+
+
+def test_pages_of_notes_and_snapshots_are_found_in_indexes() -> None:
+    """What counts and chooses the rows of a page reads indexes alone: the bodies of other notes are not touched."""
+    with closing(open_store(MEMORY, create=True)) as store:
+        store.append([entry("s", 0), *(_note("s", number, tags=["x", "y"]) for number in range(50))])
+        store.append(
+            build("snapshot", "s", at(1), id=f"p{number}", entries=[], summary="s", reasoning="r", hash="h")
+            for number in range(50)
+        )
+        key = store.sessions.key("s") or 0
+        engine = CountingEngine(store.engine)
+        read = Annotations(engine)
+        for offset in (0, 30):
+            for session in (key, None):
+                for tags in ([], ["x"], ["x", "y"]):
+                    assert len(read.note_page(session, tags, None, offset, 7)[0]) == 7
+            assert [row["id"] for row in read.snapshot_page(key, offset, 2)[0]] == [f"p{offset}", f"p{offset + 1}"]
+
+        chosen = [
+            (text, values) for text, values in zip(engine.statements, engine.values, strict=True)
+            if "count(*)" in text or "OFFSET" in text
+        ]  # fmt: skip
+        assert len(chosen) == 28
+        for text, values in chosen:
+            for *_, step in store.engine.query(f"EXPLAIN QUERY PLAN {text}", values):
+                reads = str(step).startswith(("SEARCH", "SCAN record", "SCAN note_tag"))
+                assert not reads or any(name in step for name in ("COVERING INDEX", "PRIMARY KEY")), (text, step)
