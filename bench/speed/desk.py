@@ -60,7 +60,9 @@ class Bench:
             script.write_text("\n".join(lines), "utf-8")
             script.chmod(0o755)
         extra = {"XDG_CACHE_HOME": str(self.cache_of(history))} if history else {}
-        return Program([str(script), *words], answer, {"PYTHONPATH": str(ROOT), **extra})
+        # The first line of a script can't name an interpreter in a folder with a blank in its name.
+        started = [sys.executable, str(script)] if " " in sys.executable else [str(script)]
+        return Program([*started, *words], answer, {"PYTHONPATH": str(ROOT), **extra})
 
     def bare_python(self) -> Program:
         """Return Python that does nothing, in the same surroundings."""
