@@ -41,17 +41,23 @@ def _names_us(path: str) -> bool:
     except OSError:
         return False
     # A project that merely depends on us names us too, and parsing its file takes longer than most commands.
-    return _NAME in content and any(map(_may_hold_settings, content.split(b"\n")))
+    if _NAME not in content:
+        return False
+    lines = [line.strip(b" \t\r\"'") for line in content.split(b"\n")]
+    tool = any(line.partition(b"#")[0].strip(b"[] \t\"'") == b"tool" for line in lines if line.startswith(b"["))
+    return any(_may_hold_settings(line, tool=tool) for line in lines if line)
 
 
-def _may_hold_settings(line: bytes) -> bool:
-    """Whether a line of TOML may begin or hold our table; it may say so of others, never fail to."""
-    head = line.lstrip(b" \t\"'")
-    if head.startswith(_NAME):  # a key of [tool]
-        return head[len(_NAME) :].lstrip(b" \t\"'")[:1] in (b"=", b".")
-    if head.startswith(b"["):
-        return _NAME in head and b"tool" in head
-    return head.startswith(b"tool")  # tool.ctxmgr.store = "x", tool = {...}
+def _may_hold_settings(line: bytes, *, tool: bool) -> bool:
+    """Whether a line of TOML may begin or hold our table; it may say so of others, never fail to.
+
+    ``tool``: whether the file has a table [tool], of which our name may be a key.
+    """
+    if line.startswith(b"["):
+        return _NAME in line and b"tool" in line
+    if line.startswith(_NAME):
+        return tool and line[len(_NAME) :].lstrip(b" \t\"'")[:1] in (b"=", b".")
+    return line.startswith(b"tool")  # tool.ctxmgr.store = "x", tool = {...}
 
 
 def store_alone(path: str) -> tuple[bool, str | None] | None:

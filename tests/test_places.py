@@ -26,6 +26,7 @@ SHARED = [
     "[tool.ctxmgr.detect]\nrepeat_rounds = 4\n",
     '  [tool]\n\t"ctxmgr" . store="a.db"',
     '[project.scripts]\nctxmgr = "x:y"\n',
+    '[tool] # ours\nctxmgr.store = "a.db"\n',
     '[[tool.uv.index]]\nname = "ctxmgr"\n',
     '\r\n[tool.ctxmgr]\r\nstore = "a.db"\r\n',
 ]
