@@ -20,7 +20,7 @@ from bench.speed.peers import PACKAGES, PROGRAMS, Peers
 
 OUT = Path(__file__).parents[1] / "out"
 PARTS = ("import", "start-up", "search", "library", "page", "detect", "append", "growth")
-_SIZES, _QUICK_SIZES = "10000,100000,1000000", "10000,100000"
+_SIZES, _QUICK_SIZES = "10000,100000,1000000", "10000,50000"
 _ROUNDS, _QUICK_ROUNDS = 11, 3
 _NOT_QUICK = ("lnav", "loguru")
 

@@ -56,6 +56,7 @@ names = "kind session ts id agent action inputType status type sum".split()
 columns = {"v": "INTEGER", "turn": "INTEGER", "durationMs": "DOUBLE", **dict.fromkeys(names, "VARCHAR"),
     **dict.fromkeys(("input", "output", "error", "data"), "JSON")}
 base = duckdb.connect(sys.argv[2])
+base.execute("SET enable_progress_bar = false")
 source = f"read_json(?, format='newline_delimited', columns={columns})"
 base.execute(f"CREATE TABLE history AS SELECT * FROM {source}", [sys.argv[1]])
 print(base.execute("SELECT count(*) FROM history").fetchone()[0])
