@@ -118,4 +118,5 @@ def slow_search(unindexed: int) -> tuple[list[str], list[str]]:
     """Return the warnings, and the commands that may come next, after a search that had so many records to read."""
     if unindexed < _MANY_UNINDEXED:
         return [], []
-    return [f"{unindexed:,} records are not indexed for searching, so they are read each time"], ["ctxmgr index"]
+    read = f"{unindexed:,} records are not indexed for searching, so they are read each time; 'ctxmgr index' indexes them"
+    return [read], ["ctxmgr index"]

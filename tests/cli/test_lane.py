@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.cli import helped, lane, lane_derived
+from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.help_texts import TEXTS
 from ctxmgr.cli.lane_notes import WRITES
 from ctxmgr.cli.lane_table import TABLE
@@ -300,3 +301,11 @@ def test_the_lane_serves_what_it_says() -> None:
     known = {name for command in TABLE.values() for name in command["defaults"]}
 
     assert known == lane_derived.SERVED
+
+
+def test_a_search_that_reads_much_says_what_would_help() -> None:
+    """Few records that are not indexed are nobody's concern; many are told, with the command that indexes them."""
+    assert slow_search(32_767) == ([], [])
+    warnings, following = slow_search(40_000)
+    assert warnings[0].startswith("40,000 records are not indexed")
+    assert following == ["ctxmgr index"]
