@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, open_file, place_of, remove_tree
 from ctxmgr.artifacts.names import view_paths
-from ctxmgr.artifacts.objects import Objects, hash_of
+from ctxmgr.artifacts.objects import Objects, has_hash_closing
 from ctxmgr.artifacts.views import DRAFT, LINK_DRAFT, Views
 from ctxmgr.salvage import TORN_TAIL
 from ctxmgr.store import Store
@@ -124,12 +124,6 @@ def _is_object(folder: Folder, shown: str, found: os.stat_result, digest: str) -
     except OSError:
         pass  # lost; the view may still have them
     try:
-        descriptor = open_file(folder.root, shown)
+        return has_hash_closing(open_file(folder.root, shown), digest)
     except OSError:
         return False
-    try:
-        return hash_of(descriptor) == digest
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)

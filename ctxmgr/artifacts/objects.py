@@ -118,15 +118,9 @@ class Objects:
     def is_sound(self, digest: str) -> bool:
         """Whether the object is there with the bytes that its name promises."""
         try:
-            descriptor = self.open(digest)
+            return has_hash_closing(self.open(digest), digest)
         except OSError:
             return False
-        try:
-            return hash_of(descriptor) == digest
-        except OSError:
-            return False
-        finally:
-            os.close(descriptor)
 
     def open(self, digest: str) -> int:
         """Return the descriptor of an object, unverified.
@@ -172,6 +166,18 @@ class Objects:
             return
         except OSError as error:
             raise failed(str(self._folder.path), error) from None
+
+
+def has_hash_closing(descriptor: int, digest: str) -> bool:
+    """Close a file, and return whether its bytes have this hash.
+
+    Raises:
+        OSError: they can't be read.
+    """
+    try:
+        return hash_of(descriptor) == digest
+    finally:
+        os.close(descriptor)
 
 
 def hash_of(descriptor: int) -> str:

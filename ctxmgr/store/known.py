@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.errors import Conflict
 from ctxmgr.store.folding import storable
-from ctxmgr.store.hydrate import placeholders
+from ctxmgr.store.hydrate import batches, placeholders
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     Identity = tuple[int, str, str]
 
 _DOUBLED = ("entry", "event")
-_TOGETHER = 256
 
 
 class Known:
@@ -41,8 +40,8 @@ class Known:
             Conflict: a known id with other content, when that is to be raised.
         """
         stored: set[Identity] = set()
-        for start in range(0, len(items), _TOGETHER):
-            stored |= self._stored({item.id for item in items[start : start + _TOGETHER]})
+        for part in batches(items):
+            stored |= self._stored({item.id for item in part})
         first: dict[Identity, Prepared] = {}
         for item in items:
             identity = (item.key, item.kind, item.id)
@@ -90,8 +89,8 @@ class Doubles:
     def without(self, items: Sequence[Prepared]) -> list[Prepared]:
         """Return the others, in their order; what was returned before must have been written."""
         kept: list[Prepared] = []
-        for start in range(0, len(items), _TOGETHER):
-            self._sift(items[start : start + _TOGETHER], kept)
+        for part in batches(items):
+            self._sift(part, kept)
         self._report.doubles += len(items) - len(kept)
         return kept
 
