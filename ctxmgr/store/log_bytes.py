@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.interface import Engine
 
 _HEAD = 4096
+_CHUNK = 1 << 16
 
 
 class LogBytes:
@@ -58,6 +59,21 @@ class LogBytes:
         """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
         start = max(0, end - _HEAD)
         return wire.digest(self.read(start, end - start))
+
+    def next_line(self, end: int) -> int | None:
+        """Return where the line behind a record begins, or None when the record's own line goes on."""
+        return end + 1 if self.read(end, 1) == b"\n" else None
+
+    def complete_end(self, start: int, size: int) -> int:
+        """Return the offset after the last line end between ``start`` and ``size``."""
+        end = size
+        while end > start:
+            begin = max(start, end - _CHUNK)
+            at = self.read(begin, end - begin).rfind(b"\n")
+            if at >= 0:
+                return begin + at + 1
+            end = begin
+        return start
 
     def body(self, offset: int, length: int) -> str:
         """Return the record of a line, as a store holds it: ASCII JSON without a sum.

@@ -210,12 +210,12 @@ class LogStore(Store):
             if progress is not None:
                 progress(end, size)
             batches += 1
-            if most is not None and batches >= most and (begin := _next_line(self.path, end)) is not None:
+            if most is not None and batches >= most and (begin := self._bytes.next_line(end)) is not None:
                 end, finished = begin, False
                 break
         # A last line without its end may still be being written: it is looked at again next time.
         if finished:
-            end = max(end, _complete_end(self.path, start, size))
+            end = max(end, self._bytes.complete_end(start, size))
         self._tail = [item for item in damaged if item.offset >= end]
         damaged = [item for item in damaged if item.offset < end]
         self.engine.many(
@@ -278,24 +278,3 @@ def require_regular_file(path: str) -> None:
         raise InvalidInput(f"{path} is a folder, not a log", "name a .jsonl file")
     if not os.path.isfile(path):
         raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
-
-
-def _next_line(path: str, end: int) -> int | None:
-    """Return where the line behind a record begins, or None when the record's own line goes on."""
-    with open(path, "rb") as stream:
-        stream.seek(end)
-        return end + 1 if stream.read(1) == b"\n" else None
-
-
-def _complete_end(path: str, start: int, size: int) -> int:
-    """Return the offset after the last line end between ``start`` and ``size``."""
-    with open(path, "rb") as stream:
-        end = size
-        while end > start:
-            begin = max(start, end - (1 << 16))
-            stream.seek(begin)
-            at = stream.read(end - begin).rfind(b"\n")
-            if at >= 0:
-                return begin + at + 1
-            end = begin
-    return start
