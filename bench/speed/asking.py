@@ -84,12 +84,12 @@ def _bodies(output: bytes) -> list[str]:
 
 def searches(bench: Bench, history: History) -> None:
     """Search a rare, an absent and a common word in a store and in the log in place, beside the tools that scan."""
-    store, log = str(stored(bench, history)), str(history.path)
+    store, log = str(stored(bench, history)), str(bench.log_of(history))
     indexed(bench, history)
     for kind, word in (("rare", RARE), ("absent", ABSENT), ("common", COMMON)):
         for name, place in (("store", store), ("log in place", log)):
             first = place == store
-            rivals = Rivals(bench.ours("search", word, "--store", place, "--json", answer=ids, history=history))
+            rivals = Rivals(bench.ours("search", word, "--store", place, "--json", answer=ids))
             rivals.with_python(bench)
             _scanners(bench, history, store, word, rivals, judged=kind != "common", first=first)
             bench.compare(SEARCH, history, f"{kind} word, {name}", rivals)
@@ -145,9 +145,9 @@ def pages(bench: Bench, history: History) -> None:
     rivals.programs["page 0"], rivals.goals["page 0"] = first, ""
     bench.compare(PAGE, history, "20 entries, CLI, store", rivals)
     far = records * 9 // 10
-    for name, place in (("store", store), ("log in place", str(history.path))):
+    for name, place in (("store", store), ("log in place", str(bench.log_of(history)))):
         words = ["list", "--kind", "all", "--offset", str(far), "--store", place, "--json"]
-        rivals = Rivals(bench.ours(*words, answer=ids, history=history))
+        rivals = Rivals(bench.ours(*words, answer=ids))
         pipe = f"tail -n +{far + 2} '{history.path}' | head -n 20"  # lines count from 1, and the first is the session's own
         rivals.programs["tail | head"] = Program(["sh", "-c", pipe], _lines)
         rivals.goals["tail | head"] = "page.tail"
@@ -162,9 +162,9 @@ def detections(bench: Bench, history: History) -> None:
     """Replay everything through the detectors, against a parser that only reads ids."""
     if bench.quick and history.size > SHORT:
         return
-    for name, place in (("store", str(stored(bench, history))), ("log in place", str(history.path))):
+    for name, place in (("store", str(stored(bench, history))), ("log in place", str(bench.log_of(history)))):
         words = ["detect", "--store", place, "--all-sessions", "--json", "--exit-zero"]
-        rivals = Rivals(bench.ours(*words, answer=partial(_loops, history), history=history), rounds=bench.few)
+        rivals = Rivals(bench.ours(*words, answer=partial(_loops, history)), rounds=bench.few)
         jq = partial(bench.peer, "jq", "-c", ".id", str(history.path), answer=partial(_read, history))
         rivals.add(bench, "jq", "jq -c .id", jq, "detect")
         bench.compare(DETECT, history, f"all detectors, {name}", rivals)
@@ -204,7 +204,7 @@ def grown(bench: Bench, histories: Sequence[History]) -> dict[str, list[Program]
         for name, words in commands.items():
             made.setdefault(name, []).append(bench.ours(*words, "--store", store, "--json"))
         for name in ("search rare --json", "page at 0.9 N --json"):
-            log = [*commands[name], "--store", str(history.path), "--json"]
-            made.setdefault(f"{name}, log", []).append(bench.ours(*log, history=history))
+            log = [*commands[name], "--store", str(bench.log_of(history)), "--json"]
+            made.setdefault(f"{name}, log", []).append(bench.ours(*log))
     made[PYTHON] = [bench.bare_python() for _ in histories]
     return made

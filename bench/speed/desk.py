@@ -16,6 +16,7 @@ from bench.speed.figures import PYTHON, Findings, Row, duration, median, ratio
 from bench.speed.histories import History
 from bench.speed.peers import Peers
 from bench.speed.running import Answer, Measured, Program, Scene, side_by_side
+from ctxmgr.store.cache import BESIDE
 
 ROOT = Path(ctxmgr.__file__).parents[1]
 OURS = "ctxmgr"
@@ -46,23 +47,22 @@ class Bench:
         """Lay out the folder; the package is compiled, as an installer does. Programs run in the empty one."""
         folder.mkdir(parents=True, exist_ok=True)
         compileall.compile_dir(Path(ctxmgr.__file__).parent, quiet=1)
-        for old in (*folder.glob("cache-*"), *folder.glob("*.db*")):
+        for old in (*folder.glob("log-*"), *folder.glob("*.db*")):
             if product() not in old.name:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
         scene = Scene(empty, str(folder / "cache"))
         return cls(folder, peers, rounds, quick, say, scene)
 
-    def ours(self, *words: str, answer: Answer | None = None, history: History | None = None) -> Program:
-        """Return the command line of ours as an installer makes it, with these arguments; indexes of logs lie apart."""
+    def ours(self, *words: str, answer: Answer | None = None) -> Program:
+        """Return the command line of ours as an installer makes it, with these arguments."""
         script = self.folder / "ctxmgr"
         if not script.exists():
             lines = [f"#!{sys.executable}", "import sys", "from ctxmgr.__main__ import start", "sys.exit(start())", ""]
             script.write_text("\n".join(lines), "utf-8")
             script.chmod(0o755)
-        extra = {"XDG_CACHE_HOME": str(self.cache_of(history))} if history else {}
         # The first line of a script can't name an interpreter in a folder with a blank in its name.
         started = [sys.executable, str(script)] if " " in sys.executable else [str(script)]
-        return Program([*started, *words], answer, {"PYTHONPATH": str(ROOT), **extra})
+        return Program([*started, *words], answer, {"PYTHONPATH": str(ROOT)})
 
     def bare_python(self) -> Program:
         """Return Python that does nothing, in the same surroundings."""
@@ -85,9 +85,17 @@ class Bench:
         """In how many rounds to run what takes seconds."""
         return 1 if self.quick else min(self.rounds, 5)
 
-    def cache_of(self, history: History) -> Path:
-        """Return the folder for the index of a log in place."""
-        return self.folder / f"cache-{product()}-{history.size}"
+    def log_of(self, history: History) -> Path:
+        """Return the log to be read in place: in a folder of its own, since its index lies beside it."""
+        place = self.folder / f"log-{product()}-{history.size}" / history.path.name
+        if not place.exists():
+            place.parent.mkdir(exist_ok=True)
+            place.hardlink_to(history.path)
+        return place
+
+    def index_of(self, history: History) -> Path:
+        """Return the folder of the log's index."""
+        return self.log_of(history).parent / BESIDE
 
     def in_turn(self, programs: Mapping[str, Program], rounds: int = 0) -> Measured:
         """Run programs side by side, those that take long only once when there is no time."""

@@ -85,7 +85,7 @@ def duckdb_file(bench: Bench, history: History) -> Path:
 
 def indexed(bench: Bench, history: History) -> None:
     """See to it that the index of the log itself is there."""
-    bench.scene.run(bench.ours("index", "--store", str(history.path), history=history))
+    bench.scene.run(bench.ours("index", "--store", str(bench.log_of(history))))
 
 
 def measure(bench: Bench, history: History) -> None:
@@ -126,9 +126,10 @@ def _ours(bench: Bench, history: History, scratch: Path) -> dict[str, Program]:
     ready = Program([sys.executable, "-c", _READY, log, str(listed), str(history.facts.entries)], None,
                     {"PYTHONPATH": str(ROOT)}, partial(remove, listed))  # fmt: skip
     whole = bench.ours("import", log, "--store", str(store), "--json", answer=_imported)
-    first = bench.ours("list", "--store", log, "--json", history=history, answer=_entries(history))
-    search = bench.ours("index", "--store", log, "--json", history=history, answer=_indexed(history))
-    again = partial(remove, bench.cache_of(history))
+    place = str(bench.log_of(history))
+    first = bench.ours("list", "--store", place, "--json", answer=_entries(history))
+    search = bench.ours("index", "--store", place, "--json", answer=_indexed(history))
+    again = partial(remove, bench.index_of(history))
     programs = {
         OURS: whole._replace(before=partial(remove, store), watched=True),
         _LISTED: ready._replace(answer=_visible(bench, history, listed)),
@@ -200,7 +201,7 @@ def _peers(bench: Bench, history: History, scratch: Path) -> dict[str, Program]:
 def _sizes(bench: Bench, history: History, scratch: Path) -> None:
     places = {
         "store": bench.store_of(history),
-        "index of the log in place": bench.cache_of(history),
+        "index of the log in place": bench.index_of(history),
         "duckdb's file": history.path.with_suffix(".duckdb"),
         "sqlite-utils' database, no index": scratch / "sqlite-utils.db",
     }
@@ -232,4 +233,4 @@ def _memory(bench: Bench, history: History, measured: Measured) -> None:
             bench.findings.notes.append(
                 f"{what}: {rate:,.0f} records/s at {history.size:,} ({duration(median(measured.times[name]))})"
             )
-    remove(scratch, bench.store_of(small), bench.cache_of(small))
+    remove(scratch, bench.store_of(small), bench.log_of(small).parent)

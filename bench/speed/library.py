@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -56,19 +55,11 @@ def opened(bench: Bench, history: History) -> Generator[dict[str, Store]]:
     """Open the store and the log in place, for reading; the index of the log is the one that the commands use."""
     store = stored(bench, history)
     indexed(bench, history)
-    before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(bench.cache_of(history))
-    try:
-        with (
-            closing(open_store(str(store), readonly=True)) as database,
-            closing(open_store(str(history.path), readonly=True)) as log,
-        ):
-            yield {"store": database, "log in place": log}
-    finally:
-        if before is None:
-            del os.environ["XDG_CACHE_HOME"]
-        else:
-            os.environ["XDG_CACHE_HOME"] = before
+    with (
+        closing(open_store(str(store), readonly=True)) as database,
+        closing(open_store(str(bench.log_of(history)), readonly=True)) as log,
+    ):
+        yield {"store": database, "log in place": log}
 
 
 def searches(bench: Bench, history: History) -> None:

@@ -1,4 +1,4 @@
-"""Disposable indexes: SQLite files in the user's cache folder, or in memory where nothing can be written.
+"""Disposable indexes: SQLite files beside a log or in the user's cache folder, or in memory where nothing can be written.
 
 Whatever such a file holds follows from a history that lies elsewhere, so it may be deleted at any time.
 """
@@ -6,6 +6,7 @@ Whatever such a file holds follows from a history that lies elsewhere, so it may
 from __future__ import annotations
 
 import os
+import stat
 
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.store import schema
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 BORN = "born"
 """Name of the row of ``state`` that tells one building of an index from the next: its places are good for that one alone."""
 
+BESIDE = ".ctxmgr-index"
+"""Name of the folder for the indexes of the logs that lie beside it."""
+
+_MARKS = {
+    ".gitignore": "*\n",
+    "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n# Indexes of logs, made by ctxmgr. They can be deleted.\n",
+}
+"""What tells other tools that a folder holds nothing of value: to git, and to backups (see bford.info/cachedir)."""
+
 _OLD = 7 * 86_400.0
 _SIDE_FILES = ("", "-wal", "-shm")
 
@@ -28,29 +38,71 @@ def cache_name(identity: bytes) -> str:
     return digest(identity)[:32]
 
 
+def open_beside(path: str) -> SqliteEngine:
+    """Open or make the index of a log: beside it, in a folder of its own, else in the cache folder.
+
+    Beside it only where both folders are the user's: nobody is left with files that they can't delete. The name of the
+    index tells in which folder it was made, so that one that was unpacked or copied along with a log is never believed.
+
+    Args:
+        path: of the log, which is there.
+    """
+    whole = os.path.realpath(path)
+    above, name = os.path.split(whole)
+    folder = os.path.join(above, BESIDE)
+    try:
+        if _is_own_beside(above, folder):
+            status = os.lstat(folder)
+            this = cache_name(b"%d %d" % (status.st_dev, status.st_ino))[:16]
+            return _open_in(folder, cache_name(os.fsencode(name))[:16], this)
+    except (OSError, CtxmgrError):
+        pass
+    return open_cache(cache_name(os.fsencode(whole)))
+
+
+def _is_own_beside(above: str, folder: str) -> bool:
+    """Whether indexes may be kept in the folder, which is made now if it can be."""
+    if os.stat(above).st_uid != os.getuid():
+        return False
+    try:
+        status = os.lstat(folder)
+    except FileNotFoundError:
+        from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
+
+        make_private_folder(folder)
+        for name, text in _MARKS.items():
+            with open(os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+                file.write(text)
+        return True
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
 def open_cache(stem: str, variant: str = "") -> SqliteEngine:
-    """Open or make an index, migrated; readable by its owner alone.
+    """Open or make an index in the cache folder, migrated; readable by its owner alone.
 
     Args:
         stem: see `cache_name`.
         variant: tells several indexes of the same thing apart. A new one takes away those that nobody used for a week.
     """
-    name = f"{stem}-{variant}.db" if variant else f"{stem}.db"
     for folder in _folders():
         try:
             if not os.path.isdir(folder):
-                from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
+                from ctxmgr.journal import make_private_folder
 
                 make_private_folder(folder)
             if os.stat(folder).st_uid != os.getuid():
                 continue
-            place = os.path.join(folder, name)
-            if variant and not os.path.exists(place):
-                _forget_others(folder, stem)
-            return _usable(place)
+            return _open_in(folder, stem, variant)
         except (OSError, CtxmgrError):
             continue
     return open_in_memory()  # nothing is writable: made anew each time
+
+
+def _open_in(folder: str, stem: str, variant: str) -> SqliteEngine:
+    place = os.path.join(folder, f"{stem}-{variant}.db" if variant else f"{stem}.db")
+    if variant and not os.path.exists(place):
+        _forget_others(folder, stem)
+    return _usable(place)
 
 
 def open_in_memory() -> SqliteEngine:

@@ -1,6 +1,7 @@
 """A JSONL log read in place: the file is the truth, a disposable SQLite index answers the questions.
 
-The index lies in the user's cache folder, is built on first use, grows with the log, and can be deleted at any time.
+The index lies beside the log, or in the user's cache folder, is built on first use, grows with the log, and can be deleted
+at any time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import islice
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import schema
 from ctxmgr.store.base import Store
-from ctxmgr.store.cache import BORN, cache_name, open_cache
+from ctxmgr.store.cache import BORN, open_beside
 from ctxmgr.store.folding import storable
 from ctxmgr.store.log_bytes import LogBytes
 from ctxmgr.store.sqlite import MEMORY
@@ -55,7 +56,7 @@ class LogStore(Store):
     ) -> None:
         require_regular_file(path)
         self.path = path
-        engine = open_cache(cache_name(os.fsencode(os.path.realpath(path))))
+        engine = open_beside(path)
         super().__init__(engine, path, readonly=readonly, masked=masked)
         self._bytes = LogBytes(path)
         self._bytes.serve(engine)

@@ -25,6 +25,7 @@ from ctxmgr.cli.lane_table import TABLE
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history import noting
 from ctxmgr.store import open_store
+from ctxmgr.store.cache import BESIDE
 from tests import builders as b
 from tests.cli.console import lines
 from tests.cli.lanes import Ended, make_stores, run_by
@@ -89,7 +90,8 @@ class Both:
             patch.setattr(ids, "now", lambda: "2026-01-23T00:00:00.000000Z")
             patch.setattr(sys, "stdin", _Given(given, terminal=terminal))
             ended = run_by(words, answered, terminal=terminal)
-        left = {str(found.relative_to(place)): _held(found) for found in sorted(place.rglob("*")) if found.is_file()}
+        files = [found for found in sorted(place.rglob("*")) if found.is_file() and found.parent.name != BESIDE]
+        left = {str(found.relative_to(place)): _held(found) for found in files}
         shutil.rmtree(place)
         return ended, left
 

@@ -13,6 +13,7 @@ from ctxmgr import wire
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.reading import list_
 from ctxmgr.store import DamagedRange, Store, log_file, open_store
+from ctxmgr.store.cache import BESIDE
 from ctxmgr.store.sqlite import SqliteEngine
 from ctxmgr.types.query import Filters, ListRequest
 from ctxmgr.wire import Record
@@ -22,6 +23,7 @@ STORY = ["Bash:ls -> a.txt", "> look closer", "Read:a.txt -> first", "?Edit:a.tx
 
 
 def _log(path: Path, records: list[Record], tail: bytes = b"") -> Path:
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"".join(wire.encode(record) + b"\n" for record in records) + tail)
     return path
 
@@ -48,12 +50,8 @@ def _answers(path: Path) -> tuple[list[Record], object, list[DamagedRange]]:
     return records, rows, damage
 
 
-def _index_folder() -> Path:
-    return Path(os.environ["XDG_CACHE_HOME"]) / "ctxmgr" / "index"
-
-
 def _without_index(path: Path) -> tuple[list[Record], object, list[DamagedRange]]:
-    shutil.rmtree(_index_folder())
+    shutil.rmtree(path.parent / BESIDE)
     return _answers(path)
 
 
@@ -65,16 +63,6 @@ def test_the_index_can_be_deleted(tmp_path: Path) -> None:
     assert _answers(path) == first
     assert _without_index(path) == first
     assert len(first[0]) == 2 * 6
-
-
-def test_the_index_holds_nothing_beside_the_log(tmp_path: Path) -> None:
-    """Opening a log puts no file next to it, and changes no byte of it."""
-    path = _log(tmp_path / "h.jsonl", steps("a", STORY))
-    before = path.read_bytes(), path.stat().st_mtime_ns, sorted(tmp_path.glob("h*"))
-
-    open_store(str(path)).close()
-
-    assert (path.read_bytes(), path.stat().st_mtime_ns, sorted(tmp_path.glob("h*"))) == before
 
 
 def _grown(path: Path) -> None:
@@ -261,7 +249,7 @@ def test_an_unusable_index_is_made_anew(tmp_path: Path, damage: str) -> None:
     """An index that is damaged, or that a newer ctxmgr made, is thrown away and built again."""
     path = _log(tmp_path / "h.jsonl", steps("a", STORY))
     first = _answers(path)
-    (index,) = _index_folder().glob("*.db")
+    (index,) = (tmp_path / BESIDE).glob("*.db")
     if damage == "rubbish":
         index.write_bytes(b"This is not a database at all. " * 400)
     else:
@@ -277,6 +265,8 @@ def test_a_log_is_read_where_no_index_can_be_kept(tmp_path: Path, monkeypatch: p
     """Where no folder can hold an index a log is read nevertheless."""
     path = _log(tmp_path / "h.jsonl", steps("a", STORY))
     first = _answers(path)
+    shutil.rmtree(tmp_path / BESIDE)
+    (tmp_path / BESIDE).write_text("a file, not a folder")
     blocked = tmp_path / "blocked"
     blocked.write_text("a file, not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
