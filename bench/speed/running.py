@@ -11,16 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from bench.speed import watching
 from bench.speed.figures import Taken
 
 Answer = Callable[[bytes], object]
 """Returns what a program found, from its output, in a form that can be compared with that of others."""
-
-_WATCHED = (
-    "import os,sys; pid=os.posix_spawnp(sys.argv[2],sys.argv[2:],os.environ); _,s,u=os.wait4(pid,0); "
-    "open(sys.argv[1],'w').write(str(u.ru_maxrss)); sys.exit(os.waitstatus_to_exitcode(s))"
-)
-"""A small program in between: Linux counts the memory of whoever starts a program as that program's own."""
 
 _KEPT = 64_000_000  # bytes of output, of which an answer is made
 _LONG, _VERY_LONG = 4.0, 20.0
@@ -78,7 +73,7 @@ class Scene:
         if program.before is not None:
             program.before()
         memory = os.path.join(self.folder, "memory")
-        words = [sys.executable, "-S", "-E", "-c", _WATCHED, memory, *program.words] if program.watched else program.words
+        words = [sys.executable, "-S", "-E", watching.__file__, memory, *program.words] if program.watched else program.words
         with tempfile.TemporaryFile() as errors:
             began = time.perf_counter()
             try:
@@ -103,7 +98,7 @@ class Scene:
         most = 0
         if program.watched:
             with open(memory, encoding="ascii") as stream:
-                most = int(stream.read()) * 1024
+                most = int(stream.read())
         return Taken(wall, used.ru_utime + used.ru_stime, most), output
 
 

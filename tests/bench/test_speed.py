@@ -109,6 +109,18 @@ def test_programs_take_turns(tmp_path: Path) -> None:
     assert measured.times["b"][0].memory > 0
 
 
+def test_the_memory_of_all_processes_counts(tmp_path: Path) -> None:
+    """What a program starts holds memory too: both are counted together."""
+    alone = "import time; held = bytearray(60_000_000); time.sleep(0.3)"
+    both = f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {alone!r}]); {alone}; child.wait()"
+    scene = Scene(str(tmp_path), str(tmp_path))
+
+    one, two = (scene.run(Program([sys.executable, "-c", text], watched=True))[0].memory for text in (alone, both))
+
+    assert 60_000_000 < one < 110_000_000
+    assert two - one > 55_000_000
+
+
 def test_a_different_answer_does_not_count() -> None:
     """A row says met or short where both found the same, and WRONG where they did not."""
     times = {OURS: [Taken(1.0, 1.0)], "rg -F": [Taken(10.0, 10.0)]}
