@@ -162,7 +162,7 @@ def schema(
     def work() -> Answer:
         return Answer(_schema(" ".join(command or ())), lambda out: None)
 
-    answer_alone("schema", lambda: shown(True, None, None, jq), work)
+    answer_alone("schema", shown(True, None, None, jq), work)
 
 
 def _schema(command: str) -> Any:

@@ -9,7 +9,7 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import access as views
 from ctxmgr.errors import InvalidInput
@@ -42,10 +42,8 @@ Permission = Annotated[str, typer.Argument(metavar="PERMISSION", help="read or w
 def load(
     source: Annotated[str, typer.Argument(metavar="default|FILE", help="The template, or a file of rules (TOML or JSON).")],
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Put a set of rules in force beside what is there; 'default' brings a team's usual rules and needs.
 
@@ -62,7 +60,7 @@ def load(
         )
         return _changed(done)
 
-    answer("access load", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+    answer("access load", how, work, store=store, create=True)
 
 
 def _from_file(source: str) -> list[AccessRule]:
@@ -91,10 +89,8 @@ def allow(
     write: Annotated[bool, typer.Option("--write", "-w", help="Writing too, which grants reading.")] = False,
     priority: Priority = DEFAULT_PRIORITY,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Let an agent read, or write, what a pattern names.
 
@@ -108,7 +104,7 @@ def allow(
             workspace.project.change_rules(add=[_rule(agent, kind, pattern, "write" if write else "read", priority)])
         )
 
-    answer("access allow", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+    answer("access allow", how, work, store=store, create=True)
 
 
 @access_app.command("deny")
@@ -118,10 +114,8 @@ def deny(
     pattern: Pattern,
     priority: Priority = DEFAULT_PRIORITY,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Forbid an agent what a pattern names; at the same rank this wins over every grant.
 
@@ -132,7 +126,7 @@ def deny(
     def work(workspace: Workspace) -> Answer:
         return _changed(workspace.project.change_rules(add=[_rule(agent, kind, pattern, "none", priority)]))
 
-    answer("access deny", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+    answer("access deny", how, work, store=store, create=True)
 
 
 @access_app.command("remove")
@@ -142,10 +136,8 @@ def remove(
     pattern: Pattern,
     permission: Annotated[str, typer.Argument(metavar="PERMISSION", help="read, write or none.")],
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Take a rule out of force.
 
@@ -157,17 +149,15 @@ def remove(
         rule = _rule(agent, kind, pattern, permission, DEFAULT_PRIORITY)
         return _changed(workspace.project.change_rules(remove=[rule]))
 
-    answer("access remove", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("access remove", how, work, store=store, writes=True)
 
 
 @access_app.command("list")
 def list_(
     agent: Annotated[str | None, typer.Option("--agent", help="Only rules that hold for this agent.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List the rules in force, in the order in which they count.
 
@@ -179,7 +169,7 @@ def list_(
         rules = [rule for rule in workspace.project.rules() if agent is None or rule.agent in ("*", agent)]
         return Answer([rule.to_json() for rule in rules], lambda out: views.show_rules(out, rules), "ok" if rules else "empty")
 
-    answer("access list", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("access list", how, work, store=store)
 
 
 @access_app.command("check")
@@ -189,10 +179,8 @@ def check(
     kind: Type,
     resource: Resource,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Answer whether an agent may read or write something: exit code 0 yes, 4 no.
 
@@ -205,7 +193,7 @@ def check(
         code = Exit.OK if found.allowed else Exit.DENIED
         return Answer(found.to_json(), lambda out: views.show_verdict(out, found), code=code)
 
-    answer("access check", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("access check", how, work, store=store)
 
 
 @access_app.command("explain")
@@ -215,10 +203,8 @@ def explain(
     kind: Type,
     resource: Resource,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Tell which rule decides, which ones lost and why, and which rule would grant it.
 
@@ -230,7 +216,7 @@ def explain(
         found = workspace.project.explain_access(agent, permission, kind, resource)
         return Answer(found.to_json(), lambda out: views.show_explanation(out, found))
 
-    answer("access explain", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("access explain", how, work, store=store)
 
 
 @access_app.command("test")
@@ -238,10 +224,8 @@ def try_rules(
     rules: Annotated[str, typer.Argument(metavar="default|FILE", help="Rules that are not in force (TOML or JSON).")],
     replay: Annotated[bool, typer.Option("--replay", help="Hold them against the reads of the past.")] = False,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Check a set of rules without putting it in force; --replay shows which past reads it would have blocked.
 
@@ -255,4 +239,4 @@ def try_rules(
         found = workspace.project.test_rules(default_rules() if rules == "default" else _from_file(rules), replay=replay)
         return Answer(found.to_json(), lambda out: views.show_replay(out, found, replayed=replay))
 
-    answer("access test", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("access test", how, work, store=store)

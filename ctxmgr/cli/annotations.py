@@ -8,7 +8,7 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import notes as views
 from ctxmgr.types.query import (
@@ -37,10 +37,8 @@ def add(
     supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="NOTE", help="The note this one replaces.")] = None,
     session: o.Session = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Attach a note to one or more entries.
 
@@ -59,12 +57,12 @@ def add(
         tell_session(workspace, named, done.note.session)
         return Answer(done.note.to_json(), lambda out: views.show_notes(out, [done.note]))
 
-    answer("note add", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("note add", how, work, store=store, writes=True)
 
 
 def _notes(
     command: str, query: str | None, tag: list[str] | None, session: str | None, every: bool, offset: int, limit: int,
-    store: str | None, how: tuple[bool, str | None, str | None, str | None],
+    store: str | None, how: Shown,
 ) -> None:  # fmt: skip
     def work(workspace: Workspace) -> Answer:
         request = build(
@@ -74,7 +72,7 @@ def _notes(
         rows = [note.to_json() for note in found.notes]
         return Answer(rows, lambda out: views.show_notes(out, found.notes), found.status, found.page)
 
-    answer(command, lambda: shown(*how), work, store=store)
+    answer(command, how, work, store=store)
 
 
 @note_app.command("list")
@@ -85,17 +83,15 @@ def list_notes(
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List notes, by tag if wanted.
 
     Examples:
       ctxmgr note list -t routing
     """
-    _notes("note list", None, tag, session, all_sessions, offset, limit, store, (json_, format_, fields, jq))
+    _notes("note list", None, tag, session, all_sessions, offset, limit, store, how)
 
 
 @note_app.command("search")
@@ -107,17 +103,15 @@ def search_notes(
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Find notes by their text.
 
     Examples:
       ctxmgr note search "wrong branch" -t diagnostic
     """
-    _notes("note search", query, tag, session, all_sessions, offset, limit, store, (json_, format_, fields, jq))
+    _notes("note search", query, tag, session, all_sessions, offset, limit, store, how)
 
 
 @snapshot_app.command("create")
@@ -127,10 +121,8 @@ def create(
     reasoning: Annotated[str, typer.Option("--reasoning", help="Why these entries.")] = "",
     session: o.Session = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Store a bundle of entries with a summary and the reason.
 
@@ -152,7 +144,7 @@ def create(
         tell_session(workspace, named, done.snapshot.session)
         return Answer(done.snapshot.to_json(), lambda out: views.show_snapshots(out, [done.snapshot]))
 
-    answer("snapshot create", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("snapshot create", how, work, store=store, writes=True)
 
 
 @snapshot_app.command("list")
@@ -161,10 +153,8 @@ def list_snapshots(
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List the snapshots of a session.
 
@@ -177,7 +167,7 @@ def list_snapshots(
         rows = [snapshot.to_json() for snapshot in found.snapshots]
         return Answer(rows, lambda out: views.show_snapshots(out, found.snapshots), found.status, found.page)
 
-    answer("snapshot list", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("snapshot list", how, work, store=store)
 
 
 @snapshot_app.command("show")
@@ -185,10 +175,8 @@ def show(
     snapshot: Annotated[str, typer.Argument(help="Snapshot id or prefix.")],
     session: o.Session = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Show a snapshot, its entries, and whether they are still what was bundled.
 
@@ -200,4 +188,4 @@ def show(
         found = workspace.show_snapshot(ShowSnapshotRequest(session=session, snapshot_id=snapshot))
         return Answer(found.to_json(), lambda out: views.show_snapshot(out, found))
 
-    answer("snapshot show", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("snapshot show", how, work, store=store)

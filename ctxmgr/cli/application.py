@@ -16,6 +16,7 @@ from ctxmgr.cli import COMMANDS, OPERATOR_ONLY, plugins
 from ctxmgr.cli.acting import Command, remember
 from ctxmgr.cli.ending import tell
 from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.how import asking_how
 from ctxmgr.cli.streams import quiet
 from ctxmgr.errors import InvalidInput
 
@@ -70,7 +71,7 @@ def build(only: str | None = None) -> typer.Typer:
                 _prepare(command, kind)
                 app.add_typer(command, name=name)
             else:
-                app.command(name, cls=kind, help=_help(command))(command)
+                app.command(name, cls=kind, help=_help(command))(asking_how(command))
     return app
 
 
@@ -79,6 +80,7 @@ def _prepare(group: typer.Typer, kind: type[TyperCommand]) -> None:
     for part in group.registered_commands:
         part.help = _help(part.callback)
         part.cls = kind
+        part.callback = asking_how(part.callback)
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
             _prepare(inner.typer_instance, kind)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -12,7 +11,7 @@ import typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.acting import asking
 from ctxmgr.cli.artifact_files import keep_in, pour
-from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import artifacts as views
@@ -96,10 +95,8 @@ def put(
     ] = None,
     message: Annotated[str | None, typer.Option("--message", "-m", help="What the new version is.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:  # fmt: skip
     """Keep files as artifacts, all or none. New content makes one new version; the same content makes none.
 
@@ -126,7 +123,7 @@ def put(
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
         return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
 
-    answer("artifact put", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+    answer("artifact put", how, work, store=store, create=True)
 
 
 def _owner(agent: str | None) -> str:
@@ -154,10 +151,8 @@ def get(
     version: Version = None,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the content there.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Print an artifact's content, verified; as JSON with all that is known of it.
 
@@ -166,11 +161,10 @@ def get(
       ctxmgr artifact get system_architect/architecture.yaml --version 2 --as parser_developer --json
       ctxmgr artifact get art_01a1ffcb -o model.bin
     """
-    how: Callable[[], Shown] = lambda: shown(json_, format_, fields, jq)  # noqa: E731 - handed on, and asked here
 
     def work(workspace: Workspace) -> Answer:
         request = addressed(artifact, version_number(version))
-        if output is None and how().format != "table":
+        if output is None and how.format != "table":
             found = workspace.artifacts.get(request)
             return told(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
         view, content = workspace.artifacts.open(request)
@@ -193,10 +187,8 @@ def list_(
     offset: o.Offset = 0,
     limit: o.Limit = 100,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List the artifacts of a version, the current one unless another is named.
 
@@ -214,17 +206,15 @@ def list_(
         done = Answer(rows, lambda out: views.show_artifacts(out, found.artifacts), found.status, found.page)
         return told(done, workspace)
 
-    answer("artifact list", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("artifact list", how, work, store=store)
 
 
 @artifact_app.command("log")
 def log(
     artifact: Artifact,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List every content that an artifact had, newest first.
 
@@ -238,7 +228,7 @@ def log(
         rows = [view.to_json() for view in found.artifacts]
         return told(Answer(rows, lambda out: views.show_log(out, found.artifacts)), workspace)
 
-    answer("artifact log", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("artifact log", how, work, store=store)
 
 
 @artifact_app.command("diff")
@@ -247,10 +237,8 @@ def diff(
     from_: Annotated[str | None, typer.Option("--from", metavar="N", help="Older version; else the content before.")] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="N", help="Newer version; else the current one.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Show what changed between two versions of an artifact.
 
@@ -268,4 +256,4 @@ def diff(
         )  # fmt: skip
         return told(Answer(found.to_json(), lambda out: views.show_diff(out, found)), workspace)
 
-    answer("artifact diff", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("artifact diff", how, work, store=store)

@@ -13,19 +13,19 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history.backtest import backtest_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 COMMAND = "detect backtest"
 _SHOWN = 5
 
 
-def backtest(folder: Path, settings: list[str] | None, wanted: Callable[[], Shown], *, beside: list[str]) -> None:
+def backtest(folder: Path, settings: list[str] | None, how: Shown, *, beside: list[str]) -> None:
     """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
 
     Args:
         folder: logs and a ``labels.json``.
         settings: what ``--set`` gave.
-        wanted: returns the output options.
+        how: the answer is wanted.
         beside: options that were given and say something about a store, which a backtest does not read.
     """
 
@@ -41,4 +41,4 @@ def backtest(folder: Path, settings: list[str] | None, wanted: Callable[[], Show
             found.to_json(), lambda out: show_backtest(out, found), "ok" if found.scored else "empty", warnings=warnings
         )
 
-    answer_alone(COMMAND, wanted, work)
+    answer_alone(COMMAND, how, work)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import project as views
 from ctxmgr.types.project import GetContextRequest, KeyUpdate, SetContextRequest
@@ -24,10 +24,8 @@ def set_(
     author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who sets it; else who asks.")] = None,
     create: Annotated[bool, typer.Option("--create", help="Make the key when it is not there.")] = False,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Set a value that all agents share; the old one is in the answer, and the change in history.
 
@@ -41,16 +39,14 @@ def set_(
         done = workspace.project.set_context(build(SetContextRequest, updates=[update], author=author, create=create))
         return Answer(done.to_json(), lambda out: views.show_changes(out, done.updated))
 
-    answer("context set", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+    answer("context set", how, work, store=store, create=True)
 
 
 def get(
     keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="The keys wanted; else all.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Show the values that all agents share, who set them and when.
 
@@ -64,4 +60,4 @@ def get(
         rows = [item.to_json() for item in found.keys]
         return Answer(rows, lambda out: views.show_keys(out, found.keys), found.status)
 
-    answer("context get", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("context get", how, work, store=store)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import packages as views
 from ctxmgr.types.project import AgentNeed
@@ -35,10 +35,8 @@ def add_need(
     summary: Annotated[bool, typer.Option("--summary/--full", help="Ask for summaries.")] = False,
     priority: Annotated[int, typer.Option("--priority", "-p", help="The lower, the earlier it is served.")] = 100,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Say what an agent needs; the same pattern again replaces what was said.
 
@@ -54,17 +52,15 @@ def add_need(
         done = workspace.supply.change_needs(ChangeNeedsRequest(add=[wanted]))
         return Answer(done.to_json(), lambda out: views.show_needs(out, done.needs))
 
-    answer("context need add", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+    answer("context need add", how, work, store=store, create=True)
 
 
 def remove_need(
     agent: Agent,
     pattern: Pattern,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Take back what was said that an agent needs.
 
@@ -76,16 +72,14 @@ def remove_need(
         done = workspace.supply.change_needs(ChangeNeedsRequest(remove=[(agent, pattern)]))
         return Answer(done.to_json(), lambda out: views.show_removed(out, done.needs))
 
-    answer("context need remove", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("context need remove", how, work, store=store, writes=True)
 
 
 def list_needs(
     agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="Only its needs; else all.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List what agents need, in the order in which it is served; an agent that asks sees its own.
 
@@ -98,4 +92,4 @@ def list_needs(
         rows = [need.to_json() for need in found.needs]
         return Answer(rows, lambda out: views.show_needs(out, found.needs), found.status)
 
-    answer("context need list", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("context need list", how, work, store=store)

@@ -124,7 +124,7 @@ def assemble(
             "partial" if made.package.missing else "ok", warnings=[*told, *workspace.guard.warnings],
         )  # fmt: skip
 
-    answer("context assemble", lambda: _shown(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
+    answer("context assemble", _shown(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
@@ -151,10 +151,8 @@ def request(
     counter: Counter = ESTIMATE,
     version: Version = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Answer an agent that asks for more: each item with its own status, the first named served first.
 
@@ -180,7 +178,7 @@ def request(
             warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
         )  # fmt: skip
 
-    answer("context request", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True, lenient=True)
+    answer("context request", how, work, store=store, writes=True, lenient=True)
 
 
 def why(
@@ -188,10 +186,8 @@ def why(
     package: Annotated[str | None, typer.Option("--package", metavar="ID", help="The package; else the latest one.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="The latest one of this agent.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Say why an item is in a package, why it was shortened, or why it is not there: asked, got, rule, reason.
 
@@ -204,7 +200,7 @@ def why(
         found = workspace.supply.why(build(WhyRequest, item=item, package=package, agent=agent))
         return Answer(found.to_json(), lambda out: views.show_why(out, found))
 
-    answer("context why", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("context why", how, work, store=store)
 
 
 def _shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:

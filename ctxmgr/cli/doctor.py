@@ -10,7 +10,7 @@ from pathlib import Path
 from ctxmgr.artifacts.checkup import check_artifacts
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
-from ctxmgr.cli.output import Answer, answer_alone, shown
+from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.views import doctor as views
 from ctxmgr.config import find_store
 from ctxmgr.history.health import check_store
@@ -25,10 +25,8 @@ def doctor(
     base_url: o.BaseUrl = None,
     llm_mode: o.LlmMode = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Check what ctxmgr stands on here: versions, store, configuration, and what a recovery would send where.
 
@@ -51,7 +49,7 @@ def doctor(
             code=_exit(failed),
         )
 
-    answer_alone("doctor", lambda: shown(json_, format_, fields, jq), work)
+    answer_alone("doctor", how, work)
 
 
 def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode: str | None) -> Iterator[Check]:

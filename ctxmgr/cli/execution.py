@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import project as views
@@ -61,10 +61,8 @@ def record(
                      rich_help_panel="Store"),
     ] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:  # fmt: skip
     """Record that a run of an agent started, completed or failed.
 
@@ -84,7 +82,7 @@ def record(
         done = workspace.project.record_execution(request)
         return Answer(done.to_json(), lambda out: views.show_executions(out, [done]))
 
-    answer("execution record", lambda: shown(json_, format_, fields, jq), work, store=store, create=True)
+    answer("execution record", how, work, store=store, create=True)
 
 
 def _subject(agent: str | None, status: str | None, named: str | None, state: str | None) -> tuple[str, str]:
@@ -105,10 +103,8 @@ def list_(
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List runs of agents, newest first.
 
@@ -123,4 +119,4 @@ def list_(
         rows = [run.to_json() for run in found.executions]
         return Answer(rows, lambda out: views.show_executions(out, found.executions), found.status, found.page)
 
-    answer("execution list", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("execution list", how, work, store=store)

@@ -14,8 +14,6 @@ from ctxmgr.history.explaining import explain as explained
 from ctxmgr.types.explanation import ExplainRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ctxmgr.workspace import Workspace
 
 COMMAND = "detect explain"
@@ -26,7 +24,7 @@ def explain(
     session: str | None,
     store: str | None,
     settings: list[str] | None,
-    wanted: Callable[[], Shown],
+    how: Shown,
     *,
     beside: list[str],
 ) -> None:
@@ -37,7 +35,7 @@ def explain(
         session: the one that ``--session`` names.
         store: path of the store, if one was named.
         settings: what ``--set`` gave.
-        wanted: returns the output options.
+        how: the answer is wanted.
         beside: options that were given and have no meaning here.
     """
 
@@ -50,4 +48,4 @@ def explain(
         tell_session(workspace, place.session, found.entry.session)
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
-    answer(COMMAND, wanted, work, store=store)
+    answer(COMMAND, how, work, store=store)

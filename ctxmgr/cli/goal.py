@@ -9,10 +9,9 @@ import typer
 
 from ctxmgr.cli import goal_checks, goal_start, goal_steps
 from ctxmgr.cli import goal_common as c
-from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.goal_common import AllowCommands, Dir, goal_app
-from ctxmgr.cli.output import Answer, shown
+from ctxmgr.cli.output import Answer, Shown
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import goal as tree_view
@@ -49,10 +48,8 @@ def record(
     entry: Annotated[str | None, typer.Option("--entry", metavar="ID", help="The action begun before that this ends.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="Who acts.")] = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Record an action of the current step, or learn that it goes in circles and is refused.
 
@@ -88,7 +85,7 @@ def record(
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
         )  # fmt: skip
 
-    c.answer("record", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("record", how, work)
 
 
 def _json(text: str | None) -> Any:
@@ -118,10 +115,8 @@ def brief(
         typer.Option("--moment", metavar="WHEN", help="start, continue, resume or compaction; else as history says."),
     ] = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Print what an agent needs to know for its next step, and nothing else: text for a prompt.
 
@@ -140,17 +135,15 @@ def brief(
 
         return Answer(found.to_json(), draw)
 
-    c.answer("brief", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("brief", how, work)
 
 
 @goal_app.command("tree")
 def tree(
     whole: Annotated[bool, typer.Option("--all", "-a", help="Every step of a long tree.")] = False,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Draw the goal with its tasks and subtasks: what is done, where we are, what is blocked and why.
 
@@ -165,7 +158,7 @@ def tree(
             state = goals.state()
         return Answer(state.to_json(), lambda out: tree_view.show_tree(out, state, whole=whole), warnings=c.warnings(state))
 
-    c.answer("tree", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("tree", how, work)
 
 
 @goal_app.command("resume")
@@ -175,10 +168,8 @@ def resume(
     ] = False,
     allow_commands: AllowCommands = False,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Go on after a crash or a hand-over: where we are, what is seen on disk, and which action was in flight.
 
@@ -197,7 +188,7 @@ def resume(
             next=["ctxmgr goal brief"],
         )
 
-    c.answer("resume", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("resume", how, work)
 
 
 goal_app.registered_commands.sort(key=lambda command: _ORDER.index(command.name or ""))

@@ -12,7 +12,7 @@ import typer
 from ctxmgr.cli import goal_common as c
 from ctxmgr.cli import options as o
 from ctxmgr.cli.goal_common import AllowCommands, Dir, goal_app, probe_app
-from ctxmgr.cli.output import Answer, say, shown
+from ctxmgr.cli.output import Answer, Shown, say
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
@@ -38,10 +38,8 @@ def probe_add(
     text: Annotated[str | None, typer.Option("--contains", metavar="TEXT", help="The file holds this text.")] = None,
     code: Annotated[int, typer.Option("--code", help="The exit code that counts, of a command.")] = 0,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Add a named check: a path exists, a file contains a text, a command ends with an exit code.
 
@@ -68,16 +66,14 @@ def probe_add(
         done.next = ["ctxmgr goal probe check"]
         return done
 
-    c.answer("probe add", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("probe add", how, work)
 
 
 @probe_app.command("list")
 def probe_list(
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List the probes, and what they last saw.
 
@@ -90,17 +86,15 @@ def probe_list(
             state = goals.state()
         return _probes(state)
 
-    c.answer("probe list", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("probe list", how, work)
 
 
 @probe_app.command("check")
 def probe_check(
     allow_commands: AllowCommands = False,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Ask all probes now; what they see stands in the brief from then on.
 
@@ -114,7 +108,7 @@ def probe_check(
             state = goals.check_probes().state
         return _probes(state)
 
-    c.answer("probe check", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("probe check", how, work)
 
 
 def _probes(state: GoalState) -> Answer:
@@ -139,10 +133,8 @@ def compare(
         str, typer.Option("--counter", metavar="NAME", help="estimate; or o200k_base, cl100k_base with the tokens extra.")
     ] = "estimate",
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Compare the brief with the whole history and with its last ten messages: how much shorter, and what it still holds.
 
@@ -160,7 +152,7 @@ def compare(
             found = compared(goals.records(), state, text, chosen.count, chosen.name)
         return Answer(found.to_json(), lambda out: views.show_comparison(out, found), warnings=c.warnings(state))
 
-    c.answer("compare", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("compare", how, work)
 
 
 @goal_app.command("recover")
@@ -173,10 +165,8 @@ def recover(
     no_llm: o.NoLlm = False,
     timeout: o.Timeout = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Ask recovery for exactly one continuation of a goal that is stuck, and take it up: blocks of the guard are lifted.
 
@@ -204,7 +194,7 @@ def recover(
             next=[] if plan else ["ctxmgr goal brief"],
         )  # fmt: skip
 
-    c.answer("recover", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("recover", how, work)
 
 
 def recovered(goals: Goals, request: RecoverRequest) -> Continuation:

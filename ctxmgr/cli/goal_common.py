@@ -82,9 +82,9 @@ def opened(named: str | None, *, create: bool = False, commands: bool = False) -
     return Goals.open(project(named), create=create, commands=commands)
 
 
-def answer(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer]) -> None:
+def answer(command: str, how: Shown, work: Callable[[], Answer]) -> None:
     """Do the work of a command of ``goal`` and show what it answers."""
-    answer_alone(f"goal {command}", wanted, work)
+    answer_alone(f"goal {command}", how, work)
 
 
 def changed(found: GoalAnswer) -> Answer:

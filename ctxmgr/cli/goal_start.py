@@ -14,7 +14,7 @@ from ctxmgr.cli import goal_common as c
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.goal_common import Dir, goal_app
-from ctxmgr.cli.output import Answer, Shown, say, shown
+from ctxmgr.cli.output import Answer, Shown, say
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal_answers as views
@@ -43,10 +43,8 @@ def start(
     ] = False,
     timeout: o.Timeout = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Start a goal, or go on with it when it is the one there.
 
@@ -62,7 +60,6 @@ def start(
       ctxmgr goal start --from plan.md --yes
       ctxmgr goal start "Create the mathx package" --model qwen3 --base-url http://127.0.0.1:11434/v1
     """
-    how = shown(json_, format_, fields, jq)
 
     def work() -> Answer:
         c.project(dir_)
@@ -76,7 +73,7 @@ def start(
             return _shown(proposal, waiting=not plan_only)
         return _started(dir_, proposal.goal, proposal, again)
 
-    c.answer("start", lambda: how, work)
+    c.answer("start", how, work)
 
 
 def _given(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import goal_common as c
-from ctxmgr.cli import options as o
 from ctxmgr.cli.goal_common import Dir, Reason, goal_app
-from ctxmgr.cli.output import Answer, shown
+from ctxmgr.cli.output import Answer, Shown
 from ctxmgr.cli.requesting import build
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.types.goal import (
@@ -40,10 +39,8 @@ def add(
     before: Before = None,
     after: After = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Add tasks, or subtasks of a task; at the end, or where --before or --after says.
 
@@ -62,7 +59,7 @@ def add(
                 raise InvalidInput("--subtask belongs to a new task, not to a subtask", "give the texts themselves with --to")
             return c.changed(goals.add(build(AddRequest, tasks=c.drafts(description, subtask), parent=parent, at=at)))
 
-    c.answer("add", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("add", how, work)
 
 
 @goal_app.command("split")
@@ -71,10 +68,8 @@ def split(
     into: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What stands in its place, one step each.")],
     reason: Reason = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Replace a task or subtask by several; what was done below it stays done.
 
@@ -86,7 +81,7 @@ def split(
         with c.opened(dir_) as goals:
             return c.changed(goals.split(build(SplitRequest, id=step, into=c.drafts(into), reason=reason)))
 
-    c.answer("split", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("split", how, work)
 
 
 @goal_app.command("move")
@@ -95,10 +90,8 @@ def move(
     before: Before = None,
     after: After = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Move a task among the tasks, or a subtask within its task.
 
@@ -112,7 +105,7 @@ def move(
             order, parent = _order(goals.state(), step, before, after)
             return c.changed(goals.reorder(build(ReorderRequest, order=order, parent=parent)))
 
-    c.answer("move", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("move", how, work)
 
 
 @goal_app.command("drop")
@@ -120,10 +113,8 @@ def drop(
     step: Step,
     reason: Reason = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Give a task or subtask up without doing it; it stays in the tree.
 
@@ -135,7 +126,7 @@ def drop(
         with c.opened(dir_) as goals:
             return c.changed(goals.drop(build(DropRequest, id=step, reason=reason)))
 
-    c.answer("drop", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("drop", how, work)
 
 
 @goal_app.command("next")
@@ -144,10 +135,8 @@ def next_(
         str | None, typer.Argument(metavar="[ID]", help="Go to this step; else to the next that can be worked on.")
     ] = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Go to the next step that can be worked on, or to the one named.
 
@@ -160,7 +149,7 @@ def next_(
         with c.opened(dir_) as goals:
             return c.changed(goals.next(build(NextRequest, to=to)))
 
-    c.answer("next", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("next", how, work)
 
 
 @goal_app.command("done")
@@ -168,10 +157,8 @@ def done(
     step: Annotated[str | None, typer.Argument(metavar="[ID]", help="The step; else the current one.")] = None,
     reason: Reason = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """End the attempt at the current step: it is done.
 
@@ -186,7 +173,7 @@ def done(
             found.next = ["ctxmgr goal next"]
             return found
 
-    c.answer("done", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("done", how, work)
 
 
 @goal_app.command("fail")
@@ -194,10 +181,8 @@ def fail(
     step: Annotated[str | None, typer.Argument(metavar="[ID]", help="The step; else the current one.")] = None,
     reason: Reason = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """End the attempt at the current step: it failed. The second failure blocks the step and escalates to its task.
 
@@ -213,7 +198,7 @@ def fail(
             found.next = ["ctxmgr goal recover"] if stuck else ["ctxmgr goal next"]
             return found
 
-    c.answer("fail", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("fail", how, work)
 
 
 @goal_app.command("block")
@@ -221,10 +206,8 @@ def block(
     step: Step,
     reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why it can't be worked on.")],
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Block a task or subtask by hand; only 'goal unblock' lifts that.
 
@@ -236,7 +219,7 @@ def block(
         with c.opened(dir_) as goals:
             return c.changed(goals.block(build(BlockRequest, id=step, reason=reason)))
 
-    c.answer("block", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("block", how, work)
 
 
 @goal_app.command("unblock")
@@ -246,10 +229,8 @@ def unblock(
     ] = None,
     reason: Reason = None,
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Lift the block of a step or of an action; without a name every block.
 
@@ -263,17 +244,15 @@ def unblock(
         with c.opened(dir_) as goals:
             return c.changed(goals.unblock(build(UnblockRequest, target=target, reason=reason)))
 
-    c.answer("unblock", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("unblock", how, work)
 
 
 @goal_app.command("say")
 def say(
     message: Annotated[str, typer.Argument(metavar="TEXT", help="What a person says; '-' reads it from stdin.")],
     dir_: Dir = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Record what a person says: it lifts what the guard blocked, and the counting of loops starts anew.
 
@@ -285,7 +264,7 @@ def say(
         with c.opened(dir_) as goals:
             return c.changed(goals.message(build(MessageRequest, text=c.text(message))))
 
-    c.answer("say", lambda: shown(json_, format_, fields, jq), work)
+    c.answer("say", how, work)
 
 
 def _siblings(state: GoalState, step: str) -> tuple[list[str], str | None]:

@@ -9,7 +9,7 @@ import typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse
 from ctxmgr.cli.envelope import slow_search
-from ctxmgr.cli.output import Answer, Status, answer, shown
+from ctxmgr.cli.output import Answer, Shown, Status, answer
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import entries as views
 from ctxmgr.types.query import (
@@ -34,10 +34,8 @@ def trace(
     offset: o.Offset = 0,
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="Most rows to show; else all.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Show everything that happened under an action or agent, in order.
 
@@ -56,7 +54,7 @@ def trace(
         rows = [entry.to_json() for entry in found.entries]
         return Answer(rows, lambda out: views.show_rows(out, found.entries, found.page), found.status, found.page)
 
-    answer("trace", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("trace", how, work, store=store)
 
 
 def list_(
@@ -73,10 +71,8 @@ def list_(
     limit: o.Limit = 20,
     newest_first: Annotated[bool, typer.Option("--newest-first", "-r", help="Newest rows first.")] = False,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Page through a session, oldest first.
 
@@ -97,7 +93,7 @@ def list_(
         rows = [row.to_json() for row in found.rows]
         return Answer(rows, lambda out: views.show_rows(out, found.rows, found.page), found.status, found.page)
 
-    answer("list", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("list", how, work, store=store)
 
 
 def search(
@@ -115,10 +111,8 @@ def search(
     since: o.Since = None,
     until: o.Until = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Find text in actions, inputs, outputs, errors and messages, regardless of case.
 
@@ -143,7 +137,7 @@ def search(
             rows, lambda out: views.show_hits(out, found.hits, query, found.page), found.status, found.page, warnings, following
         )
 
-    answer("search", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("search", how, work, store=store)
 
 
 def show(
@@ -151,10 +145,8 @@ def show(
     session: o.Session = None,
     full: Annotated[bool, typer.Option("--full", help="Long inputs and outputs uncut.")] = False,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Show one entry with all details, its notes included.
 
@@ -173,7 +165,7 @@ def show(
             next=[f"ctxmgr messages {found.entry.session}@{found.entry.index}"] if found.entry.events else [],
         )
 
-    answer("show", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("show", how, work, store=store)
 
 
 def messages(
@@ -182,10 +174,8 @@ def messages(
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Page through what was said at an entry and on the way to it.
 
@@ -206,4 +196,4 @@ def messages(
         status: Status = found.status
         return Answer(rows, lambda out: views.show_messages(out, found), status, found.page)
 
-    answer("messages", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("messages", how, work, store=store)

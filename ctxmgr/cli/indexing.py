@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.workspace import Workspace
@@ -11,10 +11,8 @@ from ctxmgr.workspace import Workspace
 
 def index(
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Index what was recorded since last time, so that searching a long history stays quick; ``import`` does it by itself.
 
@@ -33,4 +31,4 @@ def index(
 
         return Answer({"indexed": moved}, draw)
 
-    answer("index", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("index", how, work, store=store, writes=True)

@@ -9,7 +9,7 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import memory as views
 from ctxmgr.errors import InvalidInput
@@ -52,10 +52,8 @@ def retain(
     ] = None,
     session: o.Session = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Keep a text as an episode, linked to the entries it came from.
 
@@ -79,7 +77,7 @@ def retain(
         tell_session(workspace, named, kept.session)
         return Answer(kept.to_json(), lambda out: views.show_episodes(out, [kept]))
 
-    answer("memory retain", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("memory retain", how, work, store=store, writes=True)
 
 
 @memory_app.command("recall")
@@ -91,10 +89,8 @@ def recall(
     notes: Annotated[bool, typer.Option("--notes", help="Look at all notes, not at episodes alone.")] = False,
     session: Within = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Find the episodes that speak of something, the best first; superseded ones are left out.
 
@@ -109,7 +105,7 @@ def recall(
         rows = [episode.to_json() for episode in found.episodes]
         return Answer(rows, lambda out: views.show_episodes(out, found.episodes), found.status)
 
-    answer("memory recall", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("memory recall", how, work, store=store)
 
 
 @memory_app.command("reflect")
@@ -121,10 +117,8 @@ def reflect(
     author: Annotated[str | None, typer.Option("--author", help="Who keeps it.")] = None,
     session: Within = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Say what memory holds about something: by topic, what recurs, what does not agree, what was superseded.
 
@@ -140,4 +134,4 @@ def reflect(
         found = workspace.reflect(request)
         return Answer(found.reflection.to_json(), lambda out: views.show_reflection(out, found.reflection), found.status)
 
-    answer("memory reflect", lambda: shown(json_, format_, fields, jq), work, store=store, writes=keep)
+    answer("memory reflect", how, work, store=store, writes=keep)

@@ -72,7 +72,7 @@ def shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) -
 
 def answer(
     command: str,
-    wanted: Callable[[], Shown],
+    how: Shown,
     work: Callable[[Workspace], Answer],
     *,
     store: str | None,
@@ -85,7 +85,7 @@ def answer(
 
     Args:
         command: its name, for the envelope.
-        wanted: returns the output options.
+        how: the answer is wanted.
         work: what the command does.
         store: path of the store, if one was named.
         writes: whether the command adds to history; create: and makes a store where there is none.
@@ -110,16 +110,15 @@ def answer(
             done.warnings[:0] = workspace.warnings
             return done
 
-    _answer(command, wanted, opened, writes=writes or create)
+    _answer(command, how, opened, writes=writes or create)
 
 
-def answer_alone(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer]) -> None:
+def answer_alone(command: str, how: Shown, work: Callable[[], Answer]) -> None:
     """Do work that needs no store, show the answer, and end with its exit code."""
-    _answer(command, wanted, work, writes=False)
+    _answer(command, how, work, writes=False)
 
 
-def _answer(command: str, wanted: Callable[[], Shown], work: Callable[[], Answer], *, writes: bool) -> None:
-    how = wanted()
+def _answer(command: str, how: Shown, work: Callable[[], Answer], *, writes: bool) -> None:
     try:
         how.check()
         done = work()

@@ -13,7 +13,7 @@ from typing import IO, Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, fail, shown
+from ctxmgr.cli.output import Answer, Shown, answer, fail
 from ctxmgr.cli.plugins import environment
 from ctxmgr.cli.taking import take
 from ctxmgr.config import find_store, load_config
@@ -34,10 +34,8 @@ def record(
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     trust_project: o.TrustProject = False,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Append records of log format 1 from stdin, one JSON object a line; or run a command and record it.
 
@@ -45,7 +43,6 @@ def record(
       my-agent --emit-ndjson | ctxmgr record
       ctxmgr record --session nightly -- make test
     """
-    how = shown(json_, format_, fields, jq)
     if command:
         _record_command(command, session, agent, store, how, mask=mask)
         return
@@ -55,7 +52,7 @@ def record(
         status = "ok" if taken.status == "ok" else "empty"
         return Answer(taken.data, lambda out: out.line(taken.line), status, warnings=taken.warnings)
 
-    answer("record", lambda: how, work, store=store, create=True, masked=mask)
+    answer("record", how, work, store=store, create=True, masked=mask)
 
 
 def _record_command(command: list[str], session: str | None, agent: str, store: str | None, how: Shown, *, mask: bool) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.goal_given import goal_of, taken_up
-from ctxmgr.cli.output import Answer, answer, say, shown
+from ctxmgr.cli.output import Answer, Shown, answer, say
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import continuation as continuation_view
@@ -69,10 +69,8 @@ def recover(
     transcript: o.Transcript = None,
     now: o.Now = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Return exactly one continuation request for a stuck session.
 
@@ -102,7 +100,7 @@ def recover(
         told.warnings = [*told.warnings, *(taken_up(goal, found.continuation) if goal is not None and not plan else [])]
         return told
 
-    answer("recover", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)
+    answer("recover", how, work, store=store, writes=not plan)
 
 
 def request(
@@ -136,10 +134,8 @@ def request(
     transcript: o.Transcript = None,
     session: o.Session = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Ask for context as an agent: the same answer as recover.
 
@@ -163,7 +159,7 @@ def request(
         )  # fmt: skip
         return _continued(workspace, workspace.request(asked, say))
 
-    answer("request", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not plan)
+    answer("request", how, work, store=store, writes=not plan)
 
 
 def _drafts(given: list[str]) -> dict[str, Any]:

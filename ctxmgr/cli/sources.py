@@ -14,7 +14,7 @@ import typer
 from ctxmgr import wire
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, answer, say, shown
+from ctxmgr.cli.output import Answer, Shown, answer, say
 from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
@@ -37,10 +37,8 @@ def import_(
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     trust_project: o.TrustProject = False,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Import the logs that agents leave on disk; run it again at any time, only what is new is added.
 
@@ -71,7 +69,7 @@ def import_(
             code=Exit.PARTIAL if partial else Exit.OK,
         )
 
-    answer("import", lambda: shown(json_, format_, fields, jq), work, store=store, create=True, masked=mask)
+    answer("import", how, work, store=store, create=True, masked=mask)
 
 
 def export(
@@ -101,7 +99,7 @@ def export(
             say(f"{written} records written to {output}")
         return Answer({"records": written}, lambda out: None)
 
-    answer("export", lambda: shown(False, "table", None, None), work, store=store)
+    answer("export", Shown(), work, store=store)
 
 
 def _write_log(records: Iterator[wire.Record], output: Path | None) -> int:
@@ -145,10 +143,8 @@ def _sealed(records: Iterator[wire.Record]) -> Iterator[bytes]:
 
 def verify(
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Check every record against its sum, and report every damaged range; nothing is changed.
 
@@ -171,4 +167,4 @@ def verify(
 
         return Answer(data, draw, "partial" if rows else "ok", code=Exit.STORE if rows else Exit.OK)
 
-    answer("verify", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("verify", how, work, store=store)

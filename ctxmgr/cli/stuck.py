@@ -10,7 +10,7 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.judging import detected, listed
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views import sessions as sessions_view
 from ctxmgr.workspace import Workspace
@@ -31,10 +31,8 @@ def sessions(
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List the sessions, latest first: who acted, how much, and which of them is stuck.
 
@@ -54,7 +52,7 @@ def sessions(
             next=following,
         )
 
-    answer("sessions", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("sessions", how, work, store=store)
 
 
 def detect(
@@ -67,10 +65,8 @@ def detect(
     explain: Explain = None,
     set_: o.Set = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
@@ -89,13 +85,13 @@ def detect(
 
         given |= {"--session": session, "--store": store, "--explain": explain}
         beside = [name for name, value in given.items() if value]
-        score(backtest, set_, lambda: shown(json_, format_, fields, jq), beside=beside)
+        score(backtest, set_, how, beside=beside)
         return
     if explain is not None:
         from ctxmgr.cli.explain import explain as think
 
         beside = [name for name, value in given.items() if value]
-        think(explain, session, store, set_, lambda: shown(json_, format_, fields, jq), beside=beside)
+        think(explain, session, store, set_, how, beside=beside)
         return
 
     def work(workspace: Workspace) -> Answer:
@@ -111,4 +107,4 @@ def detect(
             code=code,
         )
 
-    answer("detect", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("detect", how, work, store=store)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.artifact import told
-from ctxmgr.cli.output import Answer, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import artifacts as views
@@ -35,10 +35,8 @@ def create(
     description: Annotated[str | None, typer.Argument(help="What the version is.")] = None,
     described: Annotated[str | None, typer.Option("--description", "-d", help="The same, as an option.")] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Make a version that holds what the current one holds.
 
@@ -53,7 +51,7 @@ def create(
         done = workspace.artifacts.create_version(request)
         return told(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
 
-    answer("version create", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("version create", how, work, store=store, writes=True)
 
 
 @version_app.command("rollback")
@@ -61,10 +59,8 @@ def rollback(
     version: Annotated[str, typer.Argument(metavar="N", help="The version to make current.")],
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why; it is recorded.")],
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Make another version the current one. Nothing is lost: rolling back to the one before undoes it.
 
@@ -79,7 +75,7 @@ def rollback(
         undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
         return told(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
 
-    answer("version rollback", lambda: shown(json_, format_, fields, jq), work, store=store, writes=True)
+    answer("version rollback", how, work, store=store, writes=True)
 
 
 def _current(workspace: Workspace) -> int | None:
@@ -89,10 +85,8 @@ def _current(workspace: Workspace) -> int | None:
 @version_app.command("list")
 def list_(
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """List the versions, oldest first.
 
@@ -106,7 +100,7 @@ def list_(
         done = Answer(rows, lambda out: views.show_versions(out, found), "ok" if found else "empty")
         return told(done, workspace)
 
-    answer("version list", lambda: shown(json_, format_, fields, jq), work, store=store)
+    answer("version list", how, work, store=store)
 
 
 @version_app.command("prune")
@@ -118,10 +112,8 @@ def prune(
         list[int] | None, typer.Option("--always-keep", metavar="N", help="This one; else 1; repeatable.")
     ] = None,
     store: o.Store = None,
-    json_: o.Json = False,
-    format_: o.Format = None,
-    fields: o.Fields = None,
-    jq: o.Jq = None,
+    *,
+    how: Shown,
 ) -> None:
     """Remove old versions. The current one stays, and what a snapshot, a package or a continuation names.
 
@@ -143,7 +135,7 @@ def prune(
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
         return told(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
-    answer("version prune", lambda: shown(json_, format_, fields, jq), work, store=store, writes=not dry_run)
+    answer("version prune", how, work, store=store, writes=not dry_run)
 
 
 def _given(**values: Any) -> dict[str, Any]:
