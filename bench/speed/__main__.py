@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.speed import asking, growth, importing, library, recording, report
 from bench.speed.desk import Bench, Progress
-from bench.speed.histories import History, prepared
+from bench.speed.histories import ASKED, EVERYTHING, History, prepared
 from bench.speed.peers import PACKAGES, PROGRAMS, Peers
 
 OUT = Path(__file__).parents[1] / "out"
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = options.sizes or _numbers(_QUICK_SIZES if options.quick else _SIZES)
     with tempfile.TemporaryDirectory() as empty:
         bench = Bench.at(options.folder.resolve(), empty, peers, rounds, quick=options.quick, say=say)
-        measure(bench, _histories(bench, sizes), options.only)
+        measure(bench, _histories(bench, sizes, options.only), options.only)
     say.end()
     versions = report.own_versions() | peers.versions
     if options.write is not None:
@@ -46,12 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if bench.findings.wrong else 0
 
 
-def _histories(bench: Bench, sizes: Sequence[int]) -> list[History]:
+def _histories(bench: Bench, sizes: Sequence[int], parts: Sequence[str]) -> list[History]:
+    times = EVERYTHING if "import" in parts else ASKED
     histories: list[History] = []
     for size in sizes:
         bench.say(f"generating {size:,} records")
         try:
-            histories.append(prepared(bench.folder, size))
+            histories.append(prepared(bench.folder, size, times))
         except OSError as error:
             bench.findings.notes.append(f"{size:,} records were left out: {error}")
     return histories

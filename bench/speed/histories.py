@@ -76,8 +76,17 @@ class History:
     facts: Facts
 
 
-def prepared(folder: Path, size: int) -> History:
+EVERYTHING, ASKED = 9, 5
+"""Times the bytes of a log that must be free for all measurements, stores of ours and of peers; for those without importing."""
+
+
+def prepared(folder: Path, size: int, times: int = EVERYTHING) -> History:
     """Return the history of so many records, made now or earlier.
+
+    Args:
+        folder: it lies there.
+        size: records.
+        times: how many times its bytes must be free on the disk.
 
     Raises:
         OSError: there is not room for it and for what is made of it.
@@ -85,7 +94,7 @@ def prepared(folder: Path, size: int) -> History:
     stem = folder / f"h{size}-{_edition()}"
     log, told = stem.with_suffix(".jsonl"), stem.with_suffix(".json")
     if not told.exists():
-        require_room(folder, size * MEAN_LINE)
+        require_room(folder, size * MEAN_LINE * times)
         for old in folder.glob(f"h{size}-*"):
             old.unlink()
         facts = write(log, size)
@@ -97,12 +106,12 @@ def require_room(folder: Path, needed: int) -> None:
     """Refuse to begin what would fill the disk.
 
     Raises:
-        OSError: there are not eight times as many bytes free: the log, stores of ours and of the peers.
+        OSError: there are not so many bytes free.
     """
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
-    if free < 8 * needed:
-        raise OSError(f"{8 * needed / 1e9:.1f} GB of disk are needed, {free / 1e9:.1f} GB are free")
+    if free < needed:
+        raise OSError(f"{needed / 1e9:.1f} GB of disk are needed, {free / 1e9:.1f} GB are free")
 
 
 def write(path: Path, size: int) -> Facts:
