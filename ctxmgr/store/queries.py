@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.folding import fold, storable
+from ctxmgr.store.folding import find, fold, storable
 from ctxmgr.store.hydrate import (
+    BY_PLACE,
     ENTRY_COLUMNS,
-    EVENT_COLUMNS,
     ID_CONDITIONS,
     batches,
     entry_rows,
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.store.hydrate import Plain
-    from ctxmgr.store.interface import Engine
+    from ctxmgr.store.interface import Engine, Row
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
 
     Scope = tuple[str, str, dict[str, Any]]
     """A kind of row, conditions on it, and their values."""
+
+    Found = tuple[Plain, str, str]
+    """A row that holds a text, the field that does, and an excerpt of it."""
 
 Hit = tuple[int, str]
 """Place in the log and "entry" or "event"."""
@@ -120,18 +123,23 @@ class Rows:
             found += [(int(row[0]), table) for row in rows]
         return sorted(found)
 
-    def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
-        """Return the places of rows that hold a text, in the order of the log; ``key`` None searches every session.
+    def search(self, key: int | None, filters: Filters, kind: RowKind, query: str, offset: int, limit: int, *,
+               every: bool = False) -> tuple[list[Found], int, bool]:  # fmt: skip
+        """Return one page of rows that hold a text, in the order of the log; ``key`` None searches every session.
 
         Returns:
-            The first of them, at least as many as wanted if there are; how many there are in all; whether that is exact.
+            The rows; how many hold it in all; whether that is exact: with ``every`` all of the log is looked through for it.
         """
         from ctxmgr.store.search import Search, Snapshot
 
+        needle = fold(query)
         with Snapshot(self._engine):
             low, high = self._reach(key)
-            search = Search(self._engine, _scopes(filters, kind, key), fold(query), low, high)
-            return search.find(2**62 if self._exact else wanted)
+            search = Search(self._engine, _scopes(filters, kind, key), needle, low, high)
+            places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
+        page = places[offset : offset + limit]
+        rows = zip(page, self.rows(page, search.rows), strict=True)
+        return [(row, *(search.where.get(seq) or find(row, needle) or ("", ""))) for (seq, _), row in rows], total, exact
 
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
@@ -140,22 +148,24 @@ class Rows:
         rows = self._engine.query(ends, {} if key is None else {"session": key})
         return int(rows[0][0] or 0), int(rows[0][1] or 0)
 
-    def rows(self, places: Sequence[Hit]) -> list[Plain]:
-        """Return the rows at these places, in their order."""
-        views: dict[int, Plain] = {}
-        for batch in batches([seq for seq, kind in places if kind == "entry"]):
-            names, values = placeholders(batch, "s")
-            found = self._engine.query(f"{ENTRY_COLUMNS} WHERE entry.seq IN ({names})", values)
-            views.update(zip((int(row[0]) for row in found), entry_rows(self._engine, found), strict=True))
-        for batch in batches([seq for seq, kind in places if kind == "event"]):
-            names, values = placeholders(batch, "s")
-            found = self._engine.query(f"{EVENT_COLUMNS} WHERE event.seq IN ({names})", values)
-            views.update((int(row[0]), event_row(row)) for row in found)
+    def rows(self, places: Sequence[Hit], read: dict[int, Row] | None = None) -> list[Plain]:
+        """Return the rows at these places, in their order; ``read`` are those columns of them that were read already."""
+        known = read or {}
+        entries, events = (
+            [*self._at([seq for seq, each in places if each == kind and seq not in known], kind),
+             *(known[seq] for seq, each in places if each == kind and seq in known)]
+            for kind in ("entry", "event")
+        )  # fmt: skip
+        views = dict(zip((int(row[0]) for row in entries), entry_rows(self._engine, entries), strict=True))
+        views.update((int(row[0]), event_row(row)) for row in events)
         return [views[seq] for seq, _ in places]
 
-    def shown(self, places: Sequence[Hit]) -> list[tuple[Plain, Plain]]:
-        """Return each row at these places, and what it is shown as: itself."""
-        return [(row, row) for row in self.rows(places)]
+    def _at(self, places: Sequence[int], kind: str) -> list[Row]:
+        rows: list[Row] = []
+        for batch in batches(places):
+            names, values = placeholders(batch, "s")
+            rows += self._engine.query(f"{BY_PLACE[kind]} WHERE {kind}.seq IN ({names})", values)
+        return rows
 
     def entry_at(self, key: int, index: int) -> Plain | None:
         """Return the entry with this index, or None."""
@@ -254,18 +264,15 @@ class Queries:
         """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
         return self._rows.hits(key, filters, kind)
 
-    def find(self, key: int | None, filters: Filters, kind: RowKind, query: str, wanted: int) -> tuple[list[Hit], int, bool]:
-        """Return the places of rows that hold a text, see `Rows.find`."""
-        return self._rows.find(key, filters, kind, query, wanted)
+    def search(self, key: int | None, filters: Filters, kind: RowKind, query: str, offset: int, limit: int, *,
+               every: bool = False) -> tuple[list[tuple[EntryView | EventView, str, str]], int, bool]:  # fmt: skip
+        """Return a page of rows that hold a text, see `Rows.search`."""
+        found, total, exact = self._rows.search(key, filters, kind, query, offset, limit, every=every)
+        return [(_shape(row), field, excerpt) for row, field, excerpt in found], total, exact
 
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
-        return [entry_shape(row) if row["kind"] == "entry" else event_shape(row) for row in self._rows.rows(places)]
-
-    def shown(self, places: Sequence[Hit]) -> list[tuple[Plain, EntryView | EventView]]:
-        """Return each row at these places as JSON shows it, and its view."""
-        rows = self._rows.rows(places)
-        return [(row, entry_shape(row) if row["kind"] == "entry" else event_shape(row)) for row in rows]
+        return [_shape(row) for row in self._rows.rows(places)]
 
     def entry_at(self, key: int, index: int) -> EntryView | None:
         """Return the entry with this index, or None."""
@@ -286,6 +293,10 @@ class Queries:
         place = entry and {"id": entry.id, "index": entry.index, "agent": entry.agent, "process": entry.process}
         found, total = self._rows.messages(key, place, offset, limit)
         return [event_shape(row) for row in found], total
+
+
+def _shape(row: Plain) -> EntryView | EventView:
+    return entry_shape(row) if row["kind"] == "entry" else event_shape(row)
 
 
 _SESSION = "{}.session = :session"
