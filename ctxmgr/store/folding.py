@@ -132,26 +132,29 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
 
 def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
     """Return the first text of `_walk` that holds the needle, behind its path from the value on, and its folded form."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         folded = value.lower() if value.isascii() else fold(value)
         return ("", value, folded) if needle in folded else None
-    if isinstance(value, bool) or value is None:
+    if value is None or kind is bool:
         return None
-    if isinstance(value, int | float):
-        text = repr(value)
-        return ("", text, text) if needle in text else None
-    if depth and isinstance(value, dict):
-        for name, item in cast("dict[object, Any]", value).items():
+    if isinstance(value, dict):
+        for name, item in cast("dict[object, Any]", value).items() if depth else ():
             key = name if isinstance(name, str) else _spelled(name)
             folded = key.lower() if key.isascii() else fold(key)
             if needle in folded:
                 return f".{key}", key, folded
             if (found := _first(item, needle, depth - 1)) is not None:
                 return f".{key}{found[0]}", found[1], found[2]
-    elif depth and isinstance(value, list | tuple):
-        for number, item in enumerate(cast("list[Any]", value)):
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(cast("list[Any]", value)) if depth else ():
             if (found := _first(item, needle, depth - 1)) is not None:
                 return f"[{number}]{found[0]}", found[1], found[2]
+    elif isinstance(value, int | float):
+        text = repr(value)
+        return ("", text, text) if needle in text else None
+    elif isinstance(value, str):
+        return _first(str(value), needle, depth)
     return None
 
 

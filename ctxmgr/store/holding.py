@@ -13,7 +13,7 @@ from ctxmgr.store.hydrate import forget, keep
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from ctxmgr.store.interface import Engine
+    from ctxmgr.store.interface import Engine, Row
     from ctxmgr.wire import Record
 
 _ESCAPES = str.maketrans({
@@ -68,30 +68,28 @@ class Sought:
                 return True
         return False
 
-    def where(self, kind: str, body: str, answer: str | None) -> tuple[str, str] | bool:
-        """Return what `find` says of a row of this kind: of an entry with the result that completed it, or of an event.
+    def match(self, kind: str, row: Row) -> tuple[Row, tuple[str, str] | None] | None:
+        """Return a row of `BY_PLACE` with its bodies decoded, and what `find` says of it; None where neither holds the text.
 
-        Returns:
-            True where one of the bodies holds the text, and only the row itself can tell where; False where none does.
+        None stands for what `find` says, and bodies stay as they are, where only the row as it is shown can tell.
         """
-        if not self._may_be_in(body) and (answer is None or not self._may_be_in(answer)):
-            return False
+        body, answer = (str(row[4]), row[5]) if kind == "entry" else (str(row[3]), None)
+        if not self._may_be_in(body) and (answer is None or not self._may_be_in(str(answer))):
+            return None
         record = _record(body)
-        done = record if answer is None else _record(answer)
+        done = record if answer is None else _record(str(answer))
         if record is None or done is None or (record.get("kind"), done.get("kind")) != (kind, "result" if answer else kind):
-            return self._is_in_one(body, answer)
+            return (row, None) if self._is_in_one(body, answer) else None
         shown = record if done is record else {**record, "output": done.get("output"), "error": done.get("error")}
         found = find(shown, self._needle)
         if found is None:  # what an action came with is not shown once it has a result, and found nevertheless
-            return answer is not None and self._is_in_one(body, answer)
-        keep(body, record)
-        if answer is not None:
-            keep(answer, done)
+            return (row, None) if done is not record and self._is_in_one(body, answer) else None
+        decoded = (*row[:4], record, None if done is record else done) if kind == "entry" else (*row[:3], record)
         # Names are shown as texts, whatever they are: then another place may be the first.
-        return found if all(type(record.get(name)) in _NAME for name in _NAMES[kind]) else True
+        return decoded, found if _NAME.issuperset(map(type, map(record.get, _NAMES[kind]))) else None
 
-    def _is_in_one(self, body: str, answer: str | None) -> bool:
-        return self.is_in(body) or (answer is not None and self.is_in(answer))
+    def _is_in_one(self, body: str, answer: object) -> bool:
+        return self.is_in(body) or (answer is not None and self.is_in(str(answer)))
 
     def _may_be_in(self, body: str) -> bool:
         text = body.lower() if self._cased else body

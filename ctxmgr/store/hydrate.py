@@ -58,11 +58,13 @@ def forget() -> None:
 
 
 def load(body: object) -> Record:
-    """Return the record of a stored body.
+    """Return the record of a stored body; one that is decoded already is that.
 
     Raises:
         Damaged: the body is not what was stored.
     """
+    if type(body) is dict:
+        return cast("Record", body)
     text = str(body)
     if _decoded and (kept := _decoded.pop(text, None)) is not None:
         return kept
@@ -142,8 +144,8 @@ _ATTACHED = (
 
 
 def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], events: int, *, gone: bool) -> Plain:
-    done = result if result is not None else record
-    meta = _merged(record.get("meta"), result.get("meta") if result else None)
+    get, done = record.get, record.get if result is None else result.get
+    meta = get("meta") if result is None else _merged(get("meta"), done("meta"))
     missing = [f"parent {record['parent']}"] if gone else []
     if isinstance(meta, dict):
         missing += _list(cast("dict[str, Any]", meta).get("missing"))
@@ -151,12 +153,12 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
         raise ValueError("no status")
     return {
         "kind": "entry", "index": int(row[2]), "id": _text(record["id"]), "session": _text(record["session"]),
-        "process": _name(record.get("process")), "ts": _name(record.get("ts")), "agent": str(record.get("agent", "")),
-        "action": str(record.get("action", "")), "inputType": _name(record.get("inputType")), "input": record.get("input"),
-        "status": row[3], "output": done.get("output"), "error": done.get("error"),
-        "durationMs": _number(done.get("durationMs")), "notes": notes, "events": events, "missing": missing,
-        "turn": record.get("turn"), "step": record.get("step"), "parent": _name(record.get("parent")),
-        "task": _name(record.get("task")), "timeoutMs": _number(record.get("timeoutMs")), "usage": done.get("usage"),
+        "process": _name(get("process")), "ts": _name(get("ts")), "agent": str(get("agent", "")),
+        "action": str(get("action", "")), "inputType": _name(get("inputType")), "input": get("input"),
+        "status": row[3], "output": done("output"), "error": done("error"),
+        "durationMs": _number(done("durationMs")), "notes": notes, "events": events, "missing": missing,
+        "turn": get("turn"), "step": get("step"), "parent": _name(get("parent")),
+        "task": _name(get("task")), "timeoutMs": _number(get("timeoutMs")), "usage": done("usage"),
         "meta": meta,
     }  # fmt: skip
 
@@ -181,6 +183,8 @@ def _name(value: object) -> str | None:
 
 
 def _number(value: object) -> float | None:
+    if value is None:
+        return None
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 

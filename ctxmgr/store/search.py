@@ -216,15 +216,15 @@ class Search:
             condition = f"{places.format(kind=kind)} AND ({where})"
             rows = self._engine.query(f"{BY_PLACE[kind]} WHERE {condition}", {**bound, **values})
             for row in rows:
-                body, answer = (row[4], row[5]) if kind == "entry" else (row[3], None)
-                told = self._sought.where(kind, str(body), None if answer is None else str(answer))
-                if told is False:
+                if (match := self._sought.match(kind, row)) is None:
                     continue
-                found.append((int(row[0]), kind))
-                if len(self.rows) < _KEPT and len(body) + len(answer or "") < _LONG:
-                    self.rows[int(row[0])] = row
-                    if told is not True:
-                        self.where[int(row[0])] = told
+                seq = int(row[0])
+                found.append((seq, kind))
+                size = len(row[4]) + len(row[5] or "") if kind == "entry" else len(row[3])
+                if size < _LONG and len(self.rows) < _KEPT:
+                    self.rows[seq], where = match
+                    if where is not None:
+                        self.where[seq] = where
             if left is not None:
                 left.difference_update(row[0] for row in rows)  # nothing else stands at its place
         return sorted(found)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Run = tuple[str, bool, bool]
 
 _GRAM = 3
-_FEW = 48
+_FEW = 80
 """Terms that are looked up together at first."""
 
 _MOST = 1500
@@ -190,7 +190,7 @@ def _grams(text: str, *, all_of_it: bool = True) -> str:
     Of a long one three that lie apart are enough, where whatever is found is compared: each more takes its time.
     """
     last = len(text) - _GRAM
-    starts = range(last + 1) if all_of_it or last < 2 * _GRAM else (0, last // 2, last)
+    starts = range(last + 1) if all_of_it or last < _GRAM else (0, last // 2, last)
     grams = {text[place : place + _GRAM].replace('"', '""') for place in starts}
     return " AND ".join(f'"{gram}"' for gram in sorted(grams))
 
