@@ -132,11 +132,10 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
 
 def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
     """Return the first text of `_walk` that holds the needle, behind its path from the value on, and its folded form."""
-    kind = type(value)
-    if kind is str:
+    if isinstance(value, str):
         folded = value.lower() if value.isascii() else fold(value)
         return ("", value, folded) if needle in folded else None
-    if value is None or kind is bool:
+    if value is None or isinstance(value, bool):
         return None
     if isinstance(value, dict):
         for name, item in cast("dict[object, Any]", value).items() if depth else ():
@@ -153,8 +152,6 @@ def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
     elif isinstance(value, int | float):
         text = repr(value)
         return ("", text, text) if needle in text else None
-    elif isinstance(value, str):
-        return _first(str(value), needle, depth)
     return None
 
 

@@ -295,9 +295,10 @@ def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[
 
 def entry_shape(row: Plain) -> EntryView:
     """Return the view of one of `entry_rows`."""
-    view: EntryView = _made("entry", row)
     if row["notes"]:
-        view.__dict__["notes"] = [_shapes["note"][0].model_validate(note) for note in row["notes"]]
+        shape, _ = _shape("note")
+        row = {**row, "notes": [shape.model_validate(note) for note in row["notes"]]}
+    view: EntryView = _made("entry", row)
     return view
 
 
@@ -309,7 +310,7 @@ def event_shape(row: Plain) -> EventView:
 
 def _made(kind: str, row: Plain) -> Any:
     """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
-    shape, names = _shapes[kind] if _shapes else _loaded(kind)
+    shape, names = _shape(kind)
     values = {name: row[alias] for alias, name in names}
     view = shape.__new__(shape)
     # As pydantic's own model_construct does it, without the defaults and aliases that a row has no need of.
@@ -320,11 +321,12 @@ def _made(kind: str, row: Plain) -> Any:
     return view
 
 
-def _loaded(kind: str) -> tuple[Any, list[tuple[str, str]]]:
-    from ctxmgr.types.view import EntryView, EventView, NoteView
+def _shape(kind: str) -> tuple[Any, list[tuple[str, str]]]:
+    if not _shapes:
+        from ctxmgr.types.view import EntryView, EventView, NoteView
 
-    for name, shape in (("note", NoteView), ("event", EventView), ("entry", EntryView)):
-        _shapes[name] = shape, [(field.alias or field_name, field_name) for field_name, field in shape.model_fields.items()]
+        for name, shape in (("entry", EntryView), ("event", EventView), ("note", NoteView)):
+            _shapes[name] = shape, [(field.alias or own, own) for own, field in shape.model_fields.items()]
     return _shapes[kind]
 
 

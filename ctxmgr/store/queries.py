@@ -138,8 +138,11 @@ class Rows:
             search = Search(self._engine, _scopes(filters, kind, key), needle, low, high)
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
         page = places[offset : offset + limit]
-        rows = zip(page, self.rows(page, search.rows), strict=True)
-        return [(row, *(search.where.get(seq) or find(row, needle) or ("", ""))) for (seq, _), row in rows], total, exact
+        found: list[Found] = []
+        for (seq, _), row in zip(page, self.rows(page, search.rows), strict=True):
+            field, excerpt = search.where.get(seq) or find(row, needle) or ("", "")
+            found.append((row, field, excerpt))
+        return found, total, exact
 
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
