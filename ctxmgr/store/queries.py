@@ -106,14 +106,23 @@ class Rows:
         total, exact = 0, True
         counted = most if self._exact else _COUNTED
         for table, where, values in scopes:
-            matching = f"SELECT seq FROM {table} WHERE {where} LIMIT {counted:d}"
-            rows = self._engine.query(f"SELECT count(*), max(seq) FROM ({matching})", values)
-            found = int(rows[0][0])
+            found, last = self._counted(table, where, values, counted)
             if found == counted < most:  # what the log holds up to the last one counted stands for all of it
                 low, high = self._reach(values.get("session"))
-                found, exact = found * (high - low + 1) // (int(rows[0][1]) - low + 1), False
+                found, exact = found * (high - low + 1) // (last - low + 1), False
             total += found
         return total, exact
+
+    def _counted(self, table: str, where: str, values: dict[str, Any], most: int) -> tuple[int, int]:
+        """Return how many rows match, counting no further than ``most``, and the last place among these when they are so many."""
+        matching = f"SELECT seq FROM {table} WHERE {where} LIMIT"
+        if table == "entry" and values.keys() in _IN_ORDER:  # to step over rows takes a third of the time of counting them
+            rows = self._engine.query(f"{matching} 1 OFFSET {most - 1:d}", values)
+            if rows:
+                return most, int(rows[0][0])
+            return int(self._engine.query(f"SELECT count(*) FROM {table} WHERE {where}", values)[0][0]), 0
+        rows = self._engine.query(f"SELECT count(*), max(seq) FROM ({matching} {most:d})", values)
+        return int(rows[0][0]), int(rows[0][1] or 0)
 
     def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
         """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
@@ -305,6 +314,9 @@ def _shape(row: Plain) -> EntryView | EventView:
 _SESSION = "{}.session = :session"
 _COUNTED = 20_000
 """Matches up to which a page says exactly how many there are."""
+
+_IN_ORDER = ({"session", "action0"}, {"session", "agent0"}, {"session", "status0"})
+"""Values of conditions whose rows an index holds in the order of the log."""
 
 
 def moment_of(name: str, text: str | None) -> float | None:
