@@ -114,7 +114,7 @@ class Rows:
         return total, exact
 
     def _counted(self, table: str, where: str, values: dict[str, Any], most: int) -> tuple[int, int]:
-        """Return how many rows match, counting no further than ``most``, and the last place among these when they are so many."""
+        """Return how many rows match, counting no further than ``most``; when they are so many, the last place among these."""
         matching = f"SELECT seq FROM {table} WHERE {where} LIMIT"
         if table == "entry" and values.keys() in _IN_ORDER:  # to step over rows takes a third of the time of counting them
             rows = self._engine.query(f"{matching} 1 OFFSET {most - 1:d}", values)
