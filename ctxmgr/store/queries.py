@@ -54,20 +54,20 @@ class Rows:
         """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
         where, values = _entry_where(filters, key)
         order = "DESC" if newest_first else "ASC"
-        values |= {"limit": -1 if limit is None else limit, "offset": offset}
+        paged = {"limit": -1 if limit is None else limit, "offset": offset}
         count = int(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key})[0][0])
         exact = True
         if where == _SESSION.format("entry"):  # indexes are dense: a page begins where its index says
             total = count
-            values |= {"first": max(0, count - offset - (limit or count)) if newest_first else offset}
-            values |= {"last": count - offset - 1 if newest_first else count - 1}
+            paged |= {"first": max(0, count - offset - (limit or count)) if newest_first else offset}
+            paged |= {"last": count - offset - 1 if newest_first else count - 1}
             page = f"{where} AND entry.idx BETWEEN :first AND :last"
         else:
             total, exact = self._count([("entry", where, values)], count)
             # The page is found in an index that holds all that is asked for, where it can be; only its rows are read.
             chosen = f"SELECT entry.idx FROM entry WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset"
             page = f"entry.session = :session AND entry.idx IN ({chosen})"
-        found = self._engine.query(f"{ENTRY_COLUMNS} WHERE {page} ORDER BY entry.idx {order} LIMIT :limit", values)
+        found = self._engine.query(f"{ENTRY_COLUMNS} WHERE {page} ORDER BY entry.idx {order} LIMIT :limit", {**values, **paged})
         if limit is None and (found or not offset):
             total, exact = offset + len(found), True
         if not exact:

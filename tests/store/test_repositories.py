@@ -205,10 +205,17 @@ def test_totals_are_the_same_however_they_are_counted(store: Store, monkeypatch:
         Filters(action=["bash"]), Filters(agent=["A1"]), Filters(status=["error"]), Filters(action=["none"]),
         Filters(action=["Bash"], agent=["a0"]), Filters(action=["Edit", "Bash"]), Filters(status=["ok"], since=at(30)),
     ]  # fmt: skip
-    totals: list[list[tuple[int, bool]]] = []
-    for _ in range(2):
-        totals.append([store.queries.entries(_key(store, "t"), filters, 0, 3)[1:] for filters in asked])
-        monkeypatch.setattr(queries, "_IN_ORDER", ())
+    watched, engine = counted(store)
 
-    assert totals[0] == totals[1]
-    assert (most == 500) == all(exact for _, exact in totals[0])
+    def totals() -> tuple[list[tuple[int, bool]], int]:
+        engine.statements.clear()
+        found = [watched.queries.entries(_key(store, "t"), filters, 0, 3)[1:] for filters in asked]
+        return found, sum(f" 1 OFFSET {most - 1}" in statement for statement in engine.statements)
+
+    stepping, stepped = totals()
+    monkeypatch.setattr(queries, "_IN_ORDER", ())
+    counting, uncounted = totals()
+
+    assert stepping == counting
+    assert (stepped, uncounted) == (4, 0)
+    assert (most == 500) == all(exact for _, exact in stepping)
