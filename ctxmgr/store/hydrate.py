@@ -311,7 +311,7 @@ def event_shape(row: Plain) -> EventView:
 def _made(kind: str, row: Plain) -> Any:
     """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
     shape, names = _shape(kind)
-    values = {name: row[alias] for alias, name in names}
+    values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
     view = shape.__new__(shape)
     # As pydantic's own model_construct does it, without the defaults and aliases that a row has no need of.
     _set(view, "__dict__", values)
@@ -321,18 +321,18 @@ def _made(kind: str, row: Plain) -> Any:
     return view
 
 
-def _shape(kind: str) -> tuple[Any, list[tuple[str, str]]]:
+def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:
     if not _shapes:
         from ctxmgr.types.view import EntryView, EventView, NoteView
 
         for name, shape in (("entry", EntryView), ("event", EventView), ("note", NoteView)):
-            _shapes[name] = shape, [(field.alias or own, own) for own, field in shape.model_fields.items()]
+            _shapes[name] = shape, tuple(shape.model_fields)
     return _shapes[kind]
 
 
 _set = object.__setattr__
-_shapes: dict[str, tuple[Any, list[tuple[str, str]]]] = {}
-"""Of each kind of row its shape, and its fields' names in JSON and in Python; filled once it is needed: shapes load slowly."""
+_shapes: dict[str, tuple[Any, tuple[str, ...]]] = {}
+"""Of each kind of row its shape, and the names of its fields; filled once it is needed: shapes load slowly."""
 
 
 def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
