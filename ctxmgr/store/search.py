@@ -45,6 +45,9 @@ _FEW = 160
 _KEPT, _LONG = 256, 20_000
 """Rows that are kept for whoever shows them, and the characters of the longest."""
 
+_AT_ONCE = 8
+"""Rows that are held together while they are compared: each may be as long as a line can be."""
+
 # A result's text stands for the entry that it completed. Cheap conditions come first: texts are read of what passes them.
 # A subquery with a limit stays one: whatever a body costs, it is had once.
 _ENTRY = (
@@ -213,20 +216,19 @@ class Search:
         for kind, where, bound in self._scopes:
             if left is not None:
                 values = {"places": str(sorted(left))}
-            condition = f"{places.format(kind=kind)} AND ({where})"
-            rows = self._engine.query(f"{BY_PLACE[kind]} WHERE {condition}", {**bound, **values})
-            for row in rows:
+            rows = f"{BY_PLACE[kind]} WHERE {places.format(kind=kind)} AND ({where})"
+            for row in self._engine.stream(rows, {**bound, **values}, _AT_ONCE):
+                seq = int(row[0])
+                if left is not None:
+                    left.discard(seq)  # nothing else stands at its place
                 if (match := self._sought.match(kind, row)) is None:
                     continue
-                seq = int(row[0])
                 found.append((seq, kind))
                 size = len(row[4]) + len(row[5] or "") if kind == "entry" else len(row[3])
                 if size < _LONG and len(self.rows) < _KEPT:
                     self.rows[seq], where = match
                     if where is not None:
                         self.where[seq] = where
-            if left is not None:
-                left.difference_update(row[0] for row in rows)  # nothing else stands at its place
         return sorted(found)
 
     def _matches(self, places: str, values: dict[str, Any], *, known: bool = False) -> list[Hit]:

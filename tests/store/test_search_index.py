@@ -40,6 +40,7 @@ def small(few: int = 3) -> Generator[None]:
         for module, name, value in (
             (searching, "_FIRST", 2), (searching, "_DENSE", 3), (searching, "_SLOW", 6), (searching, "_WINDOW", 5),
             (searching, "_EXACT", 0), (searching, "_FEW", few), (searching, "_KEPT", 2 * few),
+            (searching, "_LONG", 220),
             (vocabulary, "_FEW", 2), (vocabulary, "_MANY", 4), (vocabulary, "_MOST", 9), (vocabulary, "_CHUNK", 2),
             (vocabulary, "_LARGEST", 4), (words, "_BLOCK", 3),
             (vocabulary, "_COMMON", 3),
