@@ -195,8 +195,8 @@ def test_a_row_matches_where_its_bodies_hold_the_text(
     """A row is a match exactly when one of its bodies holds the text, and is told of as the row that is shown would be."""
     record, text = drawn
     kind = "event" if record["kind"] == "event" else "entry"
-    record = {"id": "i", "session": "s", **record, "kind": kind}
-    answer = None if output is None or kind == "event" else {"kind": "result" if altered else "entry", "output": output}
+    record = {"id": "i", "session": "s", **record, "kind": kind if altered != 1 else "snapshot"}  # which no search covers
+    answer = None if output is None or kind == "event" else {"kind": "result" if altered else "snapshot", "output": output}
     bodies = [spelling(record), None if answer is None else spelling(answer)]
     row = (7, 1, 0, "ok", *bodies) if kind == "entry" else (7, 1, None, bodies[0])
     needle = fold(text)
