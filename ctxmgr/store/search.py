@@ -30,7 +30,10 @@ _DENSE = 128
 """Places up to which reading on is as quick as asking the index."""
 
 _SLOW = 640
-"""The same where no index can be asked."""
+"""The same where no index can be asked, or where few texts have to be read."""
+
+_SHORTEST = 3
+"""Characters of the shortest text that the index can find."""
 
 _WINDOW = 4096
 _WHOLE = 65_536
@@ -113,6 +116,7 @@ class Search:
         self._low = low
         self._high = high
         self._missing = 0
+        self._narrow = any(bound.keys() - _BROAD for _, _, bound in scopes)  # few texts have to be read
         self._sought = Sought(needle)
         self.rows: dict[int, Row] = {}
         self.where: dict[int, tuple[str, str]] = {}
@@ -141,7 +145,8 @@ class Search:
         place, whole = self._low - 1, wanted > self._high - self._low
         limit = min(mark(self._engine), self._high)
         if not whole:
-            for reached, found in self._begun(wanted, _DENSE if limit else _SLOW):
+            asking = limit and len(self._needle) >= _SHORTEST and not self._narrow
+            for reached, found in self._begun(wanted, _DENSE if asking else _SLOW):
                 place = reached
                 yield place, found
         if place < limit:
@@ -196,7 +201,7 @@ class Search:
         values = {"low": low, "high": high}
         if high - low < _FEW:
             return self._compared(_BETWEEN, values)
-        if any(bound.keys() - _BROAD for _, _, bound in self._scopes):  # few texts have to be read
+        if self._narrow:
             return self._matches(_BETWEEN, values)
         rows = self._engine.query(_HOLDING.format(body=self._holds.format("body")), {**values, **self._asked})
         known = {int(row[0]) for row in rows if row[1]}
