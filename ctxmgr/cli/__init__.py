@@ -74,9 +74,15 @@ def _started(arguments: list[str]) -> None:
 
         if helped(arguments[:-1]):
             return
-    from ctxmgr.cli.lane import answered
+    import gc
 
-    code = answered(arguments)
+    gc.disable()  # a query is over before there is garbage worth looking for; what lasts longer has it looked for again
+    try:
+        from ctxmgr.cli.lane import answered
+
+        code = answered(arguments)
+    finally:
+        gc.enable()
     if code is None:
         build_app(arguments[0] if arguments else None)(standalone_mode=True)
     elif code:

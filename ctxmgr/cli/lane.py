@@ -6,6 +6,7 @@ here; any other is typer's, and what typer would refuse is too. Both answer from
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -126,6 +127,8 @@ def _valid(command: Command, values: dict[str, Any]) -> bool:
 
 def _worked(name: str, values: dict[str, Any]) -> Answer:
     tool, writes = _TOOLS.get(name), False
+    if tool is None:
+        gc.enable()
     if tool is None and name in _JUDGING:
         from ctxmgr.cli import lane_judging
 

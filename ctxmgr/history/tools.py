@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.address import entry_from, session_key
-from ctxmgr.store.folding import find, fold
 from ctxmgr.store.queries import moment_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -102,16 +101,13 @@ def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
         raise InvalidInput("Query cannot be empty", "give some text to search for")
     key = None if request.all_sessions else session_key(store, request.session)
     _check_times(request)
-    places: list[Any] = []
+    found: list[Any] = []
     total, exact = 0, True
     if key is not None or request.all_sessions:
-        wanted = 2**62 if request.exact_total else request.offset + request.max_results + 1
-        places, total, exact = reader.find(key, request, request.kind, request.query, wanted)
-    needle = fold(request.query)
-    hits: list[Any] = []
-    for row, shown in reader.shown(places[request.offset : request.offset + request.max_results]):
-        field, excerpt = find(row, needle) or ("", "")
-        hits.append(hit(shown, field, excerpt))
+        found, total, exact = reader.search(
+            key, request, request.kind, request.query, request.offset, request.max_results, every=request.exact_total
+        )
+    hits = [hit(row, field, excerpt) for row, field, excerpt in found]
     return Found(_named(store, key), hits, request.offset, request.max_results, total, exact=exact)
 
 

@@ -120,8 +120,7 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
     """Return (path, excerpt around the first match of the folded ``needle``), or None when nothing matches."""
     for name in _FIELDS.get(str(record.get("kind")), ()):
         if (found := _first(record.get(name), needle, _DEPTH)) is not None:
-            path, text = found
-            folded = fold(text)
+            path, text, folded = found
             first = folded.find(needle)
             last = first + len(needle)
             if len(folded) != len(text):
@@ -131,25 +130,28 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
     return None
 
 
-def _first(value: Any, needle: str, depth: int) -> tuple[str, str] | None:
-    """Return the first text of `_walk` that holds the needle, behind its path from the value on."""
+def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
+    """Return the first text of `_walk` that holds the needle, behind its path from the value on, and its folded form."""
     if isinstance(value, str):
-        return ("", value) if needle in fold(value) else None
-    if isinstance(value, bool) or value is None:
+        folded = value.lower() if value.isascii() else fold(value)
+        return ("", value, folded) if needle in folded else None
+    if value is None or isinstance(value, bool):
         return None
-    if isinstance(value, int | float):
-        return ("", repr(value)) if needle in repr(value) else None
-    if depth and isinstance(value, dict):
-        for name, item in cast("dict[object, Any]", value).items():
+    if isinstance(value, dict):
+        for name, item in cast("dict[object, Any]", value).items() if depth else ():
             key = name if isinstance(name, str) else _spelled(name)
-            if needle in fold(key):
-                return f".{key}", key
+            folded = key.lower() if key.isascii() else fold(key)
+            if needle in folded:
+                return f".{key}", key, folded
             if (found := _first(item, needle, depth - 1)) is not None:
-                return f".{key}{found[0]}", found[1]
-    elif depth and isinstance(value, list | tuple):
-        for number, item in enumerate(cast("list[Any]", value)):
+                return f".{key}{found[0]}", found[1], found[2]
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(cast("list[Any]", value)) if depth else ():
             if (found := _first(item, needle, depth - 1)) is not None:
-                return f"[{number}]{found[0]}", found[1]
+                return f"[{number}]{found[0]}", found[1], found[2]
+    elif isinstance(value, int | float):
+        text = repr(value)
+        return ("", text, text) if needle in text else None
     return None
 
 

@@ -1,4 +1,4 @@
-"""Whether a stored record holds a folded text, as a function that statements call: ``holds(body, needle)``.
+"""Whether a stored record holds a folded text, also as a function that statements call: ``holds(body, needle)``.
 
 The answer is that of ``needle in folded_text(record)``. Most bodies are told by their bytes, without decoding them: JSON
 in ASCII spells a text in one way, but for escapes and numbers, and what those may stand for is looked for first.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from ctxmgr import jsontext
 from ctxmgr.jsontext import cast
-from ctxmgr.store.folding import fold, plain_texts
+from ctxmgr.store.folding import find, fold, plain_texts
 from ctxmgr.store.hydrate import forget, keep
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from ctxmgr.store.interface import Engine
+    from ctxmgr.store.interface import Engine, Row
     from ctxmgr.wire import Record
 
 _ESCAPES = str.maketrans({
@@ -41,37 +41,24 @@ def texts_in(body: str) -> list[str]:
     return [body] if record is None else plain_texts(record)
 
 
-class _Holds:
-    """The function; it remembers what it found out about the last needle."""
+class Sought:
+    """A folded text, prepared for being looked for in many bodies."""
 
-    def __init__(self) -> None:
-        self._bytes: bytes | None = None
+    __slots__ = ("_cased", "_needle", "_numeric", "_plain", "_slashed", "_spelling")
 
-    def __call__(self, body: object, needle: bytes) -> bool:
-        if body is None:
-            return False
-        if needle != self._bytes:
-            self._prepare(needle)
-        body = body if type(body) is str else str(body)
-        text = body.lower() if self._cased else body
-        if self._spelling not in text and not self._numeric and body.isascii():
-            # Then its texts can hold this one only by an escape.
-            escaped = "\\u" in text and (not self._plain or any(escape in text.lower() for escape in _MEANING_ASCII))
-            if not escaped and not (self._slashed and "\\/" in text):
-                return False
-        return self._is_in(body)
-
-    def _prepare(self, needle: bytes) -> None:
+    def __init__(self, needle: str) -> None:
         forget()
-        self._bytes = needle
-        self._needle = text = needle.decode()
-        self._spelling = text.translate(_ESCAPES)
-        self._cased = text.upper() != text
-        self._numeric = _NUMBER.issuperset(text)
-        self._plain = text.isascii()
-        self._slashed = "/" in text
+        self._needle = needle
+        self._spelling = needle.translate(_ESCAPES)
+        self._cased = needle.upper() != needle
+        self._numeric = _NUMBER.issuperset(needle)
+        self._plain = needle.isascii()
+        self._slashed = "/" in needle
 
-    def _is_in(self, body: str) -> bool:
+    def is_in(self, body: str) -> bool:
+        """Whether the record of a body holds the text; what it was decoded to is kept for whoever shows it."""
+        if not self._may_be_in(body):
+            return False
         record = _record(body)
         if record is None:
             return self._needle in fold(body)
@@ -80,6 +67,56 @@ class _Holds:
                 keep(body, record)
                 return True
         return False
+
+    def match(self, kind: str, row: Row) -> tuple[Row, tuple[str, str] | None] | None:
+        """Return a row of `BY_PLACE` with its bodies decoded, and what `find` says of it; None where neither holds the text.
+
+        None stands for what `find` says, and bodies stay as they are, where only the row as it is shown can tell.
+        """
+        body, answer = (str(row[4]), row[5]) if kind == "entry" else (str(row[3]), None)
+        if not self._may_be_in(body) and (answer is None or not self._may_be_in(str(answer))):
+            return None
+        record = _record(body)
+        done = record if answer is None else _record(str(answer))
+        if record is None or done is None or (record.get("kind"), done.get("kind")) != (kind, "result" if answer else kind):
+            return (row, None) if self._is_in_one(body, answer) else None
+        shown = record if done is record else {**record, "output": done.get("output"), "error": done.get("error")}
+        found = find(shown, self._needle)
+        if found is None:  # what an action came with is not shown once it has a result, and found nevertheless
+            return (row, None) if done is not record and self._is_in_one(body, answer) else None
+        decoded = (*row[:4], record, None if done is record else done) if kind == "entry" else (*row[:3], record)
+        # Names are shown as texts, whatever they are: then another place may be the first.
+        return decoded, found if _NAME.issuperset(map(type, map(record.get, _NAMES[kind]))) else None
+
+    def _is_in_one(self, body: str, answer: object) -> bool:
+        return self.is_in(body) or (answer is not None and self.is_in(str(answer)))
+
+    def _may_be_in(self, body: str) -> bool:
+        text = body.lower() if self._cased else body
+        if self._spelling in text or self._numeric or not body.isascii():
+            return True
+        # Then its texts can hold this one only by an escape.
+        escaped = "\\u" in text and (not self._plain or any(escape in text.lower() for escape in _MEANING_ASCII))
+        return escaped or (self._slashed and "\\/" in text)
+
+
+_NAMES = {"entry": ("action", "agent", "inputType", "task"), "event": ("type", "agent")}
+_NAME = frozenset({str, type(None)})
+
+
+class _Holds:
+    """The function; it remembers what it found out about the last needle."""
+
+    def __init__(self) -> None:
+        self._bytes: bytes | None = None
+        self._sought = Sought("")
+
+    def __call__(self, body: object, needle: bytes) -> bool:
+        if body is None:
+            return False
+        if needle != self._bytes:
+            self._sought, self._bytes = Sought(needle.decode()), needle
+        return self._sought.is_in(body if type(body) is str else str(body))
 
 
 def know_holds(engine: Engine) -> None:

@@ -17,30 +17,31 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from ctxmgr.store.interface import Engine, Row
-    from ctxmgr.types.base import Shape
     from ctxmgr.types.view import EntryView, EventView, NoteView
     from ctxmgr.wire import Record
 
     _T = TypeVar("_T")
-    _S = TypeVar("_S", bound=Shape)
     Plain = dict[str, Any]
 
 _BATCH = 500
 _STATUS = frozenset(("ok", "error", "denied", "interrupted", "open"))
 
-ENTRY_COLUMNS = (
+_ENTRY = (
     "SELECT entry.seq, entry.session, entry.idx, entry.status, record.body, "
-    "CASE WHEN entry.result = entry.seq THEN NULL ELSE done.body END "
-    "FROM entry JOIN record ON record.seq = entry.seq LEFT JOIN record AS done ON done.seq = entry.result "
+    "CASE WHEN entry.result = entry.seq THEN NULL ELSE done.body END FROM entry {} record ON record.seq = entry.seq "
+    "LEFT JOIN record AS done ON done.seq = entry.result "
 )
-EVENT_COLUMNS = "SELECT event.seq, event.session, event.after, record.body FROM event JOIN record ON record.seq = event.seq "
+_EVENT = "SELECT event.seq, event.session, event.after, record.body FROM event {} record ON record.seq = event.seq "
+ENTRY_COLUMNS, EVENT_COLUMNS = _ENTRY.format("JOIN"), _EVENT.format("JOIN")
+BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
+"""The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
 NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
 ID_CONDITIONS = ("record.id = :id", "record.id >= :id AND record.id < :after")
 """How a thing is found by its id: whole first, so that an id which begins another one can be named; then as a prefix."""
 
 
 _decoded: dict[str, Record] = {}
-_KEPT, _LONG = 128, 20_000
+_KEPT, _LONG = 256, 20_000
 
 
 def keep(body: str, record: Record) -> None:
@@ -57,11 +58,13 @@ def forget() -> None:
 
 
 def load(body: object) -> Record:
-    """Return the record of a stored body.
+    """Return the record of a stored body; one that is decoded already is that.
 
     Raises:
         Damaged: the body is not what was stored.
     """
+    if type(body) is dict:
+        return cast("Record", body)
     text = str(body)
     if _decoded and (kept := _decoded.pop(text, None)) is not None:
         return kept
@@ -113,19 +116,36 @@ def entry_rows(engine: Engine, rows: Sequence[Row]) -> list[Plain]:
         records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
         with readable():
             keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
-        notes = _notes_on(engine, keyed)
-        events = _event_counts(engine, keyed)
+        noted, told = _attached(engine, {key for key, _ in keyed})
+        notes = _notes_on(engine, [place for place in keyed if place[0] in noted])
+        events = _event_counts(engine, [place for place in keyed if place[0] in told])
         gone = _gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
-        for (row, record, result), place in zip(records, keyed, strict=True):
-            parent = (int(row[1]), str(record.get("parent")))
-            with readable():
-                found.append(_entry(row, record, result, notes.get(place, []), events.get(place, 0), gone=parent in gone))
+        with readable():
+            for (row, record, result), place in zip(records, keyed, strict=True):
+                lost = bool(gone) and (int(row[1]), str(record.get("parent"))) in gone
+                found.append(_entry(row, record, result, notes.get(place) or [], events.get(place, 0), gone=lost))
     return found
 
 
+def _attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
+    """Return those of the sessions with these keys that have notes on entries, and those that have events of entries."""
+    noted, told = set[int](), set[int]()
+    for key in keys:
+        notes, events = engine.query(_ATTACHED, {"session": key})[0]
+        noted |= {key} if notes else set()
+        told |= {key} if events else set()
+    return noted, told
+
+
+_ATTACHED = (
+    "SELECT EXISTS (SELECT 1 FROM note_entry WHERE session = :session), "
+    "EXISTS (SELECT 1 FROM event WHERE session = :session AND entry IS NOT NULL)"
+)
+
+
 def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], events: int, *, gone: bool) -> Plain:
-    done = result if result is not None else record
-    meta = _merged(record.get("meta"), result.get("meta") if result else None)
+    get, done = record.get, record.get if result is None else result.get
+    meta = get("meta") if result is None else _merged(get("meta"), done("meta"))
     missing = [f"parent {record['parent']}"] if gone else []
     if isinstance(meta, dict):
         missing += _list(cast("dict[str, Any]", meta).get("missing"))
@@ -133,12 +153,12 @@ def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], 
         raise ValueError("no status")
     return {
         "kind": "entry", "index": int(row[2]), "id": _text(record["id"]), "session": _text(record["session"]),
-        "process": _name(record.get("process")), "ts": _name(record.get("ts")), "agent": str(record.get("agent", "")),
-        "action": str(record.get("action", "")), "inputType": _name(record.get("inputType")), "input": record.get("input"),
-        "status": row[3], "output": done.get("output"), "error": done.get("error"),
-        "durationMs": _number(done.get("durationMs")), "notes": notes, "events": events, "missing": missing,
-        "turn": record.get("turn"), "step": record.get("step"), "parent": _name(record.get("parent")),
-        "task": _name(record.get("task")), "timeoutMs": _number(record.get("timeoutMs")), "usage": done.get("usage"),
+        "process": _name(get("process")), "ts": _name(get("ts")), "agent": str(get("agent", "")),
+        "action": str(get("action", "")), "inputType": _name(get("inputType")), "input": get("input"),
+        "status": row[3], "output": done("output"), "error": done("error"),
+        "durationMs": _number(done("durationMs")), "notes": notes, "events": events, "missing": missing,
+        "turn": get("turn"), "step": get("step"), "parent": _name(get("parent")),
+        "task": _name(get("task")), "timeoutMs": _number(get("timeoutMs")), "usage": done("usage"),
         "meta": meta,
     }  # fmt: skip
 
@@ -163,6 +183,8 @@ def _name(value: object) -> str | None:
 
 
 def _number(value: object) -> float | None:
+    if value is None:
+        return None
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
@@ -273,34 +295,44 @@ def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[
 
 def entry_shape(row: Plain) -> EntryView:
     """Return the view of one of `entry_rows`."""
-    from ctxmgr.types.view import EntryView, NoteView
-
-    return _made(EntryView, {**row, "notes": [NoteView.model_validate(note) for note in row["notes"]]})
+    if row["notes"]:
+        shape, _ = _shape("note")
+        row = {**row, "notes": [shape.model_validate(note) for note in row["notes"]]}
+    view: EntryView = _made("entry", row)
+    return view
 
 
 def event_shape(row: Plain) -> EventView:
     """Return the view of an `event_row`."""
-    from ctxmgr.types.view import EventView
-
-    return _made(EventView, row)
-
-
-def _made(shape: type[_S], row: Plain) -> _S:
-    """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
-    names = _names.get(shape)
-    if names is None:
-        names = _names[shape] = [(field.alias or name, name) for name, field in shape.model_fields.items()]
-    values = {name: row[alias] for alias, name in names}
-    view = shape.__new__(shape)
-    # As pydantic's own model_construct does it, without the defaults and aliases that a row has no need of.
-    object.__setattr__(view, "__dict__", values)
-    object.__setattr__(view, "__pydantic_fields_set__", set(values))
-    object.__setattr__(view, "__pydantic_extra__", None)
-    object.__setattr__(view, "__pydantic_private__", None)
+    view: EventView = _made("event", row)
     return view
 
 
-_names: dict[type, list[tuple[str, str]]] = {}
+def _made(kind: str, row: Plain) -> Any:
+    """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
+    shape, names = _shape(kind)
+    values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
+    view = shape.__new__(shape)
+    # As pydantic's own model_construct does it, without the defaults and aliases that a row has no need of.
+    _set(view, "__dict__", values)
+    _set(view, "__pydantic_fields_set__", set(values))
+    _set(view, "__pydantic_extra__", None)
+    _set(view, "__pydantic_private__", None)
+    return view
+
+
+def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:
+    if not _shapes:
+        from ctxmgr.types.view import EntryView, EventView, NoteView
+
+        for name, shape in (("entry", EntryView), ("event", EventView), ("note", NoteView)):
+            _shapes[name] = shape, tuple(shape.model_fields)
+    return _shapes[kind]
+
+
+_set = object.__setattr__
+_shapes: dict[str, tuple[Any, tuple[str, ...]]] = {}
+"""Of each kind of row its shape, and the names of its fields; filled once it is needed: shapes load slowly."""
 
 
 def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:

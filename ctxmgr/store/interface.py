@@ -21,8 +21,8 @@ class Engine(Protocol):
         """Return all rows of a reading statement."""
         ...
 
-    def stream(self, sql: str, values: Values | None = None) -> Iterator[Row]:
-        """Yield the rows of a reading statement without holding them all."""
+    def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
+        """Yield the rows of a reading statement without holding more of them than are fetched at once."""
         ...
 
     def execute(self, sql: str, values: Values | None = None) -> int:

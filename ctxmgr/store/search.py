@@ -8,7 +8,8 @@ without three letters or three marks in a row, is not in the index: it is looked
 
 from __future__ import annotations
 
-from ctxmgr.store.holding import asked, know_holds
+from ctxmgr.store.holding import Sought, asked, know_holds
+from ctxmgr.store.hydrate import BY_PLACE
 from ctxmgr.store.search_index import mark
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
-    from ctxmgr.store.interface import Engine
+    from ctxmgr.store.interface import Engine, Row
 
     Scope = tuple[str, str, dict[str, Any]]
     Hit = tuple[int, str]
@@ -24,14 +25,31 @@ if TYPE_CHECKING:
 _BROAD = {"session", "project"}
 """Values of conditions that leave most rows: those on the session."""
 
-_FIRST = 32
-_DENSE = 640
+_FIRST = 16
+_DENSE = 128
+"""Places up to which reading on is as quick as asking the index."""
+
+_SLOW = 640
+"""The same where no index can be asked, or where few texts have to be read."""
+
+_SHORTEST = 3
+"""Characters of the shortest text that the index can find."""
+
 _WINDOW = 4096
 _WHOLE = 65_536
 """Places that are read together when all matches are wanted: nobody waits for the first ones."""
 
 _EXACT = 4096
 """Places of the log that may be read only to say exactly how many rows match."""
+
+_FEW = 160
+"""Places up to which rows are had whole, and compared here: most of them match, and are shown."""
+
+_KEPT, _LONG = 256, 20_000
+"""Rows that are kept for whoever shows them, and the characters of the longest."""
+
+_AT_ONCE = 8
+"""Rows that are held together while they are compared: each may be as long as a line can be."""
 
 # A result's text stands for the entry that it completed. Cheap conditions come first: texts are read of what passes them.
 # A subquery with a limit stays one: whatever a body costs, it is had once.
@@ -84,6 +102,10 @@ class Search:
         scopes: of each kind of row that is wanted: its table, the conditions of the filters, and their values.
         needle: the folded text.
         low, high: the first and the last place in the log where a match can be.
+
+    Attributes:
+        rows: of the first matches, by their places, those that were read as they are shown.
+        where: of these, what `ctxmgr.store.folding.find` says of it.
     """
 
     def __init__(self, engine: Engine, scopes: Sequence[Scope], needle: str, low: int, high: int) -> None:
@@ -94,6 +116,10 @@ class Search:
         self._low = low
         self._high = high
         self._missing = 0
+        self._narrow = any(bound.keys() - _BROAD for _, _, bound in scopes)  # few texts have to be read
+        self._sought = Sought(needle)
+        self.rows: dict[int, Row] = {}
+        self.where: dict[int, tuple[str, str]] = {}
         know_holds(engine)
 
     def find(self, wanted: int) -> tuple[list[Hit], int, bool]:
@@ -117,24 +143,25 @@ class Search:
     def _windows(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield (last place looked at, matches up to there that were not yielded yet), until all are found."""
         place, whole = self._low - 1, wanted > self._high - self._low
+        limit = min(mark(self._engine), self._high)
         if not whole:
-            for reached, found in self._begun(wanted):
+            asking = limit and len(self._needle) >= _SHORTEST and not self._narrow
+            for reached, found in self._begun(wanted, _DENSE if asking else _SLOW):
                 place = reached
                 yield place, found
-        limit = min(mark(self._engine), self._high) if place < self._high else 0
         if place < limit:
             for reached, found in self._proposed(place, limit):
                 place = reached
                 yield place, found
-        yield from self._read(place, self._high, _WHOLE if whole else _FIRST * 8)
+        yield from self._read(place, self._high, _WHOLE if whole else _FIRST * 16)
 
-    def _begun(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
+    def _begun(self, wanted: int, dense: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield the matches among the first rows, and go on while a text is so common that reading is the quickest."""
         place = min(self._low + _FIRST - 1, self._high)
         found = self._between(self._low, place)
         yield place, found
         seen = len(found)
-        while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < _DENSE:
+        while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < dense:
             start, place = place + 1, min(place + max(needed, _FIRST), self._high)
             found = self._between(start, place)
             yield place, found
@@ -172,7 +199,9 @@ class Search:
 
     def _between(self, low: int, high: int) -> list[Hit]:
         values = {"low": low, "high": high}
-        if any(bound.keys() - _BROAD for _, _, bound in self._scopes):  # few texts have to be read
+        if high - low < _FEW:
+            return self._compared(_BETWEEN, values)
+        if self._narrow:
             return self._matches(_BETWEEN, values)
         rows = self._engine.query(_HOLDING.format(body=self._holds.format("body")), {**values, **self._asked})
         known = {int(row[0]) for row in rows if row[1]}
@@ -180,7 +209,32 @@ class Search:
         return sorted([*self._listed(known, known=True), *self._listed(proposed)])
 
     def _listed(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
-        return self._matches(_LISTED, {"places": str(sorted(places))}, known=known) if places else []
+        if not places:
+            return []
+        if len(places) <= _FEW and not known:
+            return self._compared(_LISTED, {}, set(places))
+        return self._matches(_LISTED, {"places": str(sorted(places))}, known=known)
+
+    def _compared(self, places: str, values: dict[str, Any], left: set[int] | None = None) -> list[Hit]:
+        """Return the rows of the scopes at these few places that hold the text, and keep them for whoever shows them."""
+        found: list[Hit] = []
+        for kind, where, bound in self._scopes:
+            if left is not None:
+                values = {"places": str(sorted(left))}
+            rows = f"{BY_PLACE[kind]} WHERE {places.format(kind=kind)} AND ({where})"
+            for row in self._engine.stream(rows, {**bound, **values}, _AT_ONCE):
+                seq = int(row[0])
+                if left is not None:
+                    left.discard(seq)  # nothing else stands at its place
+                if (match := self._sought.match(kind, row)) is None:
+                    continue
+                found.append((seq, kind))
+                size = len(row[4]) + len(row[5] or "") if kind == "entry" else len(row[3])
+                if size < _LONG and len(self.rows) < _KEPT:
+                    self.rows[seq], where = match
+                    if where is not None:
+                        self.where[seq] = where
+        return sorted(found)
 
     def _matches(self, places: str, values: dict[str, Any], *, known: bool = False) -> list[Hit]:
         """Return the rows of the scopes at these places that hold the text, or are known to."""

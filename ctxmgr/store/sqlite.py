@@ -84,12 +84,12 @@ class SqliteEngine:
             rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
             return rows
 
-    def stream(self, sql: str, values: Values | None = None) -> Iterator[Row]:
+    def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
         """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
         with _Translated(self):
             cursor = self._connection.execute(sql, values or {})
             try:
-                while rows := cursor.fetchmany(256):
+                while rows := cursor.fetchmany(at_once):
                     yield from rows
             finally:
                 cursor.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shlex
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.cli import helped, lane, lane_derived
+from ctxmgr.cli import helped, lane, lane_derived, lane_judging
 from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.help_texts import TEXTS
 from ctxmgr.cli.lane_notes import WRITES
@@ -183,6 +184,28 @@ def test_a_fault_in_the_lane_shows_no_content(monkeypatch: pytest.MonkeyPatch) -
 
     assert (ended.code, json.loads(ended.out)["error"]["kind"], ended.laned) == (1, "internal", False)
     assert b"recorded text" not in ended.out + ended.err
+
+
+def test_the_collector_rests_during_a_query_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage is not looked for while the lane reads; it is while it judges, while typer runs, and afterwards."""
+    seen: dict[str, list[bool]] = {"list": [], "sessions": []}
+    real_list, real_sessions = tools.list_, lane_judging.TOOLS["sessions"]
+
+    def listing(*given: Any) -> Any:
+        seen["list"].append(gc.isenabled())
+        return real_list(*given)
+
+    def sessions(*given: Any) -> Any:
+        seen["sessions"].append(gc.isenabled())
+        return real_sessions(*given)
+
+    monkeypatch.setattr(tools, "list_", listing)
+    monkeypatch.setitem(lane_judging.TOOLS, "sessions", sessions)
+    for words in (["list", "--json"], ["sessions", "--json"]):
+        assert both(words).laned
+        assert gc.isenabled()
+
+    assert seen == {"list": [False, True], "sessions": [True]}
 
 
 def test_a_folder_that_is_locked_is_told(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,10 @@ class CountingEngine:
         self._remember(sql, values)
         return self.inner.query(sql, values)
 
-    def stream(self, sql: str, values: Mapping[str, Any] | None = None) -> Iterator[Row]:
+    def stream(self, sql: str, values: Mapping[str, Any] | None = None, at_once: int = 256) -> Iterator[Row]:
         """Remember and run a reading statement, row by row."""
         self._remember(sql, values)
-        return self.inner.stream(sql, values)
+        return self.inner.stream(sql, values, at_once)
 
     def execute(self, sql: str, values: Mapping[str, Any] | None = None) -> int:
         """Remember and run a writing statement."""

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from ctxmgr import wire
 from ctxmgr.history.annotating import list_notes
 from ctxmgr.store import open_store
-from ctxmgr.store.folding import fold, folded_text, plain_texts, texts_of
+from ctxmgr.store.folding import find, fold, folded_text, plain_texts, texts_of
+from ctxmgr.store.holding import Sought, know_holds
 from ctxmgr.store.holding import asked as asked_of
-from ctxmgr.store.holding import know_holds
+from ctxmgr.store.hydrate import entry_rows, event_row
 from ctxmgr.types.query import ListNotesRequest
 from ctxmgr.types.record import build
 from ctxmgr.wire import Record
@@ -184,3 +185,37 @@ def test_what_a_function_raises_is_raised_as_it_is(error: BaseException) -> None
     assert caught.value is error
     assert store.engine.query("SELECT fails(0)") == [(0,)]
     store.close()
+
+
+@settings(max_examples=300)
+@given(asked(), st.one_of(st.none(), VALUES), st.sampled_from(SPELLINGS), st.integers(0, 3))
+@example(({"kind": "entry", "data": "needle"}, "needle"), None, _as_written, 1)
+@example(({"kind": "entry", "output": "x"}, "needle"), {"deep": ["needle"]}, _as_written, 0)
+@example(({"kind": "entry", "output": "x"}, "needle"), {"deep": ["needle"]}, _as_written, 2)
+@example(({"kind": "entry", "output": "needle"}, "needle"), "x", _as_written, 2)
+@example(({"kind": "entry", "action": {"a": "needle"}}, "needle"), "x", _as_written, 2)
+def test_a_row_matches_where_its_bodies_hold_the_text(
+    drawn: tuple[Record, str], output: Any, spelling: Callable[[Record], str], altered: int
+) -> None:
+    """A row is a match exactly when one of its bodies holds the text, and is told of as the row that is shown would be."""
+    record, text = drawn
+    kind = "event" if record["kind"] == "event" else "entry"
+    own = kind if altered != 1 else "event" if kind == "entry" else "entry"
+    record = {"id": "i", "session": "s", **record, "kind": own}
+    answer = None if output is None or kind == "event" else {"kind": "result" if altered else "snapshot", "output": output}
+    bodies = [spelling(record), None if answer is None else spelling(answer)]
+    row = (7, 1, 0, "ok", *bodies) if kind == "entry" else (7, 1, None, bodies[0])
+    needle = fold(text)
+    match = Sought(needle).match(kind, row)
+
+    plain = [folded_text(json.loads(body)) or "" for body in bodies if body is not None]
+    assert (match is not None) == any(needle in one for one in plain)
+    if match is None:
+        return
+    store = open_store(":memory:", create=True)
+    told = [(entry_rows(store.engine, [one])[0] if kind == "entry" else event_row(one)) for one in (row, match[0])]
+    store.close()
+    assert told[0] == told[1]
+    assert match[1] in (None, find(told[0], needle))
+    usual = all(isinstance(record.get(name), str | None) for name in ("action", "agent", "task", "type"))
+    assert match[1] is not None or not usual or find(told[0], needle) is None or answer is not None or own != kind

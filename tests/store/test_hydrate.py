@@ -32,7 +32,7 @@ def test_a_view_is_what_its_shape_makes_of_the_row() -> None:
     """Made field by field, a view equals the validated one: its values, what counts as given, and its JSON."""
     store = _written()
     rows = Rows(store.engine)
-    plain = [row for row, _ in rows.shown(rows.hits(None, Filters(), "all"))]
+    plain = rows.rows(rows.hits(None, Filters(), "all"))
     pairs = [
         (entry_shape(row), EntryView.model_validate(row))
         if row["kind"] == "entry"

@@ -10,7 +10,7 @@ import pytest
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.ids import parse_time
-from ctxmgr.store import Store, open_store
+from ctxmgr.store import Store, open_store, queries
 from ctxmgr.store.imported import FileState
 from ctxmgr.types.query import Filters
 from ctxmgr.types.record import build
@@ -186,3 +186,36 @@ def test_many_places_are_read_in_several_statements() -> None:
     assert max(len(values) for values in engine.values) < 999
     assert len(engine.statements) > 10
     store.close()
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 19, 20, 21, 500])
+def test_totals_are_the_same_however_they_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A total, exact or estimated, does not depend on whether rows are counted or stepped over."""
+    store.append(
+        record
+        for number in range(120)
+        for session in ("s", "t")
+        for record in (
+            entry(session, number, ("Bash", "Read", "Edit")[number * 7 % 11 % 3], agent=f"a{number % 2}"),
+            result(session, number, status="error" if number % 6 == 0 else "ok"),
+        )
+    )
+    monkeypatch.setattr(queries, "_COUNTED", most)
+    asked = [
+        Filters(action=["bash"]), Filters(agent=["A1"]), Filters(status=["error"]), Filters(action=["none"]),
+        Filters(action=["Bash"], agent=["a0"]), Filters(action=["Edit", "Bash"]), Filters(status=["ok"], since=at(30)),
+    ]  # fmt: skip
+    watched, engine = counted(store)
+
+    def totals() -> tuple[list[tuple[int, bool]], int]:
+        engine.statements.clear()
+        found = [watched.queries.entries(_key(store, "t"), filters, 0, 3)[1:] for filters in asked]
+        return found, sum(f" 1 OFFSET {most - 1}" in statement for statement in engine.statements)
+
+    stepping, stepped = totals()
+    monkeypatch.setattr(queries, "_IN_ORDER", ())
+    counting, uncounted = totals()
+
+    assert stepping == counting
+    assert (stepped, uncounted) == (4, 0)
+    assert (most == 500) == all(exact for _, exact in stepping)

@@ -17,9 +17,10 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.reading import search
 from ctxmgr.store import Store, open_store, search_index, vocabulary, words
 from ctxmgr.store import search as searching
-from ctxmgr.store.folding import fold
+from ctxmgr.store.folding import find, fold
 from ctxmgr.store.search_index import TABLES, Builder, mark
 from ctxmgr.types.query import SearchRequest
+from ctxmgr.types.view import EntryView, EventView
 from ctxmgr.wire import Record
 from tests.builders import entry, event, result
 from tests.history import oracle
@@ -29,11 +30,17 @@ STATES = ("absent", "partial", "full", "stale", "dropped", "torn", "twice")
 
 
 @contextmanager
-def small() -> Generator[None]:
-    """Make every step of searching and indexing so short that a few records take many of them."""
+def small(few: int = 3) -> Generator[None]:
+    """Make every step of searching and indexing so short that a few records take many of them.
+
+    Args:
+        few: places up to which rows are had whole.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (searching, "_FIRST", 2), (searching, "_DENSE", 3), (searching, "_WINDOW", 5), (searching, "_EXACT", 0),
+            (searching, "_FIRST", 2), (searching, "_DENSE", 3), (searching, "_SLOW", 6), (searching, "_WINDOW", 5),
+            (searching, "_EXACT", 0), (searching, "_FEW", few), (searching, "_KEPT", 2 * few),
+            (searching, "_LONG", 220),
             (vocabulary, "_FEW", 2), (vocabulary, "_MANY", 4), (vocabulary, "_MOST", 9), (vocabulary, "_CHUNK", 2),
             (vocabulary, "_LARGEST", 4), (words, "_BLOCK", 3),
             (vocabulary, "_COMMON", 3),
@@ -127,7 +134,7 @@ def test_any_state_of_the_index_finds_what_reading_everything_finds(data: st.Dat
     records = data.draw(histories())
     state = data.draw(st.sampled_from(STATES))
     store = open_store(":memory:", create=True)
-    with small():
+    with small(data.draw(st.sampled_from([0, 2, 4, 160]))):
         bring(store, records, state)
         plain = oracle.Oracle(records)
         for _ in range(4):
@@ -140,7 +147,18 @@ def test_any_state_of_the_index_finds_what_reading_everything_finds(data: st.Dat
             kind = data.draw(st.sampled_from(["all", "entry", "event"]))
             request = SearchRequest(query="x", **filters)
             assert found(store, query, kind=kind, **filters) == _plain(plain, request, kind, query)
+            for hit in search(store, SearchRequest.model_validate({"query": query, "kind": kind, **filters})).hits:
+                assert (hit.field, hit.excerpt) == (find(_shown(store, hit.row), fold(query)) or ("", ""))
     store.close()
+
+
+def _shown(store: Store, row: EntryView | EventView) -> dict[str, Any]:
+    """Return the row as it is shown when nobody searches, which must be the same."""
+    key = store.sessions.key(row.session)
+    assert key is not None
+    if isinstance(row, EntryView):
+        assert store.queries.entry_by_id(key, row.id) == row
+    return row.to_json()
 
 
 def _plain(plain: oracle.Oracle, request: SearchRequest, kind: str, query: str) -> list[str]:
