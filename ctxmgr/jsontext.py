@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
     from typing import cast as cast
+
+    _Scan = Callable[[str, int], tuple[Any, int]]
+    """Returns a value and where it ends, given where it begins; of a text, what is behind its first quotation mark."""
 else:
 
     def cast(kind: object, value: Any) -> Any:
@@ -33,7 +36,7 @@ class _Plain:
     parse_constant = _CONSTANTS.__getitem__
 
 
-def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str]]:
+def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan, _Scan]]:
     import _json
 
     parts: Any = _json
@@ -55,20 +58,23 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str]]:
 
     if write(read(' {"a":[1,2.5,"\\u00e9",null]} ')) != '{"a":[1,2.5,"\\u00e9",null]}':
         raise ValueError("an unknown scanner")
-    return read, write
+    return read, write, (scan, parts.scanstring)
 
 
-def _by_package() -> tuple[Callable[[str], Any], Callable[[Any], str]]:
+def _by_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
     import json
 
     encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False, default=str)
-    return json.loads, encoder.encode
+    return json.loads, encoder.encode, None
 
+
+parts: tuple[_Scan, _Scan] | None
+"""What reads a value inside of a longer text, and what reads a text there; None with another interpreter."""
 
 try:
-    loads, _write = _by_parts()
+    loads, _write, parts = _by_parts()
 except (ImportError, AttributeError, TypeError, ValueError):  # another interpreter: slower to start, the same in effect
-    loads, _write = _by_package()
+    loads, _write, parts = _by_package()
 
 
 def dumps(value: Any) -> str:

@@ -9,7 +9,7 @@ from ctxmgr import jsontext
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from ctxmgr.cli.pace import Pace
@@ -43,9 +43,10 @@ def ascii_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=indent, default=str).replace("\x7f", "\\u007f")
 
 
-def write_json(value: Any) -> None:
-    """Write a value in one line, or laid out where a person watches."""
-    write_lines([ascii_json(value, indent=2 if sys.stdout.isatty() else None)])
+def write_json(value: Any, finished: Callable[[str], str] | None = None) -> None:
+    """Write a value in one line, or laid out where a person watches; ``finished`` has the last hand on the text."""
+    text = ascii_json(value, indent=2 if sys.stdout.isatty() else None)
+    write_lines([text if finished is None else finished(text)])
 
 
 def write_lines(lines: Iterable[str]) -> None:

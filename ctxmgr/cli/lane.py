@@ -181,8 +181,10 @@ def _configured(folder: str) -> str | None:
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
+    restored = _as_it_is if answer.texts is None else answer.texts.restored
     if form == "json":
-        write_json(envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next))
+        whole = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
+        write_json(whole, restored)
         return
     for warning in answer.warnings:
         say(f"ctxmgr: {warning}")
@@ -190,7 +192,11 @@ def _write(command: str, form: str, answer: Answer) -> None:
         write_lines([answer.line or ""])
         return
     rows = cast("list[Any]", answer.data) if isinstance(answer.data, list) else [answer.data]
-    write_lines(map(ascii_json, rows))
+    write_lines(restored(ascii_json(row)) for row in rows)
+
+
+def _as_it_is(line: str) -> str:
+    return line
 
 
 def _asked(values: dict[str, Any], **changed: Any) -> Asked:
@@ -208,15 +214,23 @@ def _asked(values: dict[str, Any], **changed: Any) -> Asked:
 
 def _trace(store: Store, values: dict[str, Any]) -> Answer:
     actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
-    found = tools.trace(store, Rows(store.engine), _asked(values, action=actions, event_type=None))
+    reader = Rows(store.engine, verbatim=True)
+    found = tools.trace(store, reader, _asked(values, action=actions, event_type=None))
     tell_session(store, values["session"], found.session)
-    return Answer(found.rows, found.status, found.page)
+    return _page(found, reader)
 
 
 def _list(store: Store, values: dict[str, Any]) -> Answer:
-    found = tools.list_(store, Rows(store.engine), _asked(values))
+    reader = Rows(store.engine, verbatim=True)
+    found = tools.list_(store, reader, _asked(values))
     tell_session(store, values["session"], found.session)
-    return Answer(found.rows, found.status, found.page)
+    return _page(found, reader)
+
+
+def _page(found: tools.Found, reader: Rows) -> Answer:
+    answer = Answer(found.rows, found.status, found.page)
+    answer.texts = reader.texts
+    return answer
 
 
 def _search(store: Store, values: dict[str, Any]) -> Answer:
@@ -234,9 +248,11 @@ def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
 
 def _show(store: Store, values: dict[str, Any]) -> Answer:
     asked, session = _addressed(values["address"], values["session"])
-    entry = tools.show(store, Rows(store.engine), Asked(asked))
+    reader = Rows(store.engine, verbatim=True)
+    entry = tools.show(store, reader, Asked(asked))
     tell_session(store, session, entry["session"])
     answer = Answer(entry)
+    answer.texts = reader.texts
     if entry["events"]:
         answer.next.append(f"ctxmgr messages {entry['session']}@{entry['index']}")
     return answer
@@ -247,9 +263,10 @@ def _messages(store: Store, values: dict[str, Any]) -> Answer:
     asked, session = _addressed("@0" if address is None else address, values["session"])
     if address is None:
         asked["index"] = None
-    found = tools.messages(store, Rows(store.engine), Asked({**values, **asked}))
+    reader = Rows(store.engine, verbatim=True)
+    found = tools.messages(store, reader, Asked({**values, **asked}))
     tell_session(store, session, found.session)
-    return Answer(found.rows, found.status, found.page)
+    return _page(found, reader)
 
 
 def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:

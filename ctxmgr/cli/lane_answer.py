@@ -8,6 +8,8 @@ TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whol
 if TYPE_CHECKING:
     from typing import Any
 
+    from ctxmgr.store.verbatim import Verbatim
+
     Page = tuple[int, int, int, int, bool] | dict[str, Any]
 
 
@@ -21,10 +23,11 @@ class Asked:
 class Answer:
     """What a command found; ``line`` tells a person, where that takes no more than a line.
 
+    ``texts`` puts long texts into the lines of output, where the rows hold marks for them.
     ``page`` is as JSON has it, or offset, limit, rows shown and in all, and whether that is exact.
     """
 
-    __slots__ = ("code", "data", "line", "next", "page", "status", "warnings")
+    __slots__ = ("code", "data", "line", "next", "page", "status", "texts", "warnings")
 
     def __init__(self, data: Any, status: str = "ok", page: Page | None = None) -> None:
         self.data = data
@@ -34,3 +37,4 @@ class Answer:
         self.next: list[str] = []
         self.warnings: list[str] = []
         self.line: str | None = None
+        self.texts: Verbatim | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.address import entry_from, session_key
-from ctxmgr.store.queries import moment_of
+from ctxmgr.store.filtering import moment_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ctxmgr.store.folding import storable
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
     Plain = dict[str, Any]
+    Load = Callable[[str], Record]
+    """Returns the record of a stored body."""
 
 _BATCH = 500
 _STATUS = frozenset(("ok", "error", "denied", "interrupted", "open"))
@@ -109,7 +111,7 @@ def placeholders(values: Sequence[object], prefix: str) -> tuple[str, dict[str, 
     return ", ".join(f":{name}" for name in names), dict(zip(names, values, strict=True))
 
 
-def entry_rows(engine: Engine, rows: Sequence[Row]) -> list[Plain]:
+def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
     """Return what JSON shows of `ENTRY_COLUMNS` rows, in their order."""
     found: list[Plain] = []
     for batch in batches(rows):
@@ -188,7 +190,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
-def event_row(row: Row) -> Plain:
+def event_row(row: Row, load: Load = load) -> Plain:
     """Return what JSON shows of one `EVENT_COLUMNS` row."""
     record = load(row[3])
     with readable():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.store.filtering import OF_SESSION, entry_where, scopes_of
 from ctxmgr.store.folding import find, fold, storable
 from ctxmgr.store.hydrate import (
     BY_PLACE,
@@ -13,22 +14,22 @@ from ctxmgr.store.hydrate import (
     entry_shape,
     event_row,
     event_shape,
+    load,
     placeholders,
 )
-from ctxmgr.store.reserved import PROJECT
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ctxmgr.store.filtering import Scope
     from ctxmgr.store.hydrate import Plain
     from ctxmgr.store.interface import Engine, Row
+    from ctxmgr.store.verbatim import Verbatim
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
-
-    Scope = tuple[str, str, dict[str, Any]]
-    """A kind of row, conditions on it, and their values."""
+    from ctxmgr.wire import Record
 
     Found = tuple[Plain, str, str]
     """A row that holds a text, the field that does, and an excerpt of it."""
@@ -43,21 +44,36 @@ class Rows:
     Args:
         engine: of the store.
         exact: count whatever matches, never estimate: an estimate follows from places, and these tell of records between.
+        verbatim: leave marks in the place of long texts, for which ``texts`` puts in what is stored.
+
+    Attributes:
+        texts: what the marks stand for; None where there are none.
     """
 
-    def __init__(self, engine: Engine, *, exact: bool = False) -> None:
+    def __init__(self, engine: Engine, *, exact: bool = False, verbatim: bool = False) -> None:
         self._engine = engine
         self._exact = exact
+        self._load = self._load_verbatim if verbatim else load
+        self.texts: Verbatim | None = None
+
+    def _load_verbatim(self, body: str) -> Record:
+        if len(body) < _LONG:
+            return load(body)
+        if self.texts is None:
+            from ctxmgr.store.verbatim import Verbatim
+
+            self.texts = Verbatim()
+        return self.texts.load(body)
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
                 ) -> tuple[list[Plain], int, bool]:  # fmt: skip
         """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
-        where, values = _entry_where(filters, key)
+        where, values = entry_where(filters, key)
         order = "DESC" if newest_first else "ASC"
         paged = {"limit": -1 if limit is None else limit, "offset": offset}
         count = int(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key})[0][0])
         exact = True
-        if where == _SESSION.format("entry"):  # indexes are dense: a page begins where its index says
+        if where == OF_SESSION.format("entry"):  # indexes are dense: a page begins where its index says
             total = count
             paged |= {"first": max(0, count - offset - (limit or count)) if newest_first else offset}
             paged |= {"last": count - offset - 1 if newest_first else count - 1}
@@ -72,13 +88,13 @@ class Rows:
             total, exact = offset + len(found), True
         if not exact:
             total = max(total, offset + len(found) + (len(found) == limit))
-        return entry_rows(self._engine, found), total, exact
+        return entry_rows(self._engine, found, self._load), total, exact
 
     def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
                ) -> tuple[list[Hit], int, bool]:  # fmt: skip
         """Return the places of one page of rows of any kind; else as `entries`."""
-        scopes = _scopes(filters, kind, key)
-        if kind != "entry" and all(where == _SESSION.format(table) for table, where, _ in scopes):
+        scopes = scopes_of(filters, kind, key)
+        if kind != "entry" and all(where == OF_SESSION.format(table) for table, where, _ in scopes):
             from ctxmgr.store.paging import page
 
             paged = page(self._engine, key, kind, offset, limit, newest_first=newest_first)
@@ -127,7 +143,7 @@ class Rows:
     def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
         """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
         found: list[Hit] = []
-        for table, where, values in _scopes(filters, kind, key):
+        for table, where, values in scopes_of(filters, kind, key):
             rows = self._engine.query(f"SELECT seq FROM {table} WHERE {where} ORDER BY seq", values)
             found += [(int(row[0]), table) for row in rows]
         return sorted(found)
@@ -144,7 +160,7 @@ class Rows:
         needle = fold(query)
         with Snapshot(self._engine):
             low, high = self._reach(key)
-            search = Search(self._engine, _scopes(filters, kind, key), needle, low, high)
+            search = Search(self._engine, scopes_of(filters, kind, key), needle, low, high)
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
         page = places[offset : offset + limit]
         found: list[Found] = []
@@ -168,8 +184,8 @@ class Rows:
              *(known[seq] for seq, each in places if each == kind and seq in known)]
             for kind in ("entry", "event")
         )  # fmt: skip
-        views = dict(zip((int(row[0]) for row in entries), entry_rows(self._engine, entries), strict=True))
-        views.update((int(row[0]), event_row(row)) for row in events)
+        views = dict(zip((int(row[0]) for row in entries), entry_rows(self._engine, entries, self._load), strict=True))
+        views.update((int(row[0]), event_row(row, self._load)) for row in events)
         return [views[seq] for seq, _ in places]
 
     def _at(self, places: Sequence[int], kind: str) -> list[Row]:
@@ -184,7 +200,7 @@ class Rows:
         rows = self._engine.query(
             f"{ENTRY_COLUMNS} WHERE entry.session = :session AND entry.idx = :idx", {"session": key, "idx": index}
         )
-        return entry_rows(self._engine, rows)[0] if rows else None
+        return entry_rows(self._engine, rows, self._load)[0] if rows else None
 
     def entry_by_id(self, key: int, entry_id: str) -> Plain | None:
         """Return the entry with this id, or with an id that starts so, if there is exactly one.
@@ -200,7 +216,7 @@ class Rows:
             if len(rows) > 1:
                 raise InvalidInput(f"{len(rows)} or more entry ids start with {entry_id!r}", "give more of the id")
             if rows:
-                return entry_rows(self._engine, rows)[0]
+                return entry_rows(self._engine, rows, self._load)[0]
         return None
 
     def messages(self, key: int, entry: Plain | None, offset: int, limit: int) -> tuple[list[Plain], int]:
@@ -311,90 +327,11 @@ def _shape(row: Plain) -> EntryView | EventView:
     return entry_shape(row) if row["kind"] == "entry" else event_shape(row)
 
 
-_SESSION = "{}.session = :session"
+_LONG = 4_096
+"""Characters of a body with which texts in it may be long."""
+
 _COUNTED = 20_000
 """Matches up to which a page says exactly how many there are."""
 
 _IN_ORDER = ({"session", "action0"}, {"session", "agent0"}, {"session", "status0"})
 """Values of conditions whose rows an index holds in the order of the log."""
-
-
-def moment_of(name: str, text: str | None) -> float | None:
-    """Return the seconds since 1970 of a limit of a time range, or None when there is no limit.
-
-    Raises:
-        InvalidInput: it is no time.
-    """
-    if text is None:
-        return None
-    from ctxmgr.ids import parse_time
-
-    moment = parse_time(text)
-    if moment is None:
-        raise InvalidInput(f"{name} {text!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
-    return moment
-
-
-def _common(filters: Filters, table: str, key: int | None) -> tuple[list[str], dict[str, Any]]:
-    conditions: list[str] = []
-    values: dict[str, Any] = {}
-    if key is not None:
-        conditions.append(_SESSION.format(table))
-        values["session"] = key
-    for name, sign, text in (("since", ">=", filters.since), ("until", "<", filters.until)):
-        if (moment := moment_of(name, text)) is not None:
-            conditions.append(f"{table}.ts {sign} :{name}")
-            values[name] = moment
-    if filters.agent:
-        names, bound = placeholders([fold(item) for item in filters.agent], "agent")
-        conditions.append(f"{table}.agent IN ({names})")
-        values |= bound
-    return conditions, values
-
-
-def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
-    conditions: list[str] = []
-    values: dict[str, Any] = {}
-    for column, wanted in (("action", filters.action), ("input_type", filters.input_type), ("status", filters.status)):
-        if wanted:
-            names, bound = placeholders([fold(item) for item in wanted], column)
-            conditions.append(f"entry.{column} IN ({names})")
-            values |= bound
-    return conditions, values
-
-
-def _scopes(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
-    """Return (table, conditions, values) of each kind of row that is wanted."""
-    scopes: list[Scope] = []
-    if kind in ("entry", "all"):
-        scopes.append(("entry", *_entry_where(filters, key)))
-    if kind in ("event", "all"):
-        scopes.append(("event", *_event_where(filters, key)))
-    return scopes
-
-
-def _entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
-    conditions, values = _common(filters, "entry", key)
-    more, bound = _columns(filters)
-    if filters.event_type:  # no entry is an event of any type
-        more.append("0")
-    return " AND ".join([*conditions, *more]) or "1", {**values, **bound}
-
-
-def _event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
-    conditions, values = _common(filters, "event", key)
-    if key is None:  # what the project's own state says is for its own commands to show
-        conditions.append("event.session IS NOT (SELECT session.key FROM session WHERE session.id = :project)")
-        values["project"] = PROJECT
-    if filters.event_type:
-        names, bound = placeholders([storable(item) for item in filters.event_type], "type")
-        conditions.append(f"event.type IN ({names})")
-        values |= bound
-    more, bound = _columns(filters)
-    if more:  # an event has no action of its own: it is found by that of the entry it belongs to
-        conditions.append(
-            "EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq WHERE record.session = event.session "
-            f"AND record.kind = 'entry' AND record.id = event.entry AND {' AND '.join(more)})"
-        )
-        values |= bound
-    return " AND ".join(conditions) or "1", values
