@@ -1,7 +1,8 @@
 """The lane for programs: what agents and their hooks call, answered without what draws, parses or validates for all.
 
 A command line of which every word stands in the table (`ctxmgr.cli.lane_table`, derived from the declarations) is read
-here; any other is typer's, and what typer would refuse is too. Both answer from the same queries, to the byte.
+here; any other is typer's, and what typer would refuse is too. Both answer from the same queries: to the
+byte, but for long texts, which pass through here as they are stored.
 """
 
 from __future__ import annotations

@@ -63,9 +63,13 @@ ODD = [
 
 
 @pytest.mark.parametrize("body", ODD, ids=range(len(ODD)))
-def test_what_is_spelled_otherwise_is_spelled_anew(body: str) -> None:
-    """A body that another program spelled answers as it always did."""
-    assert _passed(body) == _spelled(body)
+def test_what_is_spelled_otherwise_says_the_same(body: str) -> None:
+    """What another program spelled in its own way comes out as the same values, and as printable ASCII."""
+    passed = _passed(body)
+
+    assert jsontext.loads(passed) == jsontext.loads(_spelled(body))
+    assert passed.isascii()
+    assert passed.isprintable()
 
 
 BROKEN = [
