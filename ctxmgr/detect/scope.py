@@ -30,8 +30,9 @@ class _Plan(NamedTuple):
     if_asleep: list[tuple[Detector, bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class _Mark(NamedTuple):
+    """What takes later steps back; the detectors that slept by then are given back the state they began with."""
+
     number: int
     states: tuple[Any, ...]
     cases: tuple[tuple[Case, tuple[Any, ...]], ...]
@@ -88,7 +89,9 @@ class AgentScope:
         self._turn: str | int | None = None
         self.active: list[Case] = []
         self.cases: list[Case] = []
-        self._before_last = self._mark()
+        self._before_last: _Mark | None = None
+        self._is_fresh, self._remembers = True, False
+        self._blank = tuple(detector.state for detector in detectors)
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
@@ -110,6 +113,7 @@ class AgentScope:
     def end(self, start: Observation, finish: Observation | None, call: Call | None = None) -> list[Case]:
         """Take the result of an entry (None: the log records none), or what another scope made of it; return what it raised."""
         self.call = None
+        self._is_fresh = False
         if self._still is not None:
             if self._still.take(start, finish, self.others_changes + self.heard):
                 self._number += 1
@@ -135,7 +139,7 @@ class AgentScope:
         if self._settings.exempt_actions and any(call.start.action in self._settings.exempt_actions for call in calls):
             return []
         withdrawn: list[Case] = []
-        if amend:
+        if amend and self._before_last is not None:
             withdrawn = [case for case in self.active if case.raised[0] == self._steps[-1].calls[-1].start.id]
             self._restore(self._before_last)
             self.active = [case for case in self.active if case not in withdrawn]
@@ -308,20 +312,23 @@ class AgentScope:
 
     def hear(self, event: Observation) -> list[Case]:
         """Show an event to the detectors that listen to its kind; return the cases raised by it."""
-        self._catch_up()
+        if self._still is not None:
+            self._catch_up()
+        self._is_fresh = False
         raised: list[Case] = []
-        for detector in self._listeners.get(event.type or "", ()):
+        listeners = self._listeners.get(event.type or "", ())
+        for detector in listeners:
             sighting = detector.hear(event)
             if sighting is not None:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
-            else:
+            elif self.active:
                 self._drift_away(detector.kind)
-        self._asleep = not _is_any_awake(self._detectors)
+        self._asleep = not _is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
         return raised
 
     def _drift_away(self, kind: str) -> None:
         """Let a case that rests on events end when its detector no longer hears the pattern."""
-        for case in [case for case in self.active if case.kind == kind] if self.active else ():
+        for case in [case for case in self.active if case.kind == kind]:
             case.miss()
             if case.resolved is not None:
                 self.active.remove(case)
@@ -335,7 +342,7 @@ class AgentScope:
     def last_changed_the_world(self) -> bool:
         """Whether the newest step may have changed what others see."""
         last = self._still.last if self._still is not None else self._steps[-1] if self._steps else None
-        return last is not None and last.meaning(self._settings.pollers) in ("mutation", "other")
+        return last is not None and last.changes(self._settings.pollers)
 
     @property
     def is_awake(self) -> bool:
@@ -364,7 +371,9 @@ class AgentScope:
         self._replay = [step for step in self._steps if step.number >= self._boundary]
 
     def reset(self, why: str) -> None:
-        """Forget all evidence and close the cases: a person spoke."""
+        """Forget all evidence and close the cases: a person spoke. Costs next to nothing if nothing happened since the last."""
+        if self._is_fresh:
+            return
         for case in self.active:
             case.resolved = why
         self.active = []
@@ -373,17 +382,19 @@ class AgentScope:
         self._seen.clear()
         self._latest.clear()
         self._replay = []
-        for detector in self._detectors:
-            detector.reset()
-        self._asleep = True
+        if not self._asleep:
+            for detector in self._detectors:
+                detector.reset()
+            self._asleep, self._remembers = True, _is_any_awake(self._detectors)
         self._boundary = self._number
-        self._before_last = self._mark()
+        self._before_last = None
+        self._is_fresh = True
 
     def _mark(self) -> _Mark:
         return _Mark(
             self._number,
-            tuple(detector.state for detector in self._detectors),
-            tuple((case, case.mark()) for case in self.active),
+            self._blank if self._asleep and not self._remembers else tuple(detector.state for detector in self._detectors),
+            tuple((case, case.mark()) for case in self.active) if self.active else (),
         )
 
     def _restore(self, mark: _Mark) -> None:

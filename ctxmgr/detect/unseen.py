@@ -43,7 +43,7 @@ class UnseenResults:
             scope = self._scopes[key]
         if delegates(start.action):
             self._assign(start)
-        elif Call(start, None, 0).meaning() in ("mutation", "other"):
+        elif Call(start, None, 0).changes():
             self._changes += 1
         if scope is None:
             return []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctxmgr.detect import vocabulary
 
@@ -36,6 +38,19 @@ from ctxmgr.detect import vocabulary
 def test_what_a_call_does(action: str, verb: str, command: str, meaning: str) -> None:
     """Commands are read first, then the verb in the input, then the name; what is not known may change anything."""
     assert vocabulary.classify(action, verb, command) == meaning
+
+
+_PIECES = (
+    "ls", "cd x", "git", " status", " -C a", "rm", " y", "sleep 5", "SLEEP 5", "\u017fleep 5", "timeout /t 3", "echo sleep 3",
+    "docker", " ps", "make", "x" * 90, "&&", ";", "|", "\n", "\x1c", " ", ">", "2>&1", "/dev/null", "&", "a;b", "a&&sleep 2",
+)  # fmt: skip
+
+
+@given(st.sampled_from(("Bash", "sleep", "Edit", "Read")), st.lists(st.sampled_from(_PIECES), max_size=9), st.booleans())
+def test_what_may_change_something_is_seen_without_reading_all_of_a_command(name: str, parts: list[str], long: bool) -> None:
+    """The short look at a command never says otherwise than reading it does, wherever its words and marks meet."""
+    command = ("z " * 998 if long else "") + "".join(parts)
+    assert vocabulary.changes(name, "", command) == (vocabulary.classify(name, "", command) in ("mutation", "other"))
 
 
 def test_declared_pollers_come_first() -> None:
