@@ -23,6 +23,9 @@ PROGRESS = frozenset({"progress"})
 LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
 """Signs that whoever makes a call is still there: a log that ends with one does not end inside the call."""
 
+_TELLING = LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
+"""Types of events that say what the run is doing; most others are thoughts."""
+
 _MAX_DELEGATED = 64
 
 
@@ -57,8 +60,9 @@ class StallWatch:
         """Take the start of an entry."""
         flow = self._flow(start)
         if flow.landed:
-            for left in flow.calls:
-                self._drop(left)
+            if self._open:
+                for left in flow.calls:
+                    self._drop(left)
             flow.calls.clear()
             flow.landed = flow.over = False
         limit = declared_limit(start)
@@ -104,6 +108,8 @@ class StallWatch:
         kind = event.type or ""
         if event.id:
             self._last_id = event.id
+        if kind not in _TELLING:
+            return
         if kind in LIFE:
             for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
                 if (call := self._open.get(name)) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.casebook import Case
@@ -26,10 +26,22 @@ BOUNDARIES = frozenset({"message", "turn_end", "round_end", "nudge", "compaction
 REPLAYS = frozenset({"retry"})
 _SPOKEN = MESSAGES | THOUGHTS
 
+
+class _Heed(NamedTuple):
+    """What becomes of the events of one type: worked out once, for most events are of few types."""
+
+    resets: str | None
+    bounds: bool
+    replays: bool
+    converses: bool
+    speaks: bool
+    is_wide: bool
+    is_heard: bool
+
 NO_TIMES = "no timestamps: stalls are not judged"
 NO_CLOCK = "no time was given to judge a live run against: stalls are not judged"
 
-_MAX_ACTIONS = 1000
+_MAX_ACTIONS = _MAX_TYPES = 1000
 _BLIND_ROUNDS = 1
 _BLIND_DOUBT = 0.6
 
@@ -54,8 +66,11 @@ class Monitor:
         self.notes: list[str] = []
         enabled = [each for each in detectors if each.kind not in self.settings.disabled]
         self._classes = [each for each in enabled if not each.session_wide]
-        self._heard = frozenset().union(*(each.hears for each in self._classes)) if self._classes else frozenset[str]()
-        self._wide = AgentScope("", self.settings, [each(self.settings) for each in enabled if each.session_wide])
+        self._heard = _hears(self._classes)
+        wide = [each for each in enabled if each.session_wide]
+        self._heard_wide = _hears(wide)
+        self._heeds: dict[str, _Heed] = {}
+        self._wide = AgentScope("", self.settings, [each(self.settings) for each in wide])
         self._current: dict[str | None, AgentScope] = {}
         self._latest: AgentScope | None = None
         self._explain = explain
@@ -70,6 +85,7 @@ class Monitor:
         self._all_changes = 0
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
+        self._speaker: AgentScope | None = None
         self._raised: list[Case] = []
         self._seen_processes: dict[str | None, list[int]] = {}
 
@@ -113,7 +129,11 @@ class Monitor:
     def _begin(self, start: Observation, watch: StallWatch) -> list[Case]:
         if start.id in self._open:
             return []
-        self._meet(start, watch)
+        seen = self._seen_processes.get(start.process)
+        if seen is None:
+            self._meet(start, watch)
+        else:
+            seen[1] = start.seq
         watch.begin(start)
         key = (start.agent, start.process)
         scope = self._scopes.get(key) or self._new_scope(key)
@@ -169,33 +189,44 @@ class Monitor:
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[Case]:
         kind = event.type or ""
-        why = RESETS.get(kind)
-        if why is not None and not _is_synthetic(event):
-            watch.hear(event)
-            self._reset(why)
-            return []
-        if why is not None:
+        heed = self._heeds.get(kind) or self._heed(kind)
+        if heed.resets is not None:
+            if not _is_synthetic(event):
+                watch.hear(event)
+                self._reset(heed.resets)
+                return []
             event = replace(event, type="nudge")
             kind = "nudge"
+            heed = self._heeds.get(kind) or self._heed(kind)
         watch.hear(event)
-        if kind in BOUNDARIES or kind in REPLAYS:
+        if heed.bounds:
             for scope in self._addressed(event):
-                if kind in BOUNDARIES:
-                    scope.set_boundary()
-                else:
-                    scope.replay()
+                scope.set_boundary()
+        elif heed.replays:
+            for scope in self._addressed(event):
+                scope.replay()
         if kind == "continuation":
             event = self._answered(event)
-        elif event.agent is not None and (kind in MESSAGES or kind == "nudge"):
+        elif heed.converses and event.agent is not None:
             self._converse(event)
-        if kind in _SPOKEN:
+        if heed.speaks:
             self._unseen.speak(event.agent)
-        raised = self._wide.hear(event)
-        if kind in self._heard and not self._wide.covers(event.id):
+        raised = self._wide.hear(event) if heed.is_wide else []
+        if heed.is_heard and not self._wide.covers(event.id):
             scope = self._hearer(event)
             spoken = scope.hear(event)
-            raised = [*raised, *spoken, *self._tell(spoken, scope)]
+            if spoken or scope.came_back:
+                raised = [*raised, *spoken, *self._tell(spoken, scope)]
         return raised
+
+    def _heed(self, kind: str) -> _Heed:
+        if len(self._heeds) >= _MAX_TYPES:
+            self._heeds.clear()
+        heed = self._heeds[kind] = _Heed(
+            RESETS.get(kind), kind in BOUNDARIES, kind in REPLAYS, kind in MESSAGES or kind == "nudge", kind in _SPOKEN,
+            kind in self._heard_wide, kind in self._heard,
+        )  # fmt: skip
+        return heed
 
     def _converse(self, event: Observation) -> None:
         """Note that an agent that acts in this session said something new, and who may have been waiting for it.
@@ -207,11 +238,10 @@ class Monitor:
         if own is None or not text or self._said.get(event.agent) == text:
             return
         self._said[event.agent] = text
-        own.spoke = True
-        for scope in self._scopes.values():
-            if scope is not own and scope.spoke:
-                scope.spoke = False
-                scope.heard += 1
+        # Whoever spoke before has been answered by now, but for the last one.
+        if self._speaker is not None and self._speaker is not own:
+            self._speaker.heard += 1
+        self._speaker = own
 
     def _answered(self, event: Observation) -> Observation:
         """Take a continuation: it answers the loops it names, else all that last."""
@@ -273,13 +303,9 @@ class Monitor:
         return scope
 
     def _meet(self, start: Observation, watch: StallWatch) -> None:
-        seen = self._seen_processes.get(start.process)
-        if seen is None:
-            if self._seen_processes:
-                watch.leave_open()
-            self._seen_processes[start.process] = [start.seq, start.seq]
-        else:
-            seen[1] = start.seq
+        if self._seen_processes:
+            watch.leave_open()
+        self._seen_processes[start.process] = [start.seq, start.seq]
 
     def _superseded(self, case: Case) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""
@@ -314,6 +340,10 @@ def _one_round_more(settings: DetectSettings) -> DetectSettings:
         cycle_rounds=cycle_rounds,
         window=max(settings.window, cycle_rounds * settings.max_period),
     )
+
+
+def _hears(detectors: Iterable[type[Detector]]) -> frozenset[str]:
+    return frozenset(kind for each in detectors for kind in each.hears)
 
 
 def _is_synthetic(event: Observation) -> bool:

@@ -77,7 +77,7 @@ class AgentScope:
         self._latest: dict[str, Step] = {}
         self.came_back: list[Case] = []
         self.changes = self.others_changes = 0
-        self.spoke, self.heard = False, 0
+        self.heard = 0
         self.spoke_since = self.foreseen = False
         self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []

@@ -127,8 +127,12 @@ class Call:
         known = self._class
         if known is not None or pollers:
             return self.meaning(pollers) in ("mutation", "other")
-        verb, command = self._doing()
-        return vocabulary.changes(self.start.action, verb, command)
+        given = self.start.input
+        if type(given) is dict:
+            command = cast("dict[str, Any]", given).get("command")
+            if type(command) is str and vocabulary.surely_changes(command):
+                return True
+        return self.meaning() in ("mutation", "other")
 
     def _classify(self) -> ActionClass:
         verb, command = self._doing()

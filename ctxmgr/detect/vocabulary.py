@@ -167,13 +167,11 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
     return _known_class(action, verb, command)
 
 
-def changes(action: str, verb: str, command: str) -> bool:
-    """Whether the call is one that may change something: a mutation, or none of what `classify` knows."""
-    return (bool(command) and _surely_changes(command)) or classify(action, verb, command) in ("mutation", "other")
+def surely_changes(command: str) -> bool:
+    """Whether a look at its first word shows that a command is a mutation or unknown; most need no longer one.
 
-
-def _surely_changes(command: str) -> bool:
-    """Whether a look at its first word shows that a command is no query and no pause; most commands need no longer one."""
+    Only what `classify` finds in the whole command says that one is not.
+    """
     first = command[:_MAX_WORD].split(None, 1)
     if len(first) < 2 or first[0] in _MAY_BE_QUERY or ";" in first[0] or "|" in first[0] or "&" in first[0]:
         return False
