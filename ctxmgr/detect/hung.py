@@ -103,6 +103,29 @@ class StallWatch:
         last = (finish.id, finish.index)
         self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress"))
 
+    def take_whole(self, start: Observation, finish: Observation) -> None:
+        """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
+        flow = self._flow(start)
+        if flow.landed:
+            if self._open:
+                for left in flow.calls:
+                    self._drop(left)
+            flow.calls.clear()
+            flow.over = False
+        flow.landed = True
+        flow.calls.append(start.id)
+        if self._delegated or start.parent is not None:
+            self._keep_parents_alive(start)
+            if len(self._delegated) >= _MAX_DELEGATED and vocabulary.delegates(start.action):
+                del self._delegated[next(iter(self._delegated))]
+        self._begun += 1
+        self._finished += 1
+        self._moved(finish, flow)
+        if finish.status == "ok":
+            self._success = finish
+            if not self._open and vocabulary.finishes(finish.action):
+                self._state = "done"
+
     def hear(self, event: Observation) -> None:
         """Take an event; only some kinds say what the run is doing."""
         kind = event.type or ""

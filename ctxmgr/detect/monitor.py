@@ -89,8 +89,29 @@ class Monitor:
         self._raised: list[Case] = []
         self._seen_processes: dict[str | None, list[int]] = {}
 
+    def observe_all(self, observations: Iterable[Observation]) -> None:
+        """Take observations as `observe` does, whose findings nobody asks for one by one: for replays of long histories."""
+        waiting: Observation | None = None
+        for observation in observations:
+            if waiting is not None:
+                if observation.kind == "finish" and observation.id == waiting.id and self._takes_whole(waiting, observation):
+                    self._take_whole(waiting, observation)
+                    waiting = None
+                    continue
+                self._observe(waiting)
+                waiting = None
+            if observation.kind == "start":
+                waiting = observation
+            else:
+                self._observe(observation)
+        if waiting is not None:
+            self._observe(waiting)
+
     def observe(self, observation: Observation) -> list[Finding]:
         """Take one more observation; return the findings that it raised."""
+        return [case.finding() for case in self._observe(observation)]
+
+    def _observe(self, observation: Observation) -> list[Case]:
         watch = self._watch
         if watch is None:
             self._session = self._wide.session = observation.session
@@ -105,10 +126,34 @@ class Monitor:
         else:
             watch.close()
             return []
-        if not raised:
-            return []
-        self._raised += [case for case in raised if len(case.raisings) == 1]
-        return [case.finding() for case in raised]
+        if raised:
+            self._raised += [case for case in raised if len(case.raisings) == 1]
+        return raised
+
+    def _takes_whole(self, start: Observation, finish: Observation) -> bool:
+        """Whether an entry that came with its result can be taken at once: it was never open, to nobody it mattered."""
+        return (
+            self._watch is not None
+            and finish.at is start.at
+            and finish.status != "interrupted"
+            and self._explain is None
+            and start.id not in self._open
+            and start.process in self._seen_processes
+            and (start.agent, start.process) in self._scopes
+            and self._unseen.is_over(start.agent, start.process)
+        )
+
+    def _take_whole(self, start: Observation, finish: Observation) -> None:
+        """Take the start and the finish of an entry: what `_begin` and `_end` do, without what the second undoes again."""
+        self._seen_processes[start.process][1] = start.seq
+        scope = self._scopes[start.agent, start.process]
+        cast("StallWatch", self._watch).take_whole(start, finish)
+        if start.step is not None or start.turn is not None:
+            scope.begin(start)
+        self._latest = self._current[start.agent] = scope
+        raised = self._conclude(start, finish, scope)
+        if raised:
+            self._raised += [case for case in raised if len(case.raisings) == 1]
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
         """Return every finding so far, resolved ones too, in the order in which they were raised, stalls last.
@@ -156,6 +201,10 @@ class Monitor:
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
+        return self._conclude(start, finish, scope)
+
+    def _conclude(self, start: Observation, finish: Observation, scope: AgentScope) -> list[Case]:
+        """Show an entry with its result to the detectors of its agent, and to those of all where it may matter to them."""
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
         raised = scope.end(start, finish)
@@ -327,8 +376,7 @@ def detect(
 ) -> list[Finding]:
     """Return all findings of one session's observations, in log order; see `Monitor.findings`."""
     monitor = Monitor(settings)
-    for observation in observations:
-        monitor.observe(observation)
+    monitor.observe_all(observations)
     return monitor.findings(now, live)
 
 

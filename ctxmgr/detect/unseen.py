@@ -54,6 +54,10 @@ class UnseenResults:
         scope.begin(start)
         return scope.end(start, None)
 
+    def is_over(self, agent: str | None, process: str | None) -> bool:
+        """Whether the results of an agent were seen, and nobody is watched without: then an entry changes nothing here."""
+        return not self._watched and self._scopes.get((agent, process), self) is None
+
     def _assign(self, start: Observation) -> None:
         """Note where in the log what is handed over now was handed over first."""
         if len(self._assignments) >= _MAX_ASSIGNMENTS:

@@ -45,8 +45,7 @@ def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) 
         InvalidInput: ``now`` is not a time, or a setting is wrong.
     """
     monitor = Monitor(DetectSettings.from_table(settings))
-    for observation in observations_of(store.sessions.records(key, _KINDS), distinct=True):
-        monitor.observe(observation)
+    monitor.observe_all(observations_of(store.sessions.records(key, _KINDS), distinct=True))
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
     findings = monitor.findings(moment, live)
