@@ -134,9 +134,7 @@ class StallWatch:
         if kind not in _TELLING:
             return
         if kind in LIFE:
-            for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
-                if (call := self._open.get(name)) is not None:
-                    call.alive = True
+            self._give_life(event)
         if kind in TURN_ENDS:
             for flow in self._flows_of(event):
                 flow.landed = flow.over = True
@@ -153,6 +151,11 @@ class StallWatch:
                 self._untimed = True
             else:
                 self._flow(event).latest = event.at
+
+    def _give_life(self, event: Observation) -> None:
+        for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
+            if (call := self._open.get(name)) is not None:
+                call.alive = True
 
     def close(self) -> None:
         """Note that a process ended its session."""

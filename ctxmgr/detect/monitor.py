@@ -38,6 +38,7 @@ class _Heed(NamedTuple):
     is_wide: bool
     is_heard: bool
 
+
 NO_TIMES = "no timestamps: stalls are not judged"
 NO_CLOCK = "no time was given to judge a live run against: stalls are not judged"
 
