@@ -4,45 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import cast
 
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.casebook import Case
+from ctxmgr.detect.heed import REPLAYS, Heeds, is_synthetic
 from ctxmgr.detect.hung import StallWatch
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.scope import AgentScope
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.speech import MESSAGES, THOUGHTS, text_of
+from ctxmgr.detect.speech import text_of
 from ctxmgr.detect.unseen import Key, UnseenResults
 from ctxmgr.detect.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation
 
-RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
-"""Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation are none."""
-
-BOUNDARIES = frozenset({"message", "turn_end", "round_end", "nudge", "compaction", "continuation"})
-REPLAYS = frozenset({"retry"})
-_SPOKEN = MESSAGES | THOUGHTS
-
-
-class _Heed(NamedTuple):
-    """What becomes of the events of one type: worked out once, for most events are of few types."""
-
-    resets: str | None
-    bounds: bool
-    replays: bool
-    converses: bool
-    speaks: bool
-    is_wide: bool
-    is_heard: bool
-
-
 NO_TIMES = "no timestamps: stalls are not judged"
 NO_CLOCK = "no time was given to judge a live run against: stalls are not judged"
 
-_MAX_ACTIONS = _MAX_TYPES = 1000
+_MAX_ACTIONS = 1000
 _BLIND_ROUNDS = 1
 _BLIND_DOUBT = 0.6
 
@@ -67,10 +48,8 @@ class Monitor:
         self.notes: list[str] = []
         enabled = [each for each in detectors if each.kind not in self.settings.disabled]
         self._classes = [each for each in enabled if not each.session_wide]
-        self._heard = _hears(self._classes)
         wide = [each for each in enabled if each.session_wide]
-        self._heard_wide = _hears(wide)
-        self._heeds: dict[str, _Heed] = {}
+        self._heeds = Heeds(self._classes, wide)
         self._wide = AgentScope("", self.settings, [each(self.settings) for each in wide])
         self._current: dict[str | None, AgentScope] = {}
         self._latest: AgentScope | None = None
@@ -239,15 +218,15 @@ class Monitor:
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[Case]:
         kind = event.type or ""
-        heed = self._heeds.get(kind) or self._heed(kind)
+        heed = self._heeds.of(kind)
         if heed.resets is not None:
-            if not _is_synthetic(event):
+            if not is_synthetic(event):
                 watch.hear(event)
                 self._reset(heed.resets)
                 return []
             event = replace(event, type="nudge")
             kind = "nudge"
-            heed = self._heeds.get(kind) or self._heed(kind)
+            heed = self._heeds.of(kind)
         watch.hear(event)
         if heed.bounds:
             for scope in self._addressed(event):
@@ -268,15 +247,6 @@ class Monitor:
             if spoken or scope.came_back:
                 raised = [*raised, *spoken, *self._tell(spoken, scope)]
         return raised
-
-    def _heed(self, kind: str) -> _Heed:
-        if len(self._heeds) >= _MAX_TYPES:
-            self._heeds.clear()
-        heed = self._heeds[kind] = _Heed(
-            RESETS.get(kind), kind in BOUNDARIES, kind in REPLAYS, kind in MESSAGES or kind == "nudge", kind in _SPOKEN,
-            kind in self._heard_wide, kind in self._heard,
-        )  # fmt: skip
-        return heed
 
     def _converse(self, event: Observation) -> None:
         """Note that an agent that acts in this session said something new, and who may have been waiting for it.
@@ -389,14 +359,3 @@ def _one_round_more(settings: DetectSettings) -> DetectSettings:
         cycle_rounds=cycle_rounds,
         window=max(settings.window, cycle_rounds * settings.max_period),
     )
-
-
-def _hears(detectors: Iterable[type[Detector]]) -> frozenset[str]:
-    return frozenset(kind for each in detectors for kind in each.hears)
-
-
-def _is_synthetic(event: Observation) -> bool:
-    """Whether a user message was put there by a program, as its own data says."""
-    if not isinstance(event.data, dict):
-        return False
-    return cast("dict[str, object]", event.data).get("synthetic") is True

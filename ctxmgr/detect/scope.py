@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ctxmgr.detect.casebook import Case
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
+from ctxmgr.detect.plans import Plans, is_any_awake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.standstill import Standstill, continues, may_stand, rounds_kept
 from ctxmgr.detect.step import Call, Step
@@ -23,26 +24,12 @@ class _Batch:
     taken: Step | None = None
 
 
-class _Plan(NamedTuple):
-    """Detectors that are shown a step, each with whether it is if it remembers nothing; and those of them that are."""
-
-    all: list[tuple[Detector, bool]]
-    if_asleep: list[tuple[Detector, bool]]
-
-
 class _Mark(NamedTuple):
     """What takes later steps back; the detectors that slept by then are given back the state they began with."""
 
     number: int
     states: tuple[Any, ...]
     cases: tuple[tuple[Case, tuple[Any, ...]], ...]
-
-
-def _is_any_awake(detectors: Sequence[Detector]) -> bool:
-    for detector in detectors:  # noqa: SIM110 - a generator costs more than the whole loop
-        if detector.state:
-            return True
-    return False
 
 
 class AgentScope:
@@ -66,7 +53,7 @@ class AgentScope:
         self._settings = settings
         self._detectors = detectors
         self._watchful = [detector for detector in detectors if detector.watchful]
-        self._plans: dict[int, _Plan] = {}
+        self._plans = Plans(detectors)
         self._asleep = True
         self._listeners: dict[str, list[Detector]] = {}
         for detector in detectors:
@@ -167,7 +154,7 @@ class AgentScope:
             self._replay = []
         past = self._steps
         flags = self._flags(step)
-        plan = self._plans.get(flags) or self._plan(flags)
+        plan = self._plans.of(flags)
         shown = plan.if_asleep if self._asleep else plan.all
         sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
@@ -203,7 +190,7 @@ class AgentScope:
         self._steps = before
         self._index()
         for step in unseen:
-            plan = self._plans.get(flags := self._flags(step)) or self._plan(flags)
+            plan = self._plans.of(self._flags(step))
             self._show(step, plan.if_asleep if self._asleep else plan.all)
             self._steps.append(step)
             self._seen[step.query] = self._latest[step.action] = step
@@ -218,18 +205,8 @@ class AgentScope:
                 sighting = detector.take(step, self._steps)
                 if sighting is not None and not self._is_off(sighting.kind, step.action):
                     sightings.append(sighting)
-        self._asleep = not _is_any_awake(self._detectors)
+        self._asleep = not is_any_awake(self._detectors)
         return sightings
-
-    def _plan(self, flags: int) -> _Plan:
-        """Return which detectors are shown a step with these flags, and whether they are if they remember nothing."""
-        shown: list[tuple[Detector, bool]] = []
-        for each in self._detectors:
-            heeds = each.wake | Wake.AGAIN if each.wake & Wake.REPEATED else each.wake
-            if each.watchful or flags & heeds:
-                shown.append((each, bool(flags & each.wake)))
-        plan = self._plans[flags] = _Plan(shown, [(each, woken) for each, woken in shown if woken])
-        return plan
 
     def _is_off(self, kind: str, action: str) -> bool:
         return bool(self._settings.actions) and kind in self._settings.of(action).disabled
@@ -323,7 +300,7 @@ class AgentScope:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
             elif self.active:
                 self._drift_away(detector.kind)
-        self._asleep = not _is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
+        self._asleep = not is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
         return raised
 
     def _drift_away(self, kind: str) -> None:
@@ -347,7 +324,7 @@ class AgentScope:
     @property
     def is_awake(self) -> bool:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
-        return _is_any_awake(self._watchful)
+        return is_any_awake(self._watchful)
 
     def think(self, step: Step) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""
@@ -385,7 +362,7 @@ class AgentScope:
         if not self._asleep:
             for detector in self._detectors:
                 detector.reset()
-            self._asleep, self._remembers = True, _is_any_awake(self._detectors)
+            self._asleep, self._remembers = True, is_any_awake(self._detectors)
         self._boundary = self._number
         self._before_last = None
         self._is_fresh = True
@@ -404,7 +381,7 @@ class AgentScope:
         self._number = mark.number
         for detector, state in zip(self._detectors, mark.states, strict=True):
             detector.state = state
-        self._asleep = not _is_any_awake(self._detectors)
+        self._asleep = not is_any_awake(self._detectors)
         for case, case_mark in mark.cases:
             case.restore(case_mark)
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]
