@@ -74,8 +74,7 @@ class Monitor:
         waiting: Observation | None = None
         for observation in observations:
             if waiting is not None:
-                if observation.kind == "finish" and observation.id == waiting.id and self._takes_whole(waiting, observation):
-                    self._take_whole(waiting, observation)
+                if observation.kind == "finish" and observation.id == waiting.id and self._take_whole(waiting, observation):
                     waiting = None
                     continue
                 self._observe(waiting)
@@ -110,30 +109,36 @@ class Monitor:
             self._raised += [case for case in raised if len(case.raisings) == 1]
         return raised
 
-    def _takes_whole(self, start: Observation, finish: Observation) -> bool:
-        """Whether an entry that came with its result can be taken at once: it was never open, to nobody it mattered."""
-        return (
-            self._watch is not None
-            and finish.at is start.at
-            and finish.status != "interrupted"
-            and self._explain is None
-            and start.id not in self._open
-            and start.process in self._seen_processes
-            and (start.agent, start.process) in self._scopes
-            and self._unseen.is_over(start.agent, start.process)
-        )
+    def _take_whole(self, start: Observation, finish: Observation) -> bool:
+        """Take an entry that came with its result at once; return whether it could be.
 
-    def _take_whole(self, start: Observation, finish: Observation) -> None:
-        """Take the start and the finish of an entry: what `_begin` and `_end` do, without what the second undoes again."""
-        self._seen_processes[start.process][1] = start.seq
-        scope = self._scopes[start.agent, start.process]
-        cast("StallWatch", self._watch).take_whole(start, finish)
+        It can where it was never open, to nobody it mattered: then this is what `_begin` and `_end` do, without what the
+        second undoes again.
+        """
+        watch, key = self._watch, (start.agent, start.process)
+        scope = self._scopes.get(key)
+        if (
+            scope is None
+            or watch is None
+            or finish.at is not start.at
+            or finish.status == "interrupted"
+            or self._explain is not None
+            or start.id in self._open
+            or not self._unseen.is_over(key)
+        ):
+            return False
+        seen = self._seen_processes.get(start.process)
+        if seen is None:
+            return False
+        seen[1] = start.seq
+        watch.take_whole(start, finish)
         if start.step is not None or start.turn is not None:
             scope.begin(start)
         self._latest = self._current[start.agent] = scope
         raised = self._conclude(start, finish, scope)
         if raised:
             self._raised += [case for case in raised if len(case.raisings) == 1]
+        return True
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
         """Return every finding so far, resolved ones too, in the order in which they were raised, stalls last.

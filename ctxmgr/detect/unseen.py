@@ -54,9 +54,9 @@ class UnseenResults:
         scope.begin(start)
         return scope.end(start, None)
 
-    def is_over(self, agent: str | None, process: str | None) -> bool:
+    def is_over(self, key: Key) -> bool:
         """Whether the results of an agent were seen, and nobody is watched without: then an entry changes nothing here."""
-        return not self._watched and self._scopes.get((agent, process), self) is None
+        return not self._watched and self._scopes.get(key, self) is None
 
     def _assign(self, start: Observation) -> None:
         """Note where in the log what is handed over now was handed over first."""
