@@ -16,7 +16,7 @@ from ctxmgr.types.observation import Observation
 KINDS = ("session", "entry", "result", "event", "continuation", "sessionEnd")
 
 _LONG = 20_000
-"""Entries from which on a second process takes less time than it saves: to start it takes as long as to judge two thousand."""
+"""Entries from which on a second process saves more time than it takes to start."""
 
 
 def replay(store: Store, key: int) -> Iterator[Observation]:
