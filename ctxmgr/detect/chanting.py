@@ -21,7 +21,7 @@ _STRUCTURE = ("|", "-", "*", "+", "•", "#", ">", "{", "[", "}", "]", "<", '"',
 _NUMBERED = re.compile(r"\s*\(?[0-9]{1,4}[.):]\s")
 _WORDY = re.compile(r"[^\W_]")
 _FENCES = ("```", "~~~")
-_SIGMAS = frozenset("σς")
+_SIGMAS = ("σ", "ς")
 _TAIL = 1000
 _PERIODIC = 400
 _PHRASES = 40
@@ -145,7 +145,7 @@ def _is_free(text: str, rounds: int) -> bool:
 
     What would be chanted is its last phrase.
     """
-    if _FENCES[0] in text or _FENCES[1] in text or may_hold_stub(text):
+    if may_hold_stub(text) or _may_fence(text):
         return False  # what of it is prose only reading all of it can tell
     for size in _LOOKS:
         cut = len(text) > size
@@ -161,12 +161,19 @@ def _is_free(text: str, rounds: int) -> bool:
         if len(parts[last]) >= _PERIODIC // 2:
             return False
         for place in range(last - 2, first - 1, -2):
-            piece = _piece(parts[place], parts[place + 1])
-            if not (piece.startswith(_STRUCTURE) or _is_structure(piece)):
-                return _is_rare(piece.lower(), text.lower(), rounds)
+            words = parts[place]
+            if not words or words.startswith(_STRUCTURE):
+                continue
+            if words[0].isalpha() or not _is_structure(_piece(words, parts[place + 1])):
+                return _is_rare(_piece(words, parts[place + 1]).lower(), text.lower(), rounds)
         if not cut:
             return True
     return False
+
+
+def _may_fence(text: str) -> bool:
+    # One mark is looked for in a tenth of the time that three take, and most texts hold none.
+    return ("`" in text and _FENCES[0] in text) or ("~" in text and _FENCES[1] in text)
 
 
 def _is_rare(phrase: str, text: str, rounds: int) -> bool:
@@ -174,7 +181,7 @@ def _is_rare(phrase: str, text: str, rounds: int) -> bool:
 
     How a sigma is written small depends on what follows it, so that it may differ between the two.
     """
-    return _SIGMAS.isdisjoint(phrase) and text.count(max(phrase.split(), key=len)) < rounds
+    return not (_SIGMAS[0] in phrase or _SIGMAS[1] in phrase) and text.count(max(phrase.split(), key=len)) < rounds
 
 
 def _read_all(stream: _Stream, text: str, *, whole: bool) -> _Stream:
@@ -195,7 +202,7 @@ def _read(stream: _Stream, text: str) -> _Stream:
     text = stream.tail + text
     whole, tail = _pieces(text)
     fenced, prose = stream.fenced, stream.prose
-    may_fence = _FENCES[0] in text or _FENCES[1] in text
+    may_fence = _may_fence(text)
     spoken: list[str] = []
     for piece in whole:
         if may_fence and piece.lstrip().startswith(_FENCES):

@@ -23,6 +23,10 @@ _WORDS = (
 )  # fmt: skip
 
 
+_HINTS = ("context", "is too long", "token", "reduce the length")
+"""One of them is in each of those: they spare most errors the longer look."""
+
+
 class _State(NamedTuple):
     """Compactions since the last new work; ``older`` of them lie before the last word of a person."""
 
@@ -108,4 +112,4 @@ class ContextLoopDetector:
 def is_context_error(error: str) -> bool:
     """Whether an error says that the context of the model is full."""
     head = error[:2000].lower()
-    return any(words in head for words in _WORDS)
+    return any(hint in head for hint in _HINTS) and any(words in head for words in _WORDS)

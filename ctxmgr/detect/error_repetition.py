@@ -22,7 +22,7 @@ class _Streak(NamedTuple):
 
 
 class ErrorRepetitionDetector(StepDetector):
-    """Keeps a streak for each error.
+    """Keeps a streak for each error; the first one has no name yet (None), for most come alone.
 
     Two rules. One call that fails with one error three times, with nothing between that could have changed it (reading
     does not, editing does). And one *specific* error under varying calls: four times in a row are a suspicion, for whoever
@@ -41,6 +41,10 @@ class ErrorRepetitionDetector(StepDetector):
             return None
         if step.first.finish is not None and step.first.finish.status == "denied":
             return None  # a refusal is an answer by a person or a rule, not a failure of the call
+        if not self.state:
+            self.state = {None: _Streak((step,), (step,), None)}
+            return None
+        self._name()
         core = normal.error_core(step.first.error())
         streak = self._extended(core, step, past)
         streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
@@ -49,6 +53,12 @@ class ErrorRepetitionDetector(StepDetector):
         streaks[core] = streak
         self.state = streaks
         return self._sighting(core, streak, past)
+
+    def _name(self) -> None:
+        """Find out which error the one failure had that came when no other was remembered; mostly nobody asks."""
+        alone = self.state.get(None)
+        if alone is not None:
+            self.state = {normal.error_core(alone.failures[-1].first.error()): alone}
 
     def _extended(self, core: str, step: Step, past: Sequence[Step]) -> _Streak:
         old = self.state.get(core)
@@ -69,13 +79,13 @@ class ErrorRepetitionDetector(StepDetector):
             return streak._replace(failures=failures or streak.failures[-1:])
         return streak
 
-    def _after_success(self, step: Step) -> dict[str, _Streak]:
+    def _after_success(self, step: Step) -> dict[str | None, _Streak]:
         meaning = step.meaning(self._settings.pollers)
         if meaning in ("mutation", "other"):
             return {}
         if meaning == "sleep":
             return {error: streak for error, streak in self.state.items() if not streak.failures[-1].transient}
-        kept: dict[str, _Streak] = {}
+        kept: dict[str | None, _Streak] = {}
         for error, streak in self.state.items():
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             if failures:
@@ -108,6 +118,7 @@ class ErrorRepetitionDetector(StepDetector):
         settings = self._settings.of(step.action)
         if not step.failed:
             return Opinion(self.kind, excerpt(step), 0, settings.error_same_rounds, "it did not fail")
+        self._name()
         core = normal.error_core(step.first.error())
         streak = self.state.get(core)
         if streak is None:
@@ -121,7 +132,7 @@ class ErrorRepetitionDetector(StepDetector):
 
     def reset(self) -> None:
         """Forget all streaks."""
-        self.state: dict[str, _Streak] = {}
+        self.state: dict[str | None, _Streak] = {}
 
 
 def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:

@@ -23,6 +23,9 @@ PROGRESS = frozenset({"progress"})
 LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
 """Signs that whoever makes a call is still there: a log that ends with one does not end inside the call."""
 
+_TELLING = LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
+"""Types of events that say what the run is doing; most others are thoughts."""
+
 _MAX_DELEGATED = 64
 
 
@@ -57,8 +60,9 @@ class StallWatch:
         """Take the start of an entry."""
         flow = self._flow(start)
         if flow.landed:
-            for left in flow.calls:
-                self._drop(left)
+            if self._open:
+                for left in flow.calls:
+                    self._drop(left)
             flow.calls.clear()
             flow.landed = flow.over = False
         limit = declared_limit(start)
@@ -99,15 +103,38 @@ class StallWatch:
         last = (finish.id, finish.index)
         self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress"))
 
+    def take_whole(self, start: Observation, finish: Observation) -> None:
+        """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
+        flow = self._flow(start)
+        if flow.landed:
+            if self._open:
+                for left in flow.calls:
+                    self._drop(left)
+            flow.calls.clear()
+            flow.over = False
+        flow.landed = True
+        flow.calls.append(start.id)
+        if self._delegated or start.parent is not None:
+            self._keep_parents_alive(start)
+            if len(self._delegated) >= _MAX_DELEGATED and vocabulary.delegates(start.action):
+                del self._delegated[next(iter(self._delegated))]
+        self._begun += 1
+        self._finished += 1
+        self._moved(finish, flow)
+        if finish.status == "ok":
+            self._success = finish
+            if not self._open and vocabulary.finishes(finish.action):
+                self._state = "done"
+
     def hear(self, event: Observation) -> None:
         """Take an event; only some kinds say what the run is doing."""
         kind = event.type or ""
         if event.id:
             self._last_id = event.id
+        if kind not in _TELLING:
+            return
         if kind in LIFE:
-            for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
-                if (call := self._open.get(name)) is not None:
-                    call.alive = True
+            self._give_life(event)
         if kind in TURN_ENDS:
             for flow in self._flows_of(event):
                 flow.landed = flow.over = True
@@ -124,6 +151,11 @@ class StallWatch:
                 self._untimed = True
             else:
                 self._flow(event).latest = event.at
+
+    def _give_life(self, event: Observation) -> None:
+        for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
+            if (call := self._open.get(name)) is not None:
+                call.alive = True
 
     def close(self) -> None:
         """Note that a process ended its session."""

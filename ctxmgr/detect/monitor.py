@@ -8,23 +8,17 @@ from typing import cast
 
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.casebook import Case
+from ctxmgr.detect.heed import REPLAYS, Heeds, is_synthetic
 from ctxmgr.detect.hung import StallWatch
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.scope import AgentScope
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.speech import MESSAGES, THOUGHTS, text_of
+from ctxmgr.detect.speech import text_of
 from ctxmgr.detect.unseen import Key, UnseenResults
 from ctxmgr.detect.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation
-
-RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
-"""Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation are none."""
-
-BOUNDARIES = frozenset({"message", "turn_end", "round_end", "nudge", "compaction", "continuation"})
-REPLAYS = frozenset({"retry"})
-_SPOKEN = MESSAGES | THOUGHTS
 
 NO_TIMES = "no timestamps: stalls are not judged"
 NO_CLOCK = "no time was given to judge a live run against: stalls are not judged"
@@ -54,8 +48,9 @@ class Monitor:
         self.notes: list[str] = []
         enabled = [each for each in detectors if each.kind not in self.settings.disabled]
         self._classes = [each for each in enabled if not each.session_wide]
-        self._heard = frozenset().union(*(each.hears for each in self._classes)) if self._classes else frozenset[str]()
-        self._wide = AgentScope("", self.settings, [each(self.settings) for each in enabled if each.session_wide])
+        wide = [each for each in enabled if each.session_wide]
+        self._heeds = Heeds(self._classes, wide)
+        self._wide = AgentScope("", self.settings, [each(self.settings) for each in wide])
         self._current: dict[str | None, AgentScope] = {}
         self._latest: AgentScope | None = None
         self._explain = explain
@@ -70,11 +65,32 @@ class Monitor:
         self._all_changes = 0
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
+        self._speaker: AgentScope | None = None
         self._raised: list[Case] = []
         self._seen_processes: dict[str | None, list[int]] = {}
 
+    def observe_all(self, observations: Iterable[Observation]) -> None:
+        """Take observations as `observe` does, whose findings nobody asks for one by one: for replays of long histories."""
+        waiting: Observation | None = None
+        for observation in observations:
+            if waiting is not None:
+                if observation.kind == "finish" and observation.id == waiting.id and self._take_whole(waiting, observation):
+                    waiting = None
+                    continue
+                self._observe(waiting)
+                waiting = None
+            if observation.kind == "start":
+                waiting = observation
+            else:
+                self._observe(observation)
+        if waiting is not None:
+            self._observe(waiting)
+
     def observe(self, observation: Observation) -> list[Finding]:
         """Take one more observation; return the findings that it raised."""
+        return [case.finding() for case in self._observe(observation)]
+
+    def _observe(self, observation: Observation) -> list[Case]:
         watch = self._watch
         if watch is None:
             self._session = self._wide.session = observation.session
@@ -89,10 +105,40 @@ class Monitor:
         else:
             watch.close()
             return []
-        if not raised:
-            return []
-        self._raised += [case for case in raised if len(case.raisings) == 1]
-        return [case.finding() for case in raised]
+        if raised:
+            self._raised += [case for case in raised if len(case.raisings) == 1]
+        return raised
+
+    def _take_whole(self, start: Observation, finish: Observation) -> bool:
+        """Take an entry that came with its result at once; return whether it could be.
+
+        It can where it was never open, to nobody it mattered: then this is what `_begin` and `_end` do, without what the
+        second undoes again.
+        """
+        watch, key = self._watch, (start.agent, start.process)
+        scope = self._scopes.get(key)
+        if (
+            scope is None
+            or watch is None
+            or finish.at is not start.at
+            or finish.status == "interrupted"
+            or self._explain is not None
+            or start.id in self._open
+            or not self._unseen.is_over(key)
+        ):
+            return False
+        seen = self._seen_processes.get(start.process)
+        if seen is None:
+            return False
+        seen[1] = start.seq
+        watch.take_whole(start, finish)
+        if start.step is not None or start.turn is not None:
+            scope.begin(start)
+        self._latest = self._current[start.agent] = scope
+        raised = self._conclude(start, finish, scope)
+        if raised:
+            self._raised += [case for case in raised if len(case.raisings) == 1]
+        return True
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
         """Return every finding so far, resolved ones too, in the order in which they were raised, stalls last.
@@ -113,7 +159,11 @@ class Monitor:
     def _begin(self, start: Observation, watch: StallWatch) -> list[Case]:
         if start.id in self._open:
             return []
-        self._meet(start, watch)
+        seen = self._seen_processes.get(start.process)
+        if seen is None:
+            self._meet(start, watch)
+        else:
+            seen[1] = start.seq
         watch.begin(start)
         key = (start.agent, start.process)
         scope = self._scopes.get(key) or self._new_scope(key)
@@ -136,6 +186,10 @@ class Monitor:
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
+        return self._conclude(start, finish, scope)
+
+    def _conclude(self, start: Observation, finish: Observation, scope: AgentScope) -> list[Case]:
+        """Show an entry with its result to the detectors of its agent, and to those of all where it may matter to them."""
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
         raised = scope.end(start, finish)
@@ -169,32 +223,34 @@ class Monitor:
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[Case]:
         kind = event.type or ""
-        why = RESETS.get(kind)
-        if why is not None and not _is_synthetic(event):
-            watch.hear(event)
-            self._reset(why)
-            return []
-        if why is not None:
+        heed = self._heeds.of(kind)
+        if heed.resets is not None:
+            if not is_synthetic(event):
+                watch.hear(event)
+                self._reset(heed.resets)
+                return []
             event = replace(event, type="nudge")
             kind = "nudge"
+            heed = self._heeds.of(kind)
         watch.hear(event)
-        if kind in BOUNDARIES or kind in REPLAYS:
+        if heed.bounds:
             for scope in self._addressed(event):
-                if kind in BOUNDARIES:
-                    scope.set_boundary()
-                else:
-                    scope.replay()
+                scope.set_boundary()
+        elif heed.replays:
+            for scope in self._addressed(event):
+                scope.replay()
         if kind == "continuation":
             event = self._answered(event)
-        elif event.agent is not None and (kind in MESSAGES or kind == "nudge"):
+        elif heed.converses and event.agent is not None:
             self._converse(event)
-        if kind in _SPOKEN:
+        if heed.speaks:
             self._unseen.speak(event.agent)
-        raised = self._wide.hear(event)
-        if kind in self._heard and not self._wide.covers(event.id):
+        raised = self._wide.hear(event) if heed.is_wide else []
+        if heed.is_heard and not self._wide.covers(event.id):
             scope = self._hearer(event)
             spoken = scope.hear(event)
-            raised = [*raised, *spoken, *self._tell(spoken, scope)]
+            if spoken or scope.came_back:
+                raised = [*raised, *spoken, *self._tell(spoken, scope)]
         return raised
 
     def _converse(self, event: Observation) -> None:
@@ -207,11 +263,10 @@ class Monitor:
         if own is None or not text or self._said.get(event.agent) == text:
             return
         self._said[event.agent] = text
-        own.spoke = True
-        for scope in self._scopes.values():
-            if scope is not own and scope.spoke:
-                scope.spoke = False
-                scope.heard += 1
+        # Whoever spoke before has been answered by now, but for the last one.
+        if self._speaker is not None and self._speaker is not own:
+            self._speaker.heard += 1
+        self._speaker = own
 
     def _answered(self, event: Observation) -> Observation:
         """Take a continuation: it answers the loops it names, else all that last."""
@@ -273,13 +328,9 @@ class Monitor:
         return scope
 
     def _meet(self, start: Observation, watch: StallWatch) -> None:
-        seen = self._seen_processes.get(start.process)
-        if seen is None:
-            if self._seen_processes:
-                watch.leave_open()
-            self._seen_processes[start.process] = [start.seq, start.seq]
-        else:
-            seen[1] = start.seq
+        if self._seen_processes:
+            watch.leave_open()
+        self._seen_processes[start.process] = [start.seq, start.seq]
 
     def _superseded(self, case: Case) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""
@@ -301,8 +352,7 @@ def detect(
 ) -> list[Finding]:
     """Return all findings of one session's observations, in log order; see `Monitor.findings`."""
     monitor = Monitor(settings)
-    for observation in observations:
-        monitor.observe(observation)
+    monitor.observe_all(observations)
     return monitor.findings(now, live)
 
 
@@ -314,10 +364,3 @@ def _one_round_more(settings: DetectSettings) -> DetectSettings:
         cycle_rounds=cycle_rounds,
         window=max(settings.window, cycle_rounds * settings.max_period),
     )
-
-
-def _is_synthetic(event: Observation) -> bool:
-    """Whether a user message was put there by a program, as its own data says."""
-    if not isinstance(event.data, dict):
-        return False
-    return cast("dict[str, object]", event.data).get("synthetic") is True

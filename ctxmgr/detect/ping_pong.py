@@ -68,7 +68,7 @@ class PingPongDetector:
         start = step.first.start
         if hands_over(start.action):
             return self._add(_Word((start.agent, start.process), (step.query, step.results()), step))
-        if self.state is not None and not step.failed and step.meaning(self._settings.pollers) in ("mutation", "other"):
+        if self.state is not None and not step.failed and step.changes(self._settings.pollers):
             self.state = None
         return None
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ctxmgr.ids import parse_time
 from ctxmgr.types.observation import Observation
 from ctxmgr.wire import EVENT_ALIASES
+
+Told = tuple[Any, ...]
+"""What a record tells of what happened, as plain data: its kind in `_ENTRY`, `_RESULT`, `_EVENT` and the fields that count."""
+
+_ENTRY, _RESULT, _EVENT = range(3)
 
 
 def observations_of(
@@ -27,69 +32,123 @@ def observations_of(
     snapshots), a second record of the same entry, and results of entries that are not there yield nothing. A stored
     continuation is an event of type ``continuation``. Never raises: fields of the wrong type count as absent.
     """
+    known = [(place, _told_entry(record.get)) for place, record in earlier]
+    return observations_from(map(told, records), index, known, distinct=distinct)
+
+
+def observations_from(
+    happenings: Iterable[Told | None], index: int = 0, earlier: Sequence[tuple[int, Told]] = (), *, distinct: bool = False
+) -> Iterator[Observation]:
+    """Yield what happened as `observations_of` does, from what each of the records told (see `told`), in the same order."""
     starts: dict[str, Observation] = {}
     known: set[str] = set()
-    for place, record in earlier:
-        start = _start(record, 2 * place - 2 * index, place)
-        starts[start.id] = start
-        known.add(start.id)
+    for place, (_, name, session, *asked, limit, meta, task, _, _, _, _) in earlier:
+        process, agent, at, turn, step, parent, action, input_type, given = asked
+        start = starts[name] = Observation(
+            "start", 2 * place - 2 * index, name, session, place, process, agent, at, turn, step, parent, action, input_type,
+            given, None, None, None, None, limit, None, None, meta, task,
+        )  # fmt: skip
+        known.add(name)
         yield start
-    for place, record in enumerate(records):
-        kind = record.get("kind")
-        seq = 2 * place
-        if kind == "entry":
-            start = _start(record, seq, index)
-            if not start.id or start.id in known:
+    seq = -2
+    for happening in happenings:
+        seq += 2
+        if happening is None:
+            continue
+        kind = happening[0]
+        if kind == _ENTRY:
+            (
+                _, name, session, process, agent, at, turn, step, parent, action, input_type, given, limit, meta, task,
+                status, output, error, took,
+            ) = happening  # fmt: skip
+            if not name or name in known:
                 continue
             if not distinct:
-                known.add(start.id)
-            index += 1
+                known.add(name)
+            start = Observation(
+                "start", seq, name, session, index, process, agent, at, turn, step, parent, action, input_type, given, None,
+                None, None, None, limit, None, None, meta, task,
+            )  # fmt: skip
             yield start
-            if isinstance(record.get("status"), str):
-                yield _finish(start, record, seq + 1, start.at)
+            if status is None:
+                starts[name] = start
             else:
-                starts[start.id] = start
-        elif kind == "result":
-            begun = starts.pop(_text(record.get("entry")), None)
+                yield Observation(
+                    "finish", seq + 1, name, session, index, process, agent, at, turn, step, parent, action, input_type, given,
+                    status, output, error, took, limit, None, None, meta, task,
+                )  # fmt: skip
+            index += 1
+        elif kind == _RESULT:
+            begun = starts.pop(happening[1], None)
             if begun is not None:
-                yield _finish(begun, record, seq, parse_time(record.get("ts")))
-        elif kind == "event" and record.get("type") == "usage":
-            continue  # bookkeeping of tokens: nobody did or said anything
-        elif kind in ("event", "continuation", "sessionEnd"):
-            yield _event(record, str(kind), seq)
+                yield _finish(begun, happening, seq)
+        else:
+            _, what, name, session, process, agent, at, label, data = happening
+            yield Observation(
+                what, seq, name, session, None, process, agent, at, None, None, None, "", None, None, None, None, None, None,
+                None, label, data,
+            )  # fmt: skip
+
+
+def told(record: Mapping[str, Any]) -> Told | None:
+    """Return what a record tells of what happened; None of one that tells nothing."""
+    get = record.get
+    kind = get("kind")
+    if kind == "entry":
+        return _told_entry(get)
+    if kind == "result":
+        return _RESULT, _text(get("entry")), parse_time(get("ts")), *_told_result(get)
+    if kind == "event":
+        name = get("type")
+        if name == "usage":
+            return None  # bookkeeping of tokens: nobody did or said anything
+        name = _text(name)
+        what, label, data = "event", EVENT_ALIASES.get(name, name), get("data")
+    elif kind in ("continuation", "sessionEnd"):
+        what, label = "end" if kind == "sessionEnd" else "event", EVENT_ALIASES.get(kind, kind)
+        data = _data(record, kind)
+    else:
+        return None
+    return (
+        _EVENT, what, _text(get("id")), _text(get("session")), _optional(get("process")), _optional(get("agent")),
+        parse_time(get("ts")), label, data,
+    )  # fmt: skip
+
+
+def _told_entry(get: Callable[[str], Any]) -> Told:
+    name, session, process, agent, action = get("id"), get("session"), get("process"), get("agent"), get("action")
+    status = get("status")
+    return (
+        _ENTRY,
+        name if isinstance(name, str) else "",
+        session if isinstance(session, str) else "",
+        process if isinstance(process, str) else None,
+        agent if isinstance(agent, str) else None,
+        parse_time(get("ts")), _label(get("turn")), _label(get("step")), _optional(get("parent")),
+        action if isinstance(action, str) else "",
+        _optional(get("inputType")), get("input"), _number(get("timeoutMs")), get("meta"), _optional(get("task")),
+        *(_told_result(get) if isinstance(status, str) else _OPEN),
+    )  # fmt: skip
+
+
+_OPEN: Told = (None, None, None, None)
+
+
+def _told_result(get: Callable[[str], Any]) -> Told:
+    error: object = get("error")
+    problem = cast("dict[str, Any]", error) if isinstance(error, dict) else None
+    return _optional(get("status")), get("output"), problem, _number(get("durationMs"))
 
 
 # The fields of an observation are given by place: by name costs as much again as all of the rest.
 
 
-def _start(record: Mapping[str, Any], seq: int, index: int) -> Observation:
-    get = record.get
-    return Observation(
-        "start", seq, _text(get("id")), _text(get("session")), index, _optional(get("process")), _optional(get("agent")),
-        parse_time(get("ts")), _label(get("turn")), _label(get("step")), _optional(get("parent")), _text(get("action")),
-        _optional(get("inputType")), get("input"), None, None, None, None, _number(get("timeoutMs")), None, None, get("meta"),
-        _optional(get("task")),
-    )  # fmt: skip
-
-
-def _finish(start: Observation, record: Mapping[str, Any], seq: int, at: float | None) -> Observation:
-    get = record.get
-    error = get("error")
+def _finish(start: Observation, result: Told, seq: int) -> Observation:
+    _, _, at, status, output, error, took = result
     return Observation(
         "finish", seq, start.id, start.session, start.index, start.process, start.agent, start.at if at is None else at,
-        start.turn, start.step, start.parent, start.action, start.input_type, start.input, _optional(get("status")),
-        get("output"), cast("dict[str, Any]", error) if isinstance(error, dict) else None, _number(get("durationMs")),
+        start.turn, start.step, start.parent, start.action, start.input_type, start.input, status, output, error, took,
         start.timeout_ms, None, None, start.meta, start.task,
-    )  # fmt: skip
-
-
-def _event(record: Mapping[str, Any], kind: str, seq: int) -> Observation:
-    get = record.get
-    name = _text(get("type")) if kind == "event" else kind
-    return Observation(
-        "end" if kind == "sessionEnd" else "event", seq, _text(get("id")), _text(get("session")), None,
-        _optional(get("process")), _optional(get("agent")), parse_time(get("ts")), None, None, None, "", None, None, None, None,
-        None, None, None, EVENT_ALIASES.get(name, name), get("data") if kind == "event" else _data(record, kind),
     )  # fmt: skip
 
 

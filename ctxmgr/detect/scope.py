@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ctxmgr.detect.casebook import Case
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
+from ctxmgr.detect.plans import Plans, is_any_awake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.standstill import Standstill, continues, may_stand, rounds_kept
 from ctxmgr.detect.step import Call, Step
@@ -23,25 +24,12 @@ class _Batch:
     taken: Step | None = None
 
 
-class _Plan(NamedTuple):
-    """Detectors that are shown a step, each with whether it is if it remembers nothing; and those of them that are."""
+class _Mark(NamedTuple):
+    """What takes later steps back; the detectors that slept by then are given back the state they began with."""
 
-    all: list[tuple[Detector, bool]]
-    if_asleep: list[tuple[Detector, bool]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
     number: int
     states: tuple[Any, ...]
     cases: tuple[tuple[Case, tuple[Any, ...]], ...]
-
-
-def _is_any_awake(detectors: Sequence[Detector]) -> bool:
-    for detector in detectors:  # noqa: SIM110 - a generator costs more than the whole loop
-        if detector.state:
-            return True
-    return False
 
 
 class AgentScope:
@@ -65,7 +53,7 @@ class AgentScope:
         self._settings = settings
         self._detectors = detectors
         self._watchful = [detector for detector in detectors if detector.watchful]
-        self._plans: dict[int, _Plan] = {}
+        self._plans = Plans(detectors)
         self._asleep = True
         self._listeners: dict[str, list[Detector]] = {}
         for detector in detectors:
@@ -76,7 +64,7 @@ class AgentScope:
         self._latest: dict[str, Step] = {}
         self.came_back: list[Case] = []
         self.changes = self.others_changes = 0
-        self.spoke, self.heard = False, 0
+        self.heard = 0
         self.spoke_since = self.foreseen = False
         self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []
@@ -88,7 +76,9 @@ class AgentScope:
         self._turn: str | int | None = None
         self.active: list[Case] = []
         self.cases: list[Case] = []
-        self._before_last = self._mark()
+        self._before_last: _Mark | None = None
+        self._is_fresh, self._remembers = True, False
+        self._blank = tuple(detector.state for detector in detectors)
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
@@ -110,6 +100,7 @@ class AgentScope:
     def end(self, start: Observation, finish: Observation | None, call: Call | None = None) -> list[Case]:
         """Take the result of an entry (None: the log records none), or what another scope made of it; return what it raised."""
         self.call = None
+        self._is_fresh = False
         if self._still is not None:
             if self._still.take(start, finish, self.others_changes + self.heard):
                 self._number += 1
@@ -135,7 +126,7 @@ class AgentScope:
         if self._settings.exempt_actions and any(call.start.action in self._settings.exempt_actions for call in calls):
             return []
         withdrawn: list[Case] = []
-        if amend:
+        if amend and self._before_last is not None:
             withdrawn = [case for case in self.active if case.raised[0] == self._steps[-1].calls[-1].start.id]
             self._restore(self._before_last)
             self.active = [case for case in self.active if case not in withdrawn]
@@ -163,7 +154,7 @@ class AgentScope:
             self._replay = []
         past = self._steps
         flags = self._flags(step)
-        plan = self._plans.get(flags) or self._plan(flags)
+        plan = self._plans.of(flags)
         shown = plan.if_asleep if self._asleep else plan.all
         sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
@@ -199,7 +190,7 @@ class AgentScope:
         self._steps = before
         self._index()
         for step in unseen:
-            plan = self._plans.get(flags := self._flags(step)) or self._plan(flags)
+            plan = self._plans.of(self._flags(step))
             self._show(step, plan.if_asleep if self._asleep else plan.all)
             self._steps.append(step)
             self._seen[step.query] = self._latest[step.action] = step
@@ -214,18 +205,8 @@ class AgentScope:
                 sighting = detector.take(step, self._steps)
                 if sighting is not None and not self._is_off(sighting.kind, step.action):
                     sightings.append(sighting)
-        self._asleep = not _is_any_awake(self._detectors)
+        self._asleep = not is_any_awake(self._detectors)
         return sightings
-
-    def _plan(self, flags: int) -> _Plan:
-        """Return which detectors are shown a step with these flags, and whether they are if they remember nothing."""
-        shown: list[tuple[Detector, bool]] = []
-        for each in self._detectors:
-            heeds = each.wake | Wake.AGAIN if each.wake & Wake.REPEATED else each.wake
-            if each.watchful or flags & heeds:
-                shown.append((each, bool(flags & each.wake)))
-        plan = self._plans[flags] = _Plan(shown, [(each, woken) for each, woken in shown if woken])
-        return plan
 
     def _is_off(self, kind: str, action: str) -> bool:
         return bool(self._settings.actions) and kind in self._settings.of(action).disabled
@@ -308,20 +289,23 @@ class AgentScope:
 
     def hear(self, event: Observation) -> list[Case]:
         """Show an event to the detectors that listen to its kind; return the cases raised by it."""
-        self._catch_up()
+        if self._still is not None:
+            self._catch_up()
+        self._is_fresh = False
         raised: list[Case] = []
-        for detector in self._listeners.get(event.type or "", ()):
+        listeners = self._listeners.get(event.type or "", ())
+        for detector in listeners:
             sighting = detector.hear(event)
             if sighting is not None:
                 raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
-            else:
+            elif self.active:
                 self._drift_away(detector.kind)
-        self._asleep = not _is_any_awake(self._detectors)
+        self._asleep = not is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
         return raised
 
     def _drift_away(self, kind: str) -> None:
         """Let a case that rests on events end when its detector no longer hears the pattern."""
-        for case in [case for case in self.active if case.kind == kind] if self.active else ():
+        for case in [case for case in self.active if case.kind == kind]:
             case.miss()
             if case.resolved is not None:
                 self.active.remove(case)
@@ -335,12 +319,12 @@ class AgentScope:
     def last_changed_the_world(self) -> bool:
         """Whether the newest step may have changed what others see."""
         last = self._still.last if self._still is not None else self._steps[-1] if self._steps else None
-        return last is not None and last.meaning(self._settings.pollers) in ("mutation", "other")
+        return last is not None and last.changes(self._settings.pollers)
 
     @property
     def is_awake(self) -> bool:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
-        return _is_any_awake(self._watchful)
+        return is_any_awake(self._watchful)
 
     def think(self, step: Step) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""
@@ -364,7 +348,9 @@ class AgentScope:
         self._replay = [step for step in self._steps if step.number >= self._boundary]
 
     def reset(self, why: str) -> None:
-        """Forget all evidence and close the cases: a person spoke."""
+        """Forget all evidence and close the cases: a person spoke. Costs next to nothing if nothing happened since the last."""
+        if self._is_fresh:
+            return
         for case in self.active:
             case.resolved = why
         self.active = []
@@ -373,17 +359,19 @@ class AgentScope:
         self._seen.clear()
         self._latest.clear()
         self._replay = []
-        for detector in self._detectors:
-            detector.reset()
-        self._asleep = True
+        if not self._asleep:
+            for detector in self._detectors:
+                detector.reset()
+            self._asleep, self._remembers = True, is_any_awake(self._detectors)
         self._boundary = self._number
-        self._before_last = self._mark()
+        self._before_last = None
+        self._is_fresh = True
 
     def _mark(self) -> _Mark:
         return _Mark(
             self._number,
-            tuple(detector.state for detector in self._detectors),
-            tuple((case, case.mark()) for case in self.active),
+            self._blank if self._asleep and not self._remembers else tuple(detector.state for detector in self._detectors),
+            tuple((case, case.mark()) for case in self.active) if self.active else (),
         )
 
     def _restore(self, mark: _Mark) -> None:
@@ -393,7 +381,7 @@ class AgentScope:
         self._number = mark.number
         for detector, state in zip(self._detectors, mark.states, strict=True):
             detector.state = state
-        self._asleep = not _is_any_awake(self._detectors)
+        self._asleep = not is_any_awake(self._detectors)
         for case, case_mark in mark.cases:
             case.restore(case_mark)
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]

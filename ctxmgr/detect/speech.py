@@ -24,6 +24,8 @@ _WORD = re.compile(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
 _STUB = re.compile(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,80}[>\])]\s*$")
 _STUB_HINT = " char"
 _MAY_BE_STUB = re.compile(r"[0-9] char")
+_latest: tuple[Observation | None, str | None] = (None, None)
+"""The event whose text was asked for last, and the text: whoever hears an event asks for it."""
 _OPENING = 64
 _EMPTY_WORDS = word_set(
     "the an and or but if then so to of in on at by for from with into as is are was be been am will would shall should can "
@@ -35,10 +37,17 @@ _EMPTY_WORDS = word_set(
 
 def text_of(event: Observation) -> str | None:
     """Return what an event says, None when it holds no text (which is not the same as an empty one)."""
+    global _latest
+    known, text = _latest
+    if known is event:
+        return text
     data: object = event.data
-    if type(data) is dict and type(text := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
-        return _words(text)  # as of most events
-    return _text(cast("object", data), 0)
+    if type(data) is dict and type(said := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
+        text = _words(said)  # as of most events
+    else:
+        text = _text(cast("object", data), 0)
+    _latest = event, text
+    return text
 
 
 def _words(text: str) -> str | None:

@@ -122,18 +122,33 @@ class Call:
             self._class = self._classify()
         return self._class
 
+    def changes(self, pollers: frozenset[str] = frozenset()) -> bool:
+        """Whether the call may have changed something, as `meaning` says; mostly without working out what that is."""
+        known = self._class
+        if known is not None or pollers:
+            return self.meaning(pollers) in ("mutation", "other")
+        given = self.start.input
+        if type(given) is dict:
+            command = cast("dict[str, Any]", given).get("command")
+            if type(command) is str and vocabulary.surely_changes(command):
+                return True
+        return self.meaning() in ("mutation", "other")
+
     def _classify(self) -> ActionClass:
+        verb, command = self._doing()
+        return vocabulary.classify(self.start.action, verb, command)
+
+    def _doing(self) -> tuple[str, str]:
+        """Return the verb and the command within the input, both empty where only the name says what the call does."""
         start = self.start
-        verb, command = "", ""
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
             if _DOING_KEYS.isdisjoint(fields):
-                return vocabulary.class_of_name(start.action)
-            verb = _text(fields.get("action")) or _text(fields.get("operation"))
-            command = _command(fields)
-        elif isinstance(start.input, str) and vocabulary.is_shell(start.action):
-            command = start.input
-        return vocabulary.classify(start.action, verb, command)
+                return "", ""
+            return _text(fields.get("action")) or _text(fields.get("operation")), _command(fields)
+        if isinstance(start.input, str) and vocabulary.is_shell(start.action):
+            return "", start.input
+        return "", ""
 
 
 class Step:
@@ -239,6 +254,15 @@ class Step:
             order: tuple[ActionClass, ...] = ("mutation", "other", "gesture", "query", "poll", "paced", "sleep")
             self._meaning = next(meaning for meaning in order if meaning in meanings)
         return self._meaning
+
+    def changes(self, pollers: frozenset[str] = frozenset()) -> bool:
+        """Whether any call of the step may have changed something, as `meaning` says."""
+        if self._meaning is not None:
+            return self._meaning in ("mutation", "other")
+        for call in self.calls:  # noqa: SIM110 - a generator costs more than most calls
+            if call.changes(pollers):
+                return True
+        return False
 
     @property
     def waiting(self) -> bool:

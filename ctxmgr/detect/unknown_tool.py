@@ -65,7 +65,7 @@ def is_unknown_tool(step: Step) -> bool:
 def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
     if kind in _TYPES or (isinstance(meta, dict) and cast("dict[str, object]", meta).get("unknown_tool") is True):
         return True
-    if _TOOL.search(error):
+    if "tool" in error.lower() and _TOOL.search(error):
         return True
     # "a.py not found" is about a file; only an error that names the action itself is about the tool.
     return (

@@ -43,7 +43,7 @@ class UnseenResults:
             scope = self._scopes[key]
         if delegates(start.action):
             self._assign(start)
-        elif Call(start, None, 0).meaning() in ("mutation", "other"):
+        elif Call(start, None, 0).changes():
             self._changes += 1
         if scope is None:
             return []
@@ -53,6 +53,10 @@ class UnseenResults:
         self._seen[key] = (self._changes, start.seq)
         scope.begin(start)
         return scope.end(start, None)
+
+    def is_over(self, key: Key) -> bool:
+        """Whether the results of an agent were seen, and nobody is watched without: then an entry changes nothing here."""
+        return not self._watched and self._scopes.get(key, self) is None
 
     def _assign(self, start: Observation) -> None:
         """Note where in the log what is handed over now was handed over first."""

@@ -65,12 +65,18 @@ _SHELL_QUERY_PAIRS = frozenset(
 _SHELL_MUTATIONS = word_set(
     "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
 )
+_MAY_BE_QUERY = _SHELL_QUERIES | {"cd"} | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
+"""First words of a command that may ask for something and change nothing."""
 _SEPARATORS = ("&&", ";", "|")
 _SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
 _SLEEP_STARTS = "sStT\u017f"
+_SLEEP_HINTS = ("leep", "meout")
+"""What every pause holds, in small letters."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LETTERS = re.compile(r"[^a-z]")
 _MAX_REMEMBERED = 400
+_MAX_COMMAND = 2000
+_MAX_WORD = 80
 
 _WAITING = re.compile(
     r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
@@ -161,9 +167,16 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
     return _known_class(action, verb, command)
 
 
-def class_of_name(action: str) -> ActionClass:
-    """Return what a call does whose input says nothing about that."""
-    return _known_class(action, "", "") if len(action) <= _MAX_REMEMBERED else _classify(action, "", "")
+def surely_changes(command: str) -> bool:
+    """Whether a look at its first word shows that a command is a mutation or unknown; most need no longer one.
+
+    Only what `classify` finds in the whole command says that one is not.
+    """
+    first = command[:_MAX_WORD].split(None, 1)
+    if len(first) < 2 or first[0] in _MAY_BE_QUERY or ";" in first[0] or "|" in first[0] or "&" in first[0]:
+        return False
+    lower = command[:_MAX_COMMAND].lower()
+    return _SLEEP_HINTS[0] not in lower and _SLEEP_HINTS[1] not in lower
 
 
 def _classify(action: str, verb: str, command: str) -> ActionClass:
@@ -190,7 +203,7 @@ _MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
 
 
 def _classify_command(command: str) -> ActionClass:
-    head = command[:2000]
+    head = command[:_MAX_COMMAND]
     for mark in _SEPARATORS:
         if mark in head:
             head = head.replace(mark, "\n")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.address import session_key
+from ctxmgr.history.replaying import KINDS, replay
 from ctxmgr.history.tail import judged_end
 from ctxmgr.ids import parse_time
 from ctxmgr.store import Store
@@ -22,7 +22,6 @@ from ctxmgr.types.view import EntryView, SessionView
 GONE_AFTER = 900.0
 """An imported session counts as running while one of its files was written to within this many seconds."""
 
-_KINDS = ("session", "entry", "result", "event", "continuation", "sessionEnd")
 _SHOWN = 24
 
 
@@ -34,7 +33,7 @@ def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | No
     """
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
-    findings, _ = judged_end(store, key, DetectSettings.from_table(settings), _KINDS, moment, live=live)
+    findings, _ = judged_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
     return SessionVerdict(session=session, verdict=verdict_of(findings), findings=findings)
 
 
@@ -45,8 +44,7 @@ def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) 
         InvalidInput: ``now`` is not a time, or a setting is wrong.
     """
     monitor = Monitor(DetectSettings.from_table(settings))
-    for observation in observations_of(store.sessions.records(key, _KINDS), distinct=True):
-        monitor.observe(observation)
+    monitor.observe_all(replay(store, key))
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
     findings = monitor.findings(moment, live)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.observation import Observation
 
 FIRST_LOOK = 4_000
 """Entries that are replayed at first. A shorter session is replayed whole, so that nothing is approximate for it."""
@@ -31,14 +34,24 @@ def judged_end(
         monitor = Monitor(settings)
         opened = store.sessions.open_before(key, start)
         early: set[str] = set()
-        place = start
-        for observation in observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True):
-            place = observation.index if observation.kind == "start" and observation.index is not None else place
-            if place < border:
-                early.add(observation.id)
-            monitor.observe(observation)
+        seen = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
+        monitor.observe_all(_noted(seen, start, border, early))
         findings = monitor.findings(moment, live)
         # A finding may begin with an entry or with a message: which of the two, its id does not say.
         if start == 0 or not any(each.resolved is None and each.first in early for each in findings):
             return findings, list(monitor.notes)
         size *= _DEEPER
+
+
+def _noted(observations: Iterable[Observation], place: int, border: int, early: set[str]) -> Iterator[Observation]:
+    """Pass on what happened; ids of what lies before the border are put into ``early``."""
+    rest = iter(observations)
+    for observation in rest:
+        if observation.kind == "start" and observation.index is not None:
+            place = observation.index
+        if place >= border:
+            yield observation
+            break
+        early.add(observation.id)
+        yield observation
+    yield from rest

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctxmgr.detect import vocabulary
 
@@ -38,9 +40,29 @@ def test_what_a_call_does(action: str, verb: str, command: str, meaning: str) ->
     assert vocabulary.classify(action, verb, command) == meaning
 
 
+_PIECES = (
+    "ls", "cd x", "git", " status", " -C a", "rm", " y", "sleep 5", "SLEEP 5", "\u017fleep 5", "timeout /t 3", "echo sleep 3",
+    "docker", " ps", "make", "x" * 90, "&&", ";", "|", "\n", "\x1c", " ", ">", "2>&1", "/dev/null", "&", "a;b", "a&&sleep 2",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=9), st.booleans())
+def test_what_may_change_something_is_seen_without_reading_all_of_a_command(parts: list[str], long: bool) -> None:
+    """The short look at a command never says otherwise than reading it does, wherever its words and marks meet."""
+    command = ("z " * 998 if long else "") + "".join(parts)
+    if vocabulary.surely_changes(command):
+        assert vocabulary.classify("Bash", "", command) in ("mutation", "other")
+
+
 def test_declared_pollers_come_first() -> None:
     """A configured poller is a poll whatever its name says."""
     assert vocabulary.classify("update_board", "", "", frozenset({"update_board"})) == "poll"
+
+
+@pytest.mark.parametrize(("command", "sure"), [("make all", True), ("  rm -r x", True), ("ls -l", False), ("", False)])
+def test_the_first_word_of_a_command_may_say_enough(command: str, sure: bool) -> None:
+    """A word that starts no query settles it; anything else is left to a longer look."""
+    assert vocabulary.surely_changes(command) is sure
 
 
 @pytest.mark.parametrize("text", ["still running", "Status: PENDING", "build in progress", "not ready", "queued"])
