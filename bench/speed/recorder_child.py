@@ -37,7 +37,8 @@ _UNITS = (
 )  # fmt: skip
 """Of what texts are made that would slow a careless masker down."""
 
-_BARE_OF = {"mask": ", no mask", "chain": ", no chain", "both": ", neither"}
+NEITHER = ", neither"
+_BARE_OF = {"mask": ", no mask", "chain": ", no chain", "both": NEITHER}
 
 Call = Callable[[], object]
 Calls = dict[str, Call | str]
