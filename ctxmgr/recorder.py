@@ -228,13 +228,13 @@ class Recorder:
         """
         if self._forked or self._ended:
             self._require_open()
-        entry, present = ids.new_id(), ids.now()
+        entry, present = ids.new_id_and_time()
         agent = agent or self._agent or "agent"
         kind = input_type or type_name(input)
         parent = parent or surrounding(self.session)
         if self._entries is not None and turn is step is parent is task is timeout_ms is meta is None:
             try:
-                self._entries.append(present, entry, (agent, action, kind), input)
+                self._entries.append(entry, present, (agent, action, kind), input)
                 return entry
             except (InvalidInput, TypeError):  # something odd
                 pass
@@ -324,37 +324,29 @@ class _Entries:
 
     def __init__(self, log: Journal, session: str, process: str) -> None:
         self._log = log
-        self._head = f'{{"v":1,"kind":"entry","session":{encode_value(session, 1)},"ts":"'
-        self._tail = f',"process":{encode_value(process, 1)}}}'
-        self._own = _is_id(session)
+        # No secret reaches from one of these parts into another: each of them ends behind a member or its name.
+        self._head = log.masked(b'{"v":1,"kind":"entry","session":%b,"ts":"' % encode_value(session, 1)).decode("ascii")
+        self._tail = log.masked(b',"process":%b}' % encode_value(process, 1))
         self._names: dict[tuple[str, str, str], str] = {}
 
-    def append(self, present: str, entry: str, names: tuple[str, str, str], value: object) -> None:
+    def append(self, entry: str, present: str, names: tuple[str, str, str], value: object) -> None:
         """Append the entry; ``names`` are its agent, action and input type.
 
         Raises:
             InvalidInput, TypeError: when a part of it can't be written as it is; nothing was written.
         """
-        head = f'{self._head}{present}","id":"{entry}"'
         members = self._names.get(names) or self._remember(names)
-        body = f"{head}{members}{encode_value(value, 1)}{self._tail}".encode("ascii")
-        self._log.append_made(body, len(head) if self._own else 0)
+        head = f'{self._head}{present}","id":"{entry}"{members}'.encode("ascii")
+        self._log.append_made(head, encode_value(value, 1), self._tail)
 
     def _remember(self, names: tuple[str, str, str]) -> str:
         if not all(type(name) is str for name in names):
             raise TypeError("a name that is no text")
         if len(self._names) >= _MOST_NAMES:
             self._names.clear()
-        agent, action, kind = (encode_value(name, 1) for name in names)
-        members = self._names[names] = f',"agent":{agent},"action":{action},"inputType":{kind},"input":'
-        return members
-
-
-def _is_id(text: object) -> bool:
-    """Whether the text is an id as `ids.new_id` makes them, which is never taken for a secret."""
-    if not isinstance(text, str) or [len(part) for part in text.split("-")] != [8, 4, 4, 4, 12]:
-        return False
-    return not set(text) - set("0123456789abcdef-")
+        members = b',"agent":%b,"action":%b,"inputType":%b,"input":' % tuple(encode_value(name, 1) for name in names)
+        self._names[names] = text = self._log.masked(members).decode("ascii")
+        return text
 
 
 def _within_limits(value: object) -> object:

@@ -234,7 +234,7 @@ def _create_private(path: str) -> None:
     try:
         folder = os.path.dirname(_absolute(path))
         if not os.path.exists(folder):
-            from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
+            from ctxmgr.places import make_private_folder
 
             make_private_folder(folder)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
