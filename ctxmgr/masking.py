@@ -191,7 +191,7 @@ def _token_sieve() -> re.Pattern[bytes]:
     lasts = {word[-3]: bytes(sorted({other[-2] for other in words if other[-3] == word[-3]})) for word in sorted(words)}
     pairs = b"(?<=%b)" % b"|".join(b"%c[%b]_.{16}" % pair for pair in lasts.items())
     # The shapes that begin with their anchor, A or S.
-    begun = rb"(?<=_(?:ki_.{13}|_i_.{13}|kk_.{13}|iza.{13}|t_tt3.{11}|k[0-9aefk]{15}|_.{15}(?<=[0-9]:__.{15})))"
+    begun = rb"(?<=_(?:ki_.{13}|_i_.{13}|kk_.{13}|iza.{13}|t_tt3.{11}|k[0-9aefk]{15}|_(?<=[0-9]:__).{15}))"
     # Behind hex digits stand the dashes of a UUID, of which every record holds several. Here r is one too: r8_ stands apart.
     begun += rb"|(?<=e8_.{16})(?:(?<![0-9aefk]{2}e8_.{16})|(?<=\\u[0-9aefk]{4}e8_.{16}))"
     return re.compile(rb"_[a-z0-9_=]{16}+(?:%b(?<![0-9aefk]{4}_.{16})(?:%b)|%b)" % (pairs, ends, begun))

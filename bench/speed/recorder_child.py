@@ -127,7 +127,7 @@ def _parts(record: Record, body: bytes) -> Calls:
         f"{PART}encode": lambda: encode(record),
         f"{PART}mask": lambda: mask(body),
         f"{PART}chain and seal": lambda: seal(body, chain("0123456789abcdef", body)),
-        f"{PART}id and time": lambda: (ids.new_id(), ids.now()),
+        f"{PART}id and time": ids.new_id_and_time,
         f"{PART}lock and unlock": locked,
     }
 
