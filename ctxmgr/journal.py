@@ -17,6 +17,7 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from typing import Literal
 
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.places import make_private_folder, sync_folder
 from ctxmgr.salvage import Line, read, tail
 from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal, use_loaded_encoder
 
@@ -27,6 +28,7 @@ Durability = Literal["process", "os"]
 
 _SYNC_EVERY = 0.5  # seconds; leaves half of the promised second for the sync itself
 _LONGEST = MAX_LINE - 27  # bytes that a sum adds to a line
+_AT_ONCE = LOCK_EX | LOCK_NB
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 
 
@@ -42,6 +44,9 @@ class Journal:
         create: whether a missing file is made.
         mask: whether secrets of known shapes are masked before they are written.
         timeout: seconds that an append waits for the lock.
+
+    Attributes:
+        masked: returns encoded text as it is written here.
 
     Raises:
         NotFound: when the file is missing and ``create`` is false.
@@ -61,11 +66,11 @@ class Journal:
         self.path = os.path.abspath(path)  # the working directory may change before a fork opens it again
         self.durability = durability
         self._create = create
-        self._mask: Callable[[bytes], bytes] | None = None
+        self.masked: Callable[[bytes], bytes] = bytes
         if mask:
             from ctxmgr.masks import mask as mask_secrets  # loads the patterns when they pay
 
-            self._mask = mask_secrets
+            self.masked = mask_secrets
         use_loaded_encoder()
         self._timeout = timeout
         self._descriptor = self._size = -1
@@ -103,30 +108,34 @@ class Journal:
             StorageFailed: when the records are not durable at this journal's level; what was written of them has been
                 cut off again where the system allowed it.
         """
-        return self._append([self._encode(record) for record in records])
+        bodies = [self._encode(record) for record in records]
+        for body in bodies:
+            if len(body) > _LONGEST:
+                raise _too_long(body)
+        return self._append(bodies)
 
-    def append_made(self, body: bytes, known: int) -> None:
+    def append_made(self, head: bytes, value: bytes, tail: bytes) -> None:
         """Append one record that is encoded already, exactly as `ctxmgr.wire.encode` would have done it.
 
         Args:
-            body: the record as one line, without line end and sum.
-            known: how many bytes at its beginning are not masked, for they hold nothing but names of the format and ids
-                and times that were made here. They end behind a member.
+            head: its line up to the value of one of its members, masked; the name of that member is none of a secret.
+            value: masked here.
+            tail: the rest of it, masked, without line end and sum.
 
         Raises:
             InvalidInput, Busy, StorageFailed: as `append`.
         """
-        self._append([body[:known] + self._mask(body[known:]) if self._mask is not None else body])
+        body = head + self.masked(value) + tail
+        if len(body) > _LONGEST:
+            raise _too_long(body)
+        self._append((body,))
 
     def _encode(self, record: Record) -> bytes:
         if "sum" in record:
             record = {key: value for key, value in record.items() if key != "sum"}
-        return self._mask(encode(record)) if self._mask is not None else encode(record)
+        return self.masked(encode(record))
 
-    def _append(self, bodies: list[bytes]) -> int:
-        for body in bodies:
-            if len(body) > _LONGEST:
-                raise InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
+    def _append(self, bodies: Sequence[bytes]) -> int:
         thread = threading.get_ident()
         if self._owner == thread:
             raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
@@ -141,32 +150,37 @@ class Journal:
             finally:
                 self._owner = 0
 
-    def _append_alone(self, bodies: list[bytes]) -> int:
+    def _append_alone(self, bodies: Sequence[bytes]) -> int:
         descriptor = self._descriptor
         try:
-            if not lock_within(descriptor, self._timeout):
-                raise Busy(
-                    f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
-                    "look for a stopped or hanging process that writes to it",
-                )
+            try:
+                flock(descriptor, _AT_ONCE)
+            except BlockingIOError:
+                if not lock_within(descriptor, self._timeout):
+                    raise Busy(
+                        f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
+                        "look for a stopped or hanging process that writes to it",
+                    ) from None
             # Cheaper than fstat, and without effect on where O_APPEND writes.
             size = os.lseek(descriptor, 0, os.SEEK_END)
             if size != self._size:
                 self._torn, self._last = tail(descriptor, size)
             last = self._last
             # A torn line keeps its bytes and gets an end, so that it can't take the next record with it.
-            lines = [b""] if self._torn else []
+            lines = [b"\n"] if self._torn else []
             for body in bodies:
                 last = chain(last, body)
-                lines.append(seal(body, last))
-            lines.append(b"")
-            data = b"\n".join(lines)
-            self._write(descriptor, data, size)
-            self._size, self._last, self._torn = size + len(data), last, False
+                lines.append(seal(body, last, b"\n"))
+            data = lines[0] if len(lines) == 1 else b"".join(lines)
+            written = os.write(descriptor, data)
+            if written < len(data) or self.durability == "os":
+                self._finish(descriptor, data, size, written)
+            self._size = size = size + len(data)
+            self._last, self._torn = last, False
             syncer = self._syncer
-            if self.durability == "process" and (syncer is None or not syncer.dirty):
+            if (syncer is None or not syncer.dirty) and self.durability == "process":
                 self._sync_soon(descriptor)
-            return self._size
+            return size
         except OSError as error:
             flock(descriptor, LOCK_UN)
             self._drop()
@@ -175,15 +189,13 @@ class Journal:
             if self._descriptor >= 0:
                 flock(descriptor, LOCK_UN)
 
-    def _write(self, descriptor: int, data: bytes, size: int) -> None:
-        """Write and, at level ``os``, sync; on failure cut the file back to ``size``.
+    def _finish(self, descriptor: int, data: bytes, size: int, written: int) -> None:
+        """Write what is left of the data and, at level ``os``, sync; on failure cut the file back to ``size``.
 
         Raises:
             OSError: what the system answered.
         """
-        written = 0
         try:
-            written = os.write(descriptor, data)
             while written < len(data):
                 written += os.write(descriptor, memoryview(data)[written:])
             if self.durability == "os":
@@ -222,7 +234,7 @@ class Journal:
             if self.durability == "os":
                 # Whoever made the file may not have synced its name.
                 for name in (*created, self.path):
-                    _sync_folder(os.path.dirname(os.path.abspath(name)))
+                    sync_folder(os.path.dirname(os.path.abspath(name)))
         except OSError as error:
             self._drop()
             raise StorageFailed(f"can't open log {self.path!r}: {error.strerror}", _hint(error)) from error
@@ -352,7 +364,7 @@ def lock_within(descriptor: int, timeout: float) -> bool:
     deadline, pause = 0.0, 0.0002
     while True:
         try:
-            flock(descriptor, LOCK_EX | LOCK_NB)
+            flock(descriptor, _AT_ONCE)
             return True
         except BlockingIOError:
             now = time.monotonic()
@@ -363,33 +375,8 @@ def lock_within(descriptor: int, timeout: float) -> bool:
             pause = min(pause * 1.5, 0.005)
 
 
-def make_private_folder(path: str) -> list[str]:
-    """Make the folder and its missing parents with mode 0700, whatever the umask; return those that were made.
-
-    Raises:
-        OSError: when the system refuses.
-    """
-    missing: list[str] = []
-    while not os.path.isdir(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    made: list[str] = []
-    for folder in reversed(missing):
-        try:
-            os.mkdir(folder, 0o700)
-        except FileExistsError:
-            continue
-        os.chmod(folder, 0o700)
-        made.append(folder)
-    return made
-
-
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _too_long(body: bytes) -> InvalidInput:
+    return InvalidInput(f"record is {len(body):,} bytes long; the limit is {_LONGEST:,}")
 
 
 def _hint(error: OSError) -> str:

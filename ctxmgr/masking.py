@@ -183,20 +183,18 @@ def _words(behind: str) -> Iterator[bytes]:
 
 
 def _token_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a finder of `_TOKENS` finds one.
-
-    Behind an anchor all shapes have 16 characters of a word; only a web hook of Slack has slashes.
-    """
+    """Return what finds a place in every line in which a finder of `_TOKENS` finds one, save for a web hook of Slack."""
     words = {word for finder in _TOKENS for _, behind, _ in finder.shapes if len(behind) > 1 for word in _words(behind)}
     sizes = sorted({len(word) for word in words})
     ends = b"|".join(b"(?<=%b)" % b"|".join(sorted(word + b".{16}" for word in words if len(word) == size)) for size in sizes)
+    # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
+    lasts = {word[-3]: bytes(sorted({other[-2] for other in words if other[-3] == word[-3]})) for word in sorted(words)}
+    pairs = b"(?<=%b)" % b"|".join(b"%c[%b]_.{16}" % pair for pair in lasts.items())
     # The shapes that begin with their anchor, A or S.
-    begun = rb"(?<=_ki_.{13}|__i_.{13}|_kk_.{13}|_iza.{13})|(?<=_t_tt3.{11})|(?<=_k[0-9aefk]{15})|(?<=[0-9]:__.{15})"
+    begun = rb"(?<=_(?:ki_.{13}|_i_.{13}|kk_.{13}|iza.{13}|t_tt3.{11}|k[0-9aefk]{15}|_(?<=[0-9]:__).{15}))"
     # Behind hex digits stand the dashes of a UUID, of which every record holds several. Here r is one too: r8_ stands apart.
     begun += rb"|(?<=e8_.{16})(?:(?<![0-9aefk]{2}e8_.{16})|(?<=\\u[0-9aefk]{4}e8_.{16}))"
-    return re.compile(
-        rb"_(?:[a-z0-9_=]{16}+(?:(?<=[a-z0-9]_.{16})(?<![0-9aefk]{4}_.{16})(?:%b)|%b)|kem/(?<=slakk_kem/))" % (ends, begun)
-    )
+    return re.compile(rb"_[a-z0-9_=]{16}+(?:%b(?<![0-9aefk]{4}_.{16})(?:%b)|%b)" % (pairs, ends, begun))
 
 
 # Assignments. The name is looked for in the lowered line, with the same one-literal trick.
@@ -224,11 +222,14 @@ def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
 def _name_sieve() -> re.Pattern[bytes]:
     """Return what finds a place in every line in which a name of `_names` is given a value, or a bearer stands."""
     sign = rb"""(?:_(?:key|teken))?[0-9]{0,2}\\{0,7}["'`]?[ \t]{0,4}[:=]"""
+    # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
+    short = rb"""[_0-9\\"'` \t:=](?<=[s_p]ke.)(?:(?<=[:=])|[ketny0-9\\"'` \t]{0,20}[:=])"""
     owners = _OWNERS.encode().translate(_ALPHABET).replace(b"a", b"[a_]").replace(b"s", b"[s_]").split(b"|")
     key = b"|".join(b"(?<=%b%bkey)" % (owner, joint) for owner in owners for joint in (b"", b"[_ ]"))
+    key = rb"y(?:%b)(?:%b|(?: klekk)?_____)" % (key, sign)
+    hook = rb"m/(?<=slakk_kem/)"  # of Slack; at the anchors of tokens, which are many, one branch more would cost much
     return re.compile(
-        rb"ke(?:(?:n(?<=teken)|et(?<=[s_]ekeet)|ee(?<=[s_]keee)|(?<=[s_p]ke))%b|y(?:%b)(?:%b|(?: klekk)?_____)|[a_]eee )"
-        % (sign, key, sign)
+        rb"ke(?:n(?<=teken)%b|e(?:t(?<=[s_]ekeet)|e(?<=[s_]keee))%b|%b|%b|[a_]eee |%b)" % (sign, sign, short, key, hook)
     )
 
 
@@ -267,7 +268,7 @@ def mask(line: bytes) -> bytes:
         _passes_tokens(folded)
         or _passes_names(folded)
         or (_Z in folded and _passes_authorization(folded))
-        or (_J in line and _JWT.pattern.search(line))
+        or (_J in line and b"eyJ" in line and _JWT.pattern.search(line))
         or (_AT in line and _USERINFO.search(line))
     ):
         return mask_unsieved(line)

@@ -1,4 +1,4 @@
-"""Where settings and stores lie: from a folder upwards, asked of the system with as little machinery as can be."""
+"""Where settings and stores lie, and private folders for them: asked of the system with as little machinery as can be."""
 
 from __future__ import annotations
 
@@ -112,3 +112,33 @@ def nearest_store(folder: str) -> str:
         if os.path.isfile(os.path.join(place, STORE)):
             return os.path.join(place, STORE)
     return os.path.join(folder, STORE)
+
+
+def make_private_folder(path: str) -> list[str]:
+    """Make the folder and its missing parents with mode 0700, whatever the umask; return those that were made.
+
+    Raises:
+        OSError: when the system refuses.
+    """
+    missing: list[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made: list[str] = []
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            continue
+        os.chmod(folder, 0o700)
+        made.append(folder)
+    return made
+
+
+def sync_folder(path: str) -> None:
+    """Return when the names in the folder are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -18,6 +18,10 @@ MAX_REPR = 10_000
 
 _MAX_DEPTH = 100
 _MAX_DIGITS = 4_000  # Python itself refuses to print or read longer integers
+_SMALL = 1 << 62
+_TEXT = frozenset({str})
+_LEAVES = frozenset({str, bool, type(None)})
+_LEAVES_AND_NUMBERS = _LEAVES | {int}
 _NAMES = {"dict": "object", "list": "array", "tuple": "array", "str": "string", "bool": "boolean", "int": "number",
           "float": "number", "NoneType": "null"}  # fmt: skip
 
@@ -34,6 +38,19 @@ def plain(value: object) -> Any:
     except Exception:
         # Properties and methods of a recorded object are its author's code and may raise anything.
         return _represent(value)
+
+
+def is_plain(value: object) -> bool:
+    """Whether `plain` would return the same value beyond doubt; False says nothing."""
+    if type(value) is not dict:
+        return type(value) in _LEAVES
+    members = cast("dict[object, object]", value)
+    if not _TEXT.issuperset(map(type, members)):
+        return False
+    kinds = set(map(type, members.values()))
+    if int in kinds:
+        return kinds <= _LEAVES_AND_NUMBERS and all(-_SMALL < n < _SMALL for n in members.values() if isinstance(n, int))
+    return kinds <= _LEAVES
 
 
 def type_name(value: object) -> str:
@@ -59,8 +76,11 @@ def describe(error: BaseException) -> str:
 
 
 def _plain(value: object, parents: tuple[int, ...]) -> Any:
-    if value is None or value is True or value is False:
+    kind = type(value)
+    if kind is str or value is None or kind is bool or (kind is int and -_SMALL < cast("int", value) < _SMALL):
         return value
+    if kind is dict or kind is list:  # which are none of what is looked for here
+        return _inside(value, parents)
     if isinstance(value, enum.Enum):
         return _plain(cast("object", value.value), parents)
     if isinstance(value, str):
@@ -77,6 +97,10 @@ def _plain(value: object, parents: tuple[int, ...]) -> Any:
         return value.isoformat()
     if isinstance(value, os.PathLike):
         return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
+    return _inside(value, parents)
+
+
+def _inside(value: object, parents: tuple[int, ...]) -> Any:
     if id(value) in parents:
         return "<circular>"
     if len(parents) >= _MAX_DEPTH:
@@ -91,9 +115,9 @@ def _number(value: float) -> float | str:
 
 
 def _container(value: object, parents: tuple[int, ...]) -> Any:
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
-        return {_key(name): _plain(item, parents) for name, item in items}
+        return {name if type(name) is str else _key(name): _plain(item, parents) for name, item in items}
     if isinstance(value, (set, frozenset)):
         members = [_plain(item, parents) for item in cast("Iterable[object]", value)]
         return sorted(members, key=repr)

@@ -19,8 +19,9 @@ from ctxmgr.errors import Busy, InvalidInput
 from ctxmgr.journal import Durability, Journal
 from ctxmgr.liveness import Claim, claim, is_live, live_sessions
 from ctxmgr.plain import plain, shorten, type_name
+from ctxmgr.spelled import Spelled, Taking
 from ctxmgr.step import Beside, Details, Status, Step, error_body, is_interruption, surrounding
-from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, encode, encode_value
+from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, encode
 
 __all__ = ["SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
 
@@ -33,8 +34,6 @@ not have to load a database.
 _OTHER_SINK = "ctxmgr.store.sink:open_sink"
 
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
-
-_MOST_NAMES = 1_000
 
 Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
@@ -145,7 +144,9 @@ class Recorder:
         return cast("Sink", getattr(import_module(module), name)(self._path, self._durability, self._mask))
 
     def _start(self, **extra: str) -> None:
-        self._entries = _Entries(self._sink, self.session, self.process) if isinstance(self._sink, Journal) else None
+        # Asked of its class: an object around a sink may pass on what it does not know, past its own `append`.
+        taking = cast("Taking", self._sink) if hasattr(type(self._sink), "append_made") else None
+        self._spelled = Spelled(taking, self.session, self.process) if taking is not None else None
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
         self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 
@@ -228,19 +229,22 @@ class Recorder:
         """
         if self._forked or self._ended:
             self._require_open()
-        entry, present = ids.new_id(), ids.now()
+        entry, present = ids.new_id_and_time()
         agent = agent or self._agent or "agent"
         kind = input_type or type_name(input)
         parent = parent or surrounding(self.session)
-        if self._entries is not None and turn is step is parent is task is timeout_ms is meta is None:
+        bare = turn is step is parent is task is timeout_ms is meta is None
+        if bare and self._spelled is not None:
             try:
-                self._entries.append(present, entry, (agent, action, kind), input)
+                self._spelled.entry(entry, present, (agent, action, kind), input)
                 return entry
             except (InvalidInput, TypeError):  # something odd
                 pass
         fields: dict[str, Any] = {"id": entry, "agent": agent, "action": action, "inputType": kind, "input": input}
-        more = {"turn": turn, "step": step, "parent": parent, "task": task, "timeoutMs": timeout_ms, "meta": meta}
-        self._put(self._record("entry", {**fields, "process": self.process, **more}, present))
+        fields["process"] = self.process
+        if not bare:
+            fields |= {"turn": turn, "step": step, "parent": parent, "task": task, "timeoutMs": timeout_ms, "meta": meta}
+        self._put(self._record("entry", fields, present))
         return entry
 
     def result(
@@ -263,8 +267,17 @@ class Recorder:
             duration_ms: how long it took, in milliseconds.
             usage: ``{"inputTokens", "outputTokens"}``.
         """
+        if self._forked or self._ended:
+            self._require_open()
+        present = ids.now()
+        if self._spelled is not None and error is usage is None:
+            try:
+                self._spelled.result(present, entry, status, output, duration_ms)
+                return
+            except (InvalidInput, TypeError):  # something odd
+                pass
         fields = {"entry": entry, "status": status, "output": output, "error": error_body(error)}
-        self._write("result", {**fields, "durationMs": duration_ms, "usage": usage})
+        self._put(self._record("result", {**fields, "durationMs": duration_ms, "usage": usage}, present))
 
     def event(self, type: str, data: object = None, *, entry: str | None = None, agent: str | None = None) -> str:  # noqa: A002
         """Record a message, thought or tool update and return its id.
@@ -317,44 +330,6 @@ class Recorder:
         outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
         with Beside(error):
             self.end(outcome)
-
-
-class _Entries:
-    """Writes entries of one process into a log, each put together from texts of which most are always the same."""
-
-    def __init__(self, log: Journal, session: str, process: str) -> None:
-        self._log = log
-        self._head = f'{{"v":1,"kind":"entry","session":{encode_value(session, 1)},"ts":"'
-        self._tail = f',"process":{encode_value(process, 1)}}}'
-        self._own = _is_id(session)
-        self._names: dict[tuple[str, str, str], str] = {}
-
-    def append(self, present: str, entry: str, names: tuple[str, str, str], value: object) -> None:
-        """Append the entry; ``names`` are its agent, action and input type.
-
-        Raises:
-            InvalidInput, TypeError: when a part of it can't be written as it is; nothing was written.
-        """
-        head = f'{self._head}{present}","id":"{entry}"'
-        members = self._names.get(names) or self._remember(names)
-        body = f"{head}{members}{encode_value(value, 1)}{self._tail}".encode("ascii")
-        self._log.append_made(body, len(head) if self._own else 0)
-
-    def _remember(self, names: tuple[str, str, str]) -> str:
-        if not all(type(name) is str for name in names):
-            raise TypeError("a name that is no text")
-        if len(self._names) >= _MOST_NAMES:
-            self._names.clear()
-        agent, action, kind = (encode_value(name, 1) for name in names)
-        members = self._names[names] = f',"agent":{agent},"action":{action},"inputType":{kind},"input":'
-        return members
-
-
-def _is_id(text: object) -> bool:
-    """Whether the text is an id as `ids.new_id` makes them, which is never taken for a secret."""
-    if not isinstance(text, str) or [len(part) for part in text.split("-")] != [8, 4, 4, 4, 12]:
-        return False
-    return not set(text) - set("0123456789abcdef-")
 
 
 def _within_limits(value: object) -> object:

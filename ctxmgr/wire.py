@@ -99,7 +99,9 @@ _SAME = frozenset({str, int, bool, type(None)})
 
 def _is_same(value: object) -> bool:
     """Whether a value is small, not deep, and made of nothing but JSON's own types without numbers that are not whole."""
-    level = [value]
+    if type(value) is dict and _SAME.issuperset(map(type, cast("dict[object, object]", value).values())):
+        return True  # what most tools are given
+    level: list[object] = [value]
     for _ in range(_LEVELS):
         below: list[object] = []
         for item in level:
@@ -123,14 +125,6 @@ def _is_same(value: object) -> bool:
 
 def _text(value: object) -> str:
     global _chunks
-    if _faster is not None and _is_same(value):
-        # It raises a TypeError at lone surrogates, integers of more than 64 bits, keys that are no text.
-        try:
-            line = _faster(value)
-            if line.isascii() and _DELETE not in line:
-                return line.decode("ascii")
-        except TypeError:
-            pass
     try:
         return "".join(_chunks(value, 0))
     except (TypeError, ValueError, KeyError, RecursionError):
@@ -146,11 +140,11 @@ def encode(record: Record) -> bytes:
     Raises:
         InvalidInput: when a value is not JSON (NaN, an infinity, a set, a cycle), nested too deep, or too long.
     """
-    return encode_value(record, 0).encode("ascii")
+    return encode_value(record, 0)
 
 
-def encode_value(value: object, depth: int) -> str:
-    """Return the text of a value inside of a record: ASCII JSON, as `encode` writes it.
+def encode_value(value: object, depth: int) -> bytes:
+    """Return a value inside of a record as ASCII JSON, spelled as `encode` does it.
 
     Args:
         value: any JSON.
@@ -159,6 +153,14 @@ def encode_value(value: object, depth: int) -> str:
     Raises:
         InvalidInput: as `encode`.
     """
+    if _faster is not None and _is_same(value):
+        # It raises a TypeError at lone surrogates, integers of more than 64 bits, keys that are no text.
+        try:
+            line = _faster(value)
+            if line.isascii() and _DELETE not in line and len(line) <= MAX_LINE:
+                return line
+        except TypeError:
+            pass
     try:
         text = _text(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -173,7 +175,7 @@ def encode_value(value: object, depth: int) -> str:
         )
     if len(text) > MAX_DEPTH and not _is_flat(value) and _is_deep(value, MAX_DEPTH - depth, text):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
-    return text
+    return text.encode("ascii")
 
 
 def _is_flat(value: object) -> bool:
@@ -316,9 +318,9 @@ def _built_in() -> Any:
 _sha256: Callable[[bytes], Any] = _hash_of_few
 
 
-def seal(body: bytes, total: str) -> bytes:
-    """Return ``body`` (from `encode`, without a sum) with its sum as the last member."""
-    return b"".join((body[:-1], _SUM_MEMBER, total.encode("ascii"), b'"}'))
+def seal(body: bytes, total: str, end: bytes = b"") -> bytes:
+    """Return ``body`` (from `encode`, without a sum) with its sum as the last member, and behind it ``end``."""
+    return b"".join((body[:-1], _SUM_MEMBER, total.encode("ascii"), b'"}', end))
 
 
 def unseal(line: bytes) -> tuple[bytes, str | None]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.ids import format_time, new_id, now, parse_time
+from ctxmgr.ids import format_time, new_id, new_id_and_time, now, parse_time
 
 
 def test_ids_are_uuids_of_version_7() -> None:
@@ -28,6 +28,21 @@ def test_ids_are_distinct_and_sort_by_their_time() -> None:
     assert len(same) == 2000
     assert max(same) < new_id(1_000_001)
     assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", new_id())
+
+
+def test_an_id_and_its_time_are_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The id begins with the millisecond in which its time lies, whatever was made before; no id is made twice."""
+    seen: set[str] = set()
+    for moment in [0, 1_000, 999_999_000, *range(1_769_076_000_123_456_789, 1_769_076_003_123_456_789, 17_131_113), 5]:
+        monkeypatch.setattr("time.time_ns", lambda moment=moment: moment)
+        made, present = new_id_and_time()
+
+        assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", made)
+        assert uuid.UUID(made).int >> 80 == moment // 1_000_000
+        assert present == now()
+        seen.add(made)
+
+    assert len(seen) == 180
 
 
 def test_a_forked_child_makes_ids_of_its_own() -> None:

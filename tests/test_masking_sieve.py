@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.journal import Journal
 from ctxmgr.masking import mask, mask_unsieved
 from ctxmgr.masks import is_free
-from ctxmgr.wire import encode
+from ctxmgr.recorder import Recorder
+from ctxmgr.wire import decode, encode, unseal
 
 SEED = 20_261_122
 LETTERS = string.ascii_letters + string.digits
@@ -85,6 +87,46 @@ def test_every_shape_passes_wherever_it_may_begin(before: str) -> None:
         masked = mask_unsieved(line)
         assert mask(line) == masked, (SEED, line)
         assert masked == line or not is_free(line), (SEED, line)
+
+
+@pytest.mark.parametrize("name", ["pwd", "passwd", "PASSWORD", "secret", "Token", "API-KEY"])
+def test_every_sign_passes_behind_a_name(name: str) -> None:
+    """However a name and its value are joined, the masks find the same with the sieves as without them."""
+    joints = product(
+        ["", "_key", "-TOKEN"], ["", "2", "47"], ["", '"', "'", "`", '\\\\\\"'], ["", " ", "   \t"], ["=", ":", "=>", ":="]
+    )
+    found = 0
+    for joint in joints:
+        line = encode({"v": 1, "text": f"x {name}{''.join(joint)} 'hunter22!a1B2c3D4e5'"})
+        masked = mask_unsieved(line)
+        assert mask(line) == masked, line
+        found += masked != line
+
+    assert found > 300
+
+
+def test_an_entry_is_masked_in_its_parts_as_it_is_as_a_whole(tmp_path: Path) -> None:
+    """Of 300 entries made of pieces of secrets, whose parts are masked apart, each is as if its whole line had been masked."""
+    source = random.Random(SEED)
+    changed = 0
+    with Journal(tmp_path / "a.jsonl") as log:
+        for _ in range(60):
+            session, process = _text(source), _text(source)
+            recorder = Recorder(log, session=session, process=process)
+            for _ in range(5):
+                text = _text(source)
+                value = source.choice(
+                    [text, 4747, None, [text], {"k": text}, {source.choice(NAMES): text}, {text: _text(source)}]
+                )
+                names = {"agent": _text(source), "action": source.choice(NAMES), "inputType": _text(source)}
+                recorder.entry(names["agent"], names["action"], value, input_type=names["inputType"])
+                body = unseal((tmp_path / "a.jsonl").read_bytes().splitlines()[-1])[0]
+                made = {name: decode(body)[name] for name in ("ts", "id")}
+                whole = {"v": 1, "kind": "entry", "session": session, **made, **names, "input": value, "process": process}
+                assert body == mask_unsieved(encode(whole)), (SEED, body)
+                changed += body != encode(whole)
+
+    assert changed > 150
 
 
 def test_ordinary_text_is_held_back() -> None:

@@ -37,7 +37,8 @@ _UNITS = (
 )  # fmt: skip
 """Of what texts are made that would slow a careless masker down."""
 
-_BARE_OF = {"mask": ", no mask", "chain": ", no chain", "both": ", neither"}
+NEITHER = ", neither"
+_BARE_OF = {"mask": ", no mask", "chain": ", no chain", "both": NEITHER}
 
 Call = Callable[[], object]
 Calls = dict[str, Call | str]
@@ -126,7 +127,7 @@ def _parts(record: Record, body: bytes) -> Calls:
         f"{PART}encode": lambda: encode(record),
         f"{PART}mask": lambda: mask(body),
         f"{PART}chain and seal": lambda: seal(body, chain("0123456789abcdef", body)),
-        f"{PART}id and time": lambda: (ids.new_id(), ids.now()),
+        f"{PART}id and time": ids.new_id_and_time,
         f"{PART}lock and unlock": locked,
     }
 

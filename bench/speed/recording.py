@@ -16,7 +16,7 @@ from typing import Any
 from bench.speed.desk import ROOT, Bench
 from bench.speed.figures import Row, Taken, duration, median, number, ratio
 from bench.speed.library import in_turn
-from bench.speed.recorder_child import BARE, LOGGING, OURS, SPAN, WITH
+from bench.speed.recorder_child import BARE, LOGGING, NEITHER, OURS, SPAN, WITH
 from bench.speed.recorder_child import PART as STEP
 from bench.speed.running import Program, ProgramError
 from ctxmgr.recorder import Recorder
@@ -71,11 +71,14 @@ def _log(bench: Bench, folder: Path) -> None:
 
 
 def log_rows(times: dict[str, list[Taken]], missing: dict[str, str]) -> list[Row]:
-    """Return the rows of all ways to record, each against the bare write, ours against the peers."""
+    """Return the rows of all ways to record, each against the bare write, ours against the peers.
+
+    Ours too without its mask and its chain, which the peers do not have.
+    """
     pairs = [(name, BARE) for name in times if name != BARE]
-    pairs += [
-        (own, name) for own in (OURS, OURS + WITH) if own in times for name in times if not name.startswith((OURS, BARE, STEP))
-    ]
+    peers = [name for name in times if not name.startswith((OURS, BARE, STEP))]
+    ours = [name for name in (OURS, OURS + WITH, OURS + NEITHER, OURS + WITH + NEITHER) if name in times]
+    pairs += [(own, peer) for own in ours for peer in peers]
     rows: list[Row] = []
     for own, other in pairs:
         goal = _GOALS.get((own, other), "")

@@ -114,6 +114,10 @@ class SeenStore(Store):
         self.catch_up()
         return done
 
+    def append_spelled(self, record: Record, body: bytes) -> Appended:
+        """Write a record into the whole store, as `append` does."""
+        return self.append((record,))
+
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
         """Write the records of a log; else as `append`."""
         return self.append((line.record for line in lines), on_conflict=on_conflict)

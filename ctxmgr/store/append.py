@@ -14,7 +14,7 @@ from ctxmgr.store.batch import derive_rows, insert_lines, insert_records
 from ctxmgr.store.derived import Touched
 from ctxmgr.store.folding import storable
 from ctxmgr.store.known import Doubles, Known
-from ctxmgr.store.prepared import prepared, prepared_line
+from ctxmgr.store.prepared import Prepared, prepared, prepared_line
 from ctxmgr.store.reserved import PROJECT
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from ctxmgr.salvage import Line
     from ctxmgr.store.interface import Engine, OnConflict
-    from ctxmgr.store.prepared import Prepared
     from ctxmgr.wire import Record
 
     Refused = Callable[[Record, InvalidInput], None]
@@ -77,6 +76,10 @@ class Appender:
         """
         ready = (prepared(record, masked=self._masked) for record in records)
         return self._append(ready, insert_records, on_conflict, doubles=doubles)
+
+    def append_spelled(self, record: Record, body: bytes) -> Appended:
+        """Write one checked record that is masked and whose body is spelled as `wire.encode` would; else as `append`."""
+        return self._append((Prepared(record, body, None),), insert_records, "raise")
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
         """Write the checked records of a log in order, all or none; else as `append`."""

@@ -76,7 +76,15 @@ class Store:
 
         self._require_writable()
         with self.engine.transaction():
-            return self._appender.append((check(record) for record in records), on_conflict=on_conflict, doubles=doubles)
+            return self._appender.append(map(check, records), on_conflict=on_conflict, doubles=doubles)
+
+    def append_spelled(self, record: Record, body: bytes) -> Appended:
+        """Write one record that is masked already and spelled as `ctxmgr.wire.encode` would do it; else as `append`."""
+        from ctxmgr.types.checking import check
+
+        self._require_writable()
+        with self.engine.transaction():
+            return self._appender.append_spelled(check(record), body)
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
         """Write the records of a log, all or none; else as `append`."""

@@ -109,6 +109,10 @@ class LogStore(Store):
             item.key = keys[session]
         return Known(self.engine, on_conflict, report).new(items)
 
+    def append_spelled(self, record: Record, body: bytes) -> Appended:
+        """Append a record; a log spells it itself."""
+        return self.append((record,))
+
     def _write(self, records: list[Record]) -> None:
         from ctxmgr.journal import Journal
 

@@ -41,7 +41,7 @@ class SqliteEngine:
         self._depth = 0
         self._functions: set[str] = set()
         self.raised: BaseException | None = None
-        with _Translated(self):
+        try:
             self._connection = self._connect(path, readonly)
             try:
                 for pragma in _pragmas(readonly, durable, disposable):
@@ -51,6 +51,9 @@ class SqliteEngine:
             except sqlite.Error:
                 self._connection.close()
                 raise
+        except _ERRORS as error:
+            raise self._translated(error) from None
+        self._boundary = self._connection.cursor().execute  # begins and ends transactions
 
     @staticmethod
     def _connect(path: str, readonly: bool) -> Any:
@@ -80,34 +83,44 @@ class SqliteEngine:
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return all rows of a reading statement."""
-        with _Translated(self):
+        try:
             rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
-            return rows
+        except _ERRORS as error:
+            raise self._translated(error) from None
+        return rows
 
     def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
         """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
-        with _Translated(self):
+        try:
             cursor = self._connection.execute(sql, values or {})
             try:
                 while rows := cursor.fetchmany(at_once):
                     yield from rows
             finally:
                 cursor.close()
+        except _ERRORS as error:
+            raise self._translated(error) from None
 
     def execute(self, sql: str, values: Values | None = None) -> int:
         """Run a writing statement; return the number of rows it touched."""
-        with _Translated(self):
+        try:
             return int(self._connection.execute(sql, values or {}).rowcount)
+        except _ERRORS as error:
+            raise self._translated(error) from None
 
     def insert(self, sql: str, values: Values) -> int:
         """Run one INSERT; return the new row's integer key."""
-        with _Translated(self):
+        try:
             return int(self._connection.execute(sql, values).lastrowid)
+        except _ERRORS as error:
+            raise self._translated(error) from None
 
     def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
         """Run a writing statement once for each set of values; return the number of rows it touched."""
-        with _Translated(self):
+        try:
             return int(self._connection.executemany(sql, rows).rowcount)
+        except _ERRORS as error:
+            raise self._translated(error) from None
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
         """Let statements call a Python function, see `Engine.function`."""
@@ -130,7 +143,10 @@ class SqliteEngine:
     def begin(self) -> None:
         """Enter a transaction; a nested one is part of the outer one."""
         if self._depth == 0:
-            self.execute("BEGIN IMMEDIATE")
+            try:
+                self._boundary("BEGIN IMMEDIATE")
+            except _ERRORS as error:
+                raise self._translated(error) from None
         self._depth += 1
 
     def end(self, *, commit: bool) -> None:
@@ -142,10 +158,10 @@ class SqliteEngine:
             self._rollback()
             return
         try:
-            self.execute("COMMIT")
-        except CtxmgrError:
+            self._boundary("COMMIT")
+        except _ERRORS as error:
             self._rollback()
-            raise
+            raise self._translated(error) from None
 
     def _rollback(self) -> None:
         # A full disk or an I/O error makes SQLite roll back by itself; a second rollback then has nothing to undo.
@@ -173,8 +189,10 @@ class SqliteEngine:
         with self.transaction():
             if self._check_version(latest):  # another process was faster
                 return
-            with _Translated(self):
+            try:
                 apply(sqlite_utils.Database(self._connection))
+            except _ERRORS as error:
+                raise self._translated(error) from None
             self.execute(f"PRAGMA user_version = {latest:d}")
 
     def _check_version(self, latest: int) -> bool:
@@ -189,6 +207,13 @@ class SqliteEngine:
                 "upgrade: pip install -U ctxmgr-cli",
             )
         return found == latest
+
+    def _translated(self, error: Exception) -> BaseException:
+        """Return what is raised for an error of the driver: what a function raised that was called, or one of ours."""
+        raised, self.raised = self.raised, None
+        if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
+            return Damaged(f"{self.path} is damaged", "run 'ctxmgr verify', or restore a backup")
+        return raised or _ours(self.path, error)
 
     def close(self) -> None:
         """Release the database."""
@@ -234,7 +259,7 @@ def _create_private(path: str) -> None:
     try:
         folder = os.path.dirname(_absolute(path))
         if not os.path.exists(folder):
-            from ctxmgr.journal import make_private_folder  # loads the masks, which reading does not need
+            from ctxmgr.places import make_private_folder
 
             make_private_folder(folder)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -267,27 +292,7 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 _NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY")
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
-
-
-class _Translated:
-    """Raises an error of SQLite's as ours. A class, for what makes generators into context managers loads slowly."""
-
-    __slots__ = ("_engine",)
-
-    def __init__(self, engine: SqliteEngine) -> None:
-        self._engine = engine
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None:
-            return
-        path, raised, self._engine.raised = self._engine.path, self._engine.raised, None
-        if isinstance(error, sqlite.Error):
-            raise raised or _ours(path, error) from None
-        if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
-            raise Damaged(f"{path} is damaged", "run 'ctxmgr verify', or restore a backup") from None
+_ERRORS = (sqlite.Error, UnicodeDecodeError)
 
 
 class _Transaction:

@@ -38,6 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Let records be dated by the test."""
     made = Clock()
     monkeypatch.setattr(ids, "now", made.recorded)
+    monkeypatch.setattr(ids, "new_id_and_time", lambda: (ids.new_id(), made.recorded()))
     return made
 
 

@@ -17,7 +17,7 @@ from ctxmgr.store.reserved import PROJECT, RULES
 from ctxmgr.types.memory import RecallRequest, RetainRequest
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
+from ctxmgr.wire import Record, encode
 from tests.builders import at, entry, event, result, steps
 from tests.history.seen_world import ME, rules, seen_of, written
 
@@ -101,6 +101,18 @@ def test_what_may_not_be_written_is_denied_whole(store_path: Path, case: str) ->
         seen.append(FORBIDDEN[case])
     assert refusal.value.kind == "denied"
     assert _count(store_path) == len(STORY)
+
+
+def test_a_spelled_record_is_granted_or_denied_like_any_other(store_path: Path) -> None:
+    """A record that is handed over encoded goes by the same rules."""
+    mine, theirs = entry("s", 2, agent="me"), entry("s", 3, agent="hidden")
+    written(store_path, STORY)
+    before = _count(store_path)
+    with closing(open_store(str(store_path))) as source, closing(SeenStore(source, ME, OWN)) as seen:
+        with pytest.raises((Denied, NotFound)):
+            seen.append_spelled(theirs, encode(theirs))
+        assert source.verify()[0] == before
+        assert seen.append_spelled(mine, encode(mine)).added == 1
 
 
 def test_a_denied_write_reads_the_same_whether_or_not_there_is_anything(tmp_path: Path) -> None:
