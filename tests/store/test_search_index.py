@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.reading import search
-from ctxmgr.store import Store, open_store, search_index, vocabulary, words
+from ctxmgr.store import Store, open_store, search_index, search_texts, vocabulary, words
 from ctxmgr.store import search as searching
 from ctxmgr.store.folding import fold
 from ctxmgr.store.search_index import TABLES, Builder, mark
@@ -37,7 +37,7 @@ def small() -> Generator[None]:
             (vocabulary, "_FEW", 2), (vocabulary, "_MANY", 4), (vocabulary, "_MOST", 9), (vocabulary, "_CHUNK", 2),
             (vocabulary, "_LARGEST", 4), (words, "_BLOCK", 3),
             (vocabulary, "_COMMON", 3),
-            (search_index, "_ROWS", 7), (search_index, "_KNOWN", 20), (search_index, "_PAGES", 1),
+            (search_index, "_ROWS", 7), (search_index, "_PAGES", 1), (search_texts, "_PART", 4), (search_texts, "_KNOWN", 20),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         yield
