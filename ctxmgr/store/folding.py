@@ -7,7 +7,7 @@ from ctxmgr.jsontext import cast
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from ctxmgr.wire import Record
@@ -58,11 +58,12 @@ def plain_texts(record: Record) -> list[str]:
 def flat_texts(values: Iterable[Any]) -> list[str]:
     """Return the texts, numbers and keys in the values of a record's fields, in any order."""
     texts: list[str] = []
+    kind_of: Callable[[object], object] = type
     level, depth = values, _DEPTH
     while level:
         below: list[Any] = []
         for value in level:
-            kind: object = type(value)
+            kind = kind_of(value)
             if kind is str:
                 texts.append(value)
             elif kind is dict:

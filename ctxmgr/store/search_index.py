@@ -43,6 +43,10 @@ _AS_IT_GROWS = {"automerge": 4, "crisismerge": 16, "hashsize": 1_000_000}
 """How the two full-text indexes are written: merging parts again and again as they come takes a third of the time."""
 
 
+_SOON, _LATER = 1_000, 16_000
+"""Pages after which SQLite copies what was written into the database: as it does by itself, and while there is much to
+come. Each slice writes to most pages of the vocabulary; what several wrote to one is then copied once."""
+
 _CREATE = (
     f"CREATE VIRTUAL TABLE search_word USING fts5(words, content='', detail=none, columnsize=0, tokenize='{TOKENIZER}')",
     # ``since``: no place before it holds the term. A term that turns up before the place from which it is known gets a twin
@@ -133,24 +137,32 @@ class Builder:
         if not available(self._engine):
             return False
         start, last = mark(self._engine), self._last()
-        moved = start < last
+        moved, much = start < last, False
         try:
             while start < last:
                 if progress is not None:
                     progress(start, last)
                 if last - start > _TOGETHER and not self._alone and self._ahead is None:
                     self._read_ahead(start)
+                if last - start > _MUCH and not much:
+                    much = True  # to the end: what is merged there need not be merged before
+                    self._copy_after(_LATER)
                 with self._engine.transaction():
-                    self._slice(much=not gather or last - start > _MUCH)
+                    self._slice(much=not gather or much)
                 start, last = mark(self._engine), self._last()
+            if moved and progress is not None:
+                progress(start, last)
+            if gather:
+                self._gather(start, much=much)
         finally:
+            if much:
+                self._copy_after(_SOON)
             self._read_here()
             self._reader.forget()  # what an interrupted slice told of was not kept
-        if moved and progress is not None:
-            progress(start, last)
-        if gather:
-            self._gather(start)
         return moved
+
+    def _copy_after(self, pages: int) -> None:
+        self._engine.query(f"PRAGMA wal_autocheckpoint = {pages:d}")
 
     def _read_ahead(self, start: int) -> None:
         """Let a second process read what stands behind a place, if the store is one that it can open."""
@@ -197,13 +209,20 @@ class Builder:
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": stretch.end})
         return bool(seen) and str(seen[0][0]) == stretch.seen and born_of(self._engine) == stretch.born
 
-    def _gather(self, last: int) -> None:
-        """Merge the parts of which the indexes consist, when many were added: each look-up goes to every part."""
+    def _gather(self, last: int, *, much: bool) -> None:
+        """Merge the parts of which the indexes consist, when many were added: each look-up goes to every part.
+
+        Args:
+            last: the place up to which they go.
+            much: nothing was merged while they grew.
+        """
         rows = self._engine.query("SELECT value FROM search_state WHERE name = 'gathered'") if last else []
-        if not last or last * 3 < 4 * int(rows[0][0] if rows else 0):
+        whole = last * 3 >= 4 * int(rows[0][0] if rows else 0)
+        if not last or not (whole or much):
             return
         for table in _FULL_TEXT:
-            for pages in [-_PAGES, *[_PAGES] * 10_000]:
+            # Below zero begins to merge all parts into one; else those of about the same size are merged.
+            for pages in [*([-_PAGES] if whole else []), *[_PAGES] * 10_000]:
                 with self._engine.transaction():
                     if not mark(self._engine):  # deleted meanwhile
                         return
@@ -211,9 +230,10 @@ class Builder:
                     self._engine.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', :pages)", {"pages": pages})
                     if self._changes() - before < 2:  # then there is nothing left to merge (the manual's own test)
                         break
-        with self._engine.transaction():
-            if mark(self._engine):
-                self._note("gathered", last)
+        if whole:
+            with self._engine.transaction():
+                if mark(self._engine):
+                    self._note("gathered", last)
 
     def _settle(self, options: dict[str, int]) -> None:
         for table in _FULL_TEXT:
@@ -288,7 +308,8 @@ class Builder:
         """Enter the results that came behind their entry, and not with it."""
         from ctxmgr.store.search_texts import marks_by_block
 
-        start, late = reach["start"], dict[int, str]()
+        start = reach["start"]
+        late: dict[int, str] = {}
         for result, place in self._engine.query(_ANSWERS, reach):
             if place > start and (result < place or result not in answers):
                 continue  # they stand with the entry

@@ -285,6 +285,33 @@ def test_an_index_deleted_meanwhile_costs_nothing_but_time(tmp_path: Path) -> No
     store.close()
 
 
+def test_what_was_added_is_merged_when_all_of_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long history ends in one part that every look-up goes to, and one that grows by less than a third in a few more."""
+    for name, value in (("_ROWS", 50), ("_MUCH", 200), ("_PAGES", 1)):
+        monkeypatch.setattr(search_index, name, value)
+    store = open_store(str(tmp_path / "h.db"), create=True)
+
+    def parts() -> list[int]:
+        tables = ("search_word", "search_gram", "search_mark")
+        return [store.engine.query(f"SELECT count(DISTINCT segid) FROM {table}_idx")[0][0] for table in tables]
+
+    def text(number: int) -> str:
+        return f"needle{number} =>{{{'*' * (number % 7)}"
+
+    store.append([entry("s", number, given=text(number)) for number in range(2_000)])
+    Builder(store.engine).advance(gather=False)
+    assert min(parts()) > 20
+    search_index.drop(store.engine)
+    assert store.index()
+    assert parts() == [1, 1, 1]
+    store.append([entry("s", number, given=text(number)) for number in range(2_000, 2_500)])
+    assert store.index()
+    assert 1 < max(parts()) < 5
+    assert store.engine.query("PRAGMA wal_autocheckpoint") == [(1_000,)]
+    assert found(store, "needle2345") == ["s-e2345"]
+    store.close()
+
+
 def test_what_is_read_only_is_searched_with_the_index_that_is_there(tmp_path: Path) -> None:
     """A store opened for reading is searched through its index and by reading what came since, and is not written to."""
     path = tmp_path / "h.db"
