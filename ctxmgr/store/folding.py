@@ -55,15 +55,17 @@ def plain_texts(record: Record) -> list[str]:
     return flat_texts([record.get(name) for name in FIELDS.get(str(record.get("kind")), ())])
 
 
+_kind_of: Callable[[object], object] = type
+
+
 def flat_texts(values: Iterable[Any]) -> list[str]:
     """Return the texts, numbers and keys in the values of a record's fields, in any order."""
     texts: list[str] = []
-    kind_of: Callable[[object], object] = type
     level, depth = values, _DEPTH
     while level:
         below: list[Any] = []
         for value in level:
-            kind = kind_of(value)
+            kind = _kind_of(value)
             if kind is str:
                 texts.append(value)
             elif kind is dict:
