@@ -114,7 +114,7 @@ class Store:
         """
         from ctxmgr.store.search_index import Builder
 
-        return Builder(self.engine).advance(progress)
+        return Builder(self.engine, self.location).advance(progress)
 
     def unindexed(self) -> int:
         """Return how many records a search has to read because they are not indexed yet."""

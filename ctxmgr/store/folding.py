@@ -7,7 +7,7 @@ from ctxmgr.jsontext import cast
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from ctxmgr.wire import Record
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 _SEPARATOR = "\U0010ffff"
 _DEPTH = 64
 
-_FIELDS: dict[str, tuple[str, ...]] = {
+FIELDS: dict[str, tuple[str, ...]] = {
     "entry": ("action", "agent", "inputType", "input", "output", "error", "task"),
     "result": ("output", "error"),
     "event": ("type", "agent", "data"),
     "note": ("content", "tags", "links", "author"),
 }
+"""What of a record of each kind is searched."""
 
 
 def fold(text: str) -> str:
@@ -51,24 +52,26 @@ def storable(text: str) -> str:
 
 def plain_texts(record: Record) -> list[str]:
     """Return the texts of `texts_of` of a record that was JSON: without their paths and in any order, which is quicker."""
+    return flat_texts([record.get(name) for name in FIELDS.get(str(record.get("kind")), ())])
+
+
+_kind_of: Callable[[object], object] = type
+
+
+def flat_texts(values: Iterable[Any]) -> list[str]:
+    """Return the texts, numbers and keys in the values of a record's fields, in any order."""
     texts: list[str] = []
-    level: list[Any] = []
-    for name in _FIELDS.get(str(record.get("kind")), ()):
-        value = record.get(name)
-        if type(value) is str:
-            texts.append(value)
-        elif value is not None:
-            level.append(value)
-    depth = _DEPTH
+    level, depth = values, _DEPTH
     while level:
         below: list[Any] = []
-        for kind, value in zip(map(type, level), level, strict=True):
-            if kind is dict:
+        for value in level:
+            kind = _kind_of(value)
+            if kind is str:
+                texts.append(value)
+            elif kind is dict:
                 if depth:
                     texts += value
                     below += value.values()
-            elif kind is str:
-                texts.append(value)
             elif kind is list:
                 if depth:
                     below += value
@@ -86,7 +89,7 @@ def folded_text(record: Record) -> str | None:
 
 def texts_of(record: Record) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every text, number and key that search covers, e.g. ``("input.command", "ls")``."""
-    for name in _FIELDS.get(str(record.get("kind")), ()):
+    for name in FIELDS.get(str(record.get("kind")), ()):
         yield from _walk(name, record.get(name), _DEPTH)
 
 
@@ -118,7 +121,7 @@ def _spelled(key: object) -> str:
 
 def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None:
     """Return (path, excerpt around the first match of the folded ``needle``), or None when nothing matches."""
-    for name in _FIELDS.get(str(record.get("kind")), ()):
+    for name in FIELDS.get(str(record.get("kind")), ()):
         if (found := _first(record.get(name), needle, _DEPTH)) is not None:
             path, text, folded = found
             first = folded.find(needle)

@@ -9,17 +9,17 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
-from itertools import groupby
+import os
 
-from ctxmgr.store.folding import fold
-from ctxmgr.store.holding import texts_in
-from ctxmgr.store.words import TOKENIZER, block_of, marks_of, windows_of, words_of
+from ctxmgr.store.words import TOKENIZER, windows_of, words_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ctxmgr.store.interface import Engine
+    from ctxmgr.store.beside import Beside
+    from ctxmgr.store.interface import Engine, Row
+    from ctxmgr.store.search_texts import Stretch
 
     Progress = Callable[[int, int], None]
 
@@ -31,17 +31,21 @@ _VERSION = 3
 
 _ROWS = 8192
 _BYTES = 8_000_000
-_PART = 64
-_AT_ONCE = 200_000
-"""Characters whose words are told apart together: these take ten times the room of the text."""
+"""What is indexed together: places, and characters of texts."""
 
-_KNOWN = 100_000
+_TOGETHER = 8192
+"""Places that are left from which on a second process reads them."""
+
 _PAGES = 1000
 _MUCH = 4 * _ROWS
 _GATHERED_LATER = {"automerge": 0, "crisismerge": 2000, "hashsize": 8_000_000}
 _AS_IT_GROWS = {"automerge": 4, "crisismerge": 16, "hashsize": 1_000_000}
 """How the two full-text indexes are written: merging parts again and again as they come takes a third of the time."""
 
+
+_SOON, _LATER = 1_000, 16_000
+"""Pages after which SQLite copies what was written into the database: as it does by itself, and while there is much to
+come. Each slice writes to most pages of the vocabulary; what several wrote to one is then copied once."""
 
 _CREATE = (
     f"CREATE VIRTUAL TABLE search_word USING fts5(words, content='', detail=none, columnsize=0, tokenize='{TOKENIZER}')",
@@ -59,19 +63,15 @@ _CREATE = (
     "CREATE TABLE search_state (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID",
 )
 
-_READ = (
-    "SELECT seq, kind, CASE WHEN kind IN ('entry', 'event', 'result') THEN body END FROM record WHERE seq > :start "
-    "ORDER BY seq LIMIT :rows"
-)
 # A result stands for the entry that it completed, once both are before the mark.
 _ANSWERS = """
 SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND result <> seq AND result <= :end
 UNION ALL SELECT entry.result, entry.seq FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq
  WHERE entry.result <= :end
 """
-_WORDS = "INSERT INTO search_word (rowid, words) VALUES (:place, :words)"
-_MARKS = "INSERT INTO search_mark (rowid, runs) VALUES (:block, :runs)"
-_TERM = "INSERT OR IGNORE INTO search_term (text, head, since, early) VALUES (:text, :head, :since, 0)"
+_WORDS = "INSERT INTO search_word (rowid, words) VALUES (?, ?)"
+_MARKS = "INSERT INTO search_mark (rowid, runs) VALUES (?, ?)"
+_TERM = "INSERT OR IGNORE INTO search_term (text, head, since, early) VALUES (?, ?, ?, 0)"
 _EARLY = (
     "INSERT INTO search_term (id, text, head, since, early) "
     "SELECT (SELECT min(0, coalesce(min(id), 0)) - 1 FROM search_term), :text, :head, 0, 1 "
@@ -107,11 +107,21 @@ def drop(engine: Engine) -> None:
 
 
 class Builder:
-    """Extends the index of one store; several may work at once, each slice of the log is one transaction."""
+    """Extends the index of one store; several may work at once, each slice of the log is one transaction.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: of the store.
+        location: of the store; where it is not given, no second process reads what is to be indexed.
+    """
+
+    def __init__(self, engine: Engine, location: str = "") -> None:
+        from ctxmgr.store.search_texts import Reader
+
         self._engine = engine
-        self._known: set[bytes] = set()
+        self._location = location
+        self._reader = Reader(engine)
+        self._ahead: Beside | None = None
+        self._alone = not location
         self._much: bool | None = None
 
     def advance(self, progress: Progress | None = None, *, gather: bool = True) -> bool:
@@ -127,26 +137,92 @@ class Builder:
         if not available(self._engine):
             return False
         start, last = mark(self._engine), self._last()
-        moved = start < last
-        while start < last:
-            if progress is not None:
+        moved, much = start < last, False
+        try:
+            while start < last:
+                if progress is not None:
+                    progress(start, last)
+                if last - start > _TOGETHER and not self._alone and self._ahead is None:
+                    self._read_ahead(start)
+                if last - start > _MUCH and not much:
+                    much = True  # to the end: what is merged there need not be merged before
+                    self._copy_after(_LATER)
+                with self._engine.transaction():
+                    self._slice(much=not gather or much)
+                start, last = mark(self._engine), self._last()
+            if moved and progress is not None:
                 progress(start, last)
-            with self._engine.transaction():
-                self._slice(much=not gather or last - start > _MUCH)
-            start, last = mark(self._engine), self._last()
-        if moved and progress is not None:
-            progress(start, last)
-        if gather:
-            self._gather(start)
+            if gather:
+                self._gather(start, much=much)
+        finally:
+            if much:
+                self._copy_after(_SOON)
+            self._read_here()
+            self._reader.forget()  # what an interrupted slice told of was not kept
         return moved
 
-    def _gather(self, last: int) -> None:
-        """Merge the parts of which the indexes consist, when many were added: each look-up goes to every part."""
+    def _copy_after(self, pages: int) -> None:
+        self._engine.query(f"PRAGMA wal_autocheckpoint = {pages:d}")
+
+    def _read_ahead(self, start: int) -> None:
+        """Let a second process read what stands behind a place, if the store is one that it can open."""
+        from ctxmgr.store.beside import beside, is_of_use
+        from ctxmgr.store.sqlite import MEMORY, SqliteEngine
+
+        if not isinstance(self._engine, SqliteEngine) or self._engine.path == MEMORY or not is_of_use():
+            self._alone = True
+            return
+        views = self._engine.query("SELECT count(*) FROM sqlite_temp_master WHERE name = 'record'")
+        log = os.path.abspath(self._location) if views[0][0] else ""
+        self._ahead = beside("ctxmgr.store.search_texts:ahead", os.path.abspath(self._engine.path), log, start)
+
+    def _read_here(self) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def _next(self, start: int, rows: int) -> Stretch | None:
+        """Return what stands behind a place, or None at the end; called inside a transaction."""
+        from ctxmgr.store.beside import Lost
+        from ctxmgr.store.search_texts import Stretch
+
+        if self._ahead is not None:
+            try:
+                stretch = Stretch(*next(self._ahead))
+            except StopIteration:  # it has read all that there was
+                self._read_here()
+            except (Lost, TypeError):
+                self._alone = True
+                self._read_here()
+            else:
+                if stretch.start == start and self._is_here(stretch):
+                    return stretch
+                # The log is another one now, or others build this index too, and need no more help.
+                self._alone = True
+                self._read_here()
+        return self._reader.after(start, rows)
+
+    def _is_here(self, stretch: Stretch) -> bool:
+        """Whether a stretch that was read in another process is of the log as it stands now: places are never used again."""
+        from ctxmgr.store.search_texts import born_of
+
+        seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": stretch.end})
+        return bool(seen) and str(seen[0][0]) == stretch.seen and born_of(self._engine) == stretch.born
+
+    def _gather(self, last: int, *, much: bool) -> None:
+        """Merge the parts of which the indexes consist, when many were added: each look-up goes to every part.
+
+        Args:
+            last: the place up to which they go.
+            much: nothing was merged while they grew.
+        """
         rows = self._engine.query("SELECT value FROM search_state WHERE name = 'gathered'") if last else []
-        if not last or last * 3 < 4 * int(rows[0][0] if rows else 0):
+        whole = last * 3 >= 4 * int(rows[0][0] if rows else 0)
+        if not last or not (whole or much):
             return
         for table in _FULL_TEXT:
-            for pages in [-_PAGES, *[_PAGES] * 10_000]:
+            # Below zero begins to merge all parts into one; else those of about the same size are merged.
+            for pages in [*([-_PAGES] if whole else []), *[_PAGES] * 10_000]:
                 with self._engine.transaction():
                     if not mark(self._engine):  # deleted meanwhile
                         return
@@ -154,9 +230,10 @@ class Builder:
                     self._engine.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', :pages)", {"pages": pages})
                     if self._changes() - before < 2:  # then there is nothing left to merge (the manual's own test)
                         break
-        with self._engine.transaction():
-            if mark(self._engine):
-                self._note("gathered", last)
+        if whole:
+            with self._engine.transaction():
+                if mark(self._engine):
+                    self._note("gathered", last)
 
     def _settle(self, options: dict[str, int]) -> None:
         for table in _FULL_TEXT:
@@ -187,27 +264,16 @@ class Builder:
             return
         if not start:  # there is none, or what is there belongs to another log
             drop(self._engine)
-            self._known.clear()
+            self._reader.forget()
             self._much = None
             for statement in _CREATE:
                 self._engine.execute(statement)
         if much != self._much:
             self._settle(_GATHERED_LATER if much else _AS_IT_GROWS)
             self._much = much
-        end, texts, answers, fresh = self._read(start)
+        end, answers = self._stretches(start)
         reach = {"start": start, "end": end}
-        late: dict[int, str] = {}
-        for result, place in self._engine.query(_ANSWERS, reach):
-            found = answers.get(int(result)) or self._text_at(int(result))
-            rows = texts if place > start else late
-            rows[int(place)] = f"{rows[place]} {found}" if place in rows else found
-        # An index is written in order; what is entered below is written by itself.
-        for rows in (late, texts):
-            self._engine.many(_WORDS, [{"place": place, "words": rows[place]} for place in sorted(rows)])
-            self._engine.many(_MARKS, _blocks(rows))
-        self._terms(fresh, start + 1)
-        if late:
-            self._early(words_of(late.values()), min(late))
+        self._late(answers, reach)
         self._engine.execute(
             "DELETE FROM search_open WHERE (SELECT result FROM entry WHERE entry.seq = search_open.seq) <= :end", {"end": end}
         )
@@ -221,46 +287,46 @@ class Builder:
         self._note("mark", end)
         self._note("seen", seen)
 
-    def _read(self, start: int) -> tuple[int, dict[int, str], dict[int, str], set[bytes]]:
-        """Return where the slice behind a place ends, the texts of entries and events, those of results, and the new words.
-
-        It is no more text than is indexed at once.
-        """
-        texts: dict[int, str] = {}
+    def _stretches(self, start: int) -> tuple[int, dict[int, str]]:
+        """Index what stands behind a place; return where that ends, and the texts of results whose entry lies before them."""
+        end, held = start, 0
         answers: dict[int, str] = {}
-        fresh: set[bytes] = set()
-        part: list[str] = []
-        held, size, end, left = 0, 0, start, _ROWS
-        while left and held < _BYTES:
-            rows = self._engine.query(_READ, {"start": end, "rows": min(left, _PART)})
-            for seq, kind, body in rows:
-                if body is not None:
-                    text = _text(body)
-                    (answers if kind == "result" else texts)[seq] = text
-                    part.append(text)
-                    held += len(text)
-                    size += len(text)
-                    if size > _AT_ONCE:
-                        fresh |= words_of(part) - self._known
-                        part, size = [], 0
-            left = left - len(rows) if len(rows) == _PART else 0
-            end = int(rows[-1][0]) if rows else end
-        fresh |= words_of(part) - self._known
-        return end, texts, answers, fresh
+        fresh: list[tuple[str, str]] = []
+        while end - start < _ROWS and held < _BYTES and (stretch := self._next(end, _ROWS - (end - start))):
+            # An index is written in order: what is entered below is written by itself.
+            self._engine.many(_WORDS, stretch.texts)
+            self._engine.many(_MARKS, stretch.marks)
+            answers.update(stretch.answers)
+            fresh += stretch.fresh
+            end, held = stretch.end, held + stretch.size
+        # Neighbours in the vocabulary are written together. A result before its entry was in an earlier slice, one after it
+        # is in this slice or late: no word is before ``since``.
+        self._terms([(text, head, start + 1) for text, head in sorted(fresh)])
+        return end, answers
 
-    def _text_at(self, place: int) -> str:
-        rows = self._engine.query("SELECT body FROM record WHERE seq = :place", {"place": place})
-        return _text(rows[0][0]) if rows else ""
+    def _late(self, answers: dict[int, str], reach: dict[str, int]) -> None:
+        """Enter the results that came behind their entry, and not with it."""
+        from ctxmgr.store.search_texts import marks_by_block
 
-    def _terms(self, fresh: set[bytes], since: int) -> None:
+        start = reach["start"]
+        late: dict[int, str] = {}
+        for result, place in self._engine.query(_ANSWERS, reach):
+            if place > start and (result < place or result not in answers):
+                continue  # they stand with the entry
+            found = answers.get(result)
+            found = self._reader.text_at(result) if found is None else found
+            late[place] = f"{late[place]} {found}" if place in late else found
+        if late:
+            self._engine.many(_WORDS, sorted(late.items()))
+            self._engine.many(_MARKS, marks_by_block(late))
+            if early := {place: text for place, text in late.items() if place <= start}:
+                self._early(words_of(early.values()), min(early))
+
+    def _terms(self, rows: list[Row]) -> None:
         """Add what is new to the vocabulary."""
         before = self._engine.query("SELECT coalesce(max(id), 0) FROM search_term")[0][0]
-        # A result before its entry was in an earlier slice, one after it is in this slice or late: none is before ``since``.
-        self._engine.many(_TERM, _values(fresh, since))
+        self._engine.many(_TERM, rows)
         self._engine.execute(f"{_GRAM} WHERE id > :before", {"before": before})
-        if len(self._known) + len(fresh) > _KNOWN:
-            self._known.clear()
-        self._known |= fresh
 
     def _early(self, words: set[bytes], place: int) -> None:
         before = self._engine.query("SELECT min(0, coalesce(min(id), 0)) FROM search_term")[0][0]
@@ -269,17 +335,6 @@ class Builder:
 
 
 _GRAM = "INSERT INTO search_gram (rowid, term) SELECT id, text FROM search_term"
-
-
-def _blocks(texts: dict[int, str]) -> list[dict[str, object]]:
-    blocks = groupby(sorted(texts), key=block_of)
-    runs = [(block, marks_of([texts[place] for place in places])) for block, places in blocks]
-    return [{"block": block, "runs": b" ".join(found)} for block, found in runs if found]
-
-
-def _text(body: object) -> str:
-    """Return the texts of a stored record as the index is given them: folded, with blanks between."""
-    return fold(" ".join(texts_in(str(body))))
 
 
 def _values(words: set[bytes], since: int) -> list[dict[str, object]]:

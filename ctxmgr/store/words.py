@@ -24,15 +24,23 @@ _BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in ran
 
 
 _MARKED = bytes(
-    byte if 0x20 < byte < 0x7F and byte not in _WORD and chr(byte).lower() == chr(byte) else 0x20 for byte in range(256)
+    0x21 if 0x20 < byte < 0x7F and byte not in _WORD and chr(byte).lower() == chr(byte) else 0x20 for byte in range(256)
 )
-_SHORTEST = 3
+_SHORTEST = b"!!!"
 
 
 def marks_of(texts: Iterable[str]) -> set[bytes]:
     """Return the runs of ASCII punctuation in folded texts, of three marks and more: what lies between words and blanks."""
-    runs = set(" ".join(texts).encode().translate(_MARKED).split())
-    return {run for run in runs if len(run) >= _SHORTEST}
+    raw = " ".join(texts).encode()
+    marked = raw.translate(_MARKED)
+    runs: set[bytes] = set()
+    start = marked.find(_SHORTEST)
+    while start >= 0:
+        end = marked.find(b" ", start)
+        end = len(raw) if end < 0 else end
+        runs.add(raw[start:end])
+        start = marked.find(_SHORTEST, end)
+    return runs
 
 
 _BLOCK = 8

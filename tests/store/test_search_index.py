@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.reading import search
-from ctxmgr.store import Store, open_store, search_index, vocabulary, words
+from ctxmgr.store import Store, open_store, search_index, search_texts, vocabulary, words
 from ctxmgr.store import search as searching
 from ctxmgr.store.folding import find, fold
 from ctxmgr.store.search_index import TABLES, Builder, mark
@@ -44,7 +44,7 @@ def small(few: int = 3) -> Generator[None]:
             (vocabulary, "_FEW", 2), (vocabulary, "_MANY", 4), (vocabulary, "_MOST", 9), (vocabulary, "_CHUNK", 2),
             (vocabulary, "_LARGEST", 4), (words, "_BLOCK", 3),
             (vocabulary, "_COMMON", 3),
-            (search_index, "_ROWS", 7), (search_index, "_KNOWN", 20), (search_index, "_PAGES", 1),
+            (search_index, "_ROWS", 7), (search_index, "_PAGES", 1), (search_texts, "_PART", 4), (search_texts, "_KNOWN", 20),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         yield
@@ -300,6 +300,33 @@ def test_an_index_deleted_meanwhile_costs_nothing_but_time(tmp_path: Path) -> No
             assert mark(store.engine) == 60
             assert found(store, "needle3") == expected
     other.close()
+    store.close()
+
+
+def test_what_was_added_is_merged_when_all_of_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long history ends in one part that every look-up goes to, and one that grows by less than a third in a few more."""
+    for name, value in (("_ROWS", 50), ("_MUCH", 200), ("_PAGES", 1)):
+        monkeypatch.setattr(search_index, name, value)
+    store = open_store(str(tmp_path / "h.db"), create=True)
+
+    def parts() -> list[int]:
+        tables = ("search_word", "search_gram", "search_mark")
+        return [store.engine.query(f"SELECT count(DISTINCT segid) FROM {table}_idx")[0][0] for table in tables]
+
+    def text(number: int) -> str:
+        return f"needle{number} =>{{{'*' * (number % 7)}"
+
+    store.append([entry("s", number, given=text(number)) for number in range(2_000)])
+    Builder(store.engine).advance(gather=False)
+    assert min(parts()) > 20
+    search_index.drop(store.engine)
+    assert store.index()
+    assert parts() == [1, 1, 1]
+    store.append([entry("s", number, given=text(number)) for number in range(2_000, 2_500)])
+    assert store.index()
+    assert 1 < max(parts()) < 5
+    assert store.engine.query("PRAGMA wal_autocheckpoint") == [(1_000,)]
+    assert found(store, "needle2345") == ["s-e2345"]
     store.close()
 
 
