@@ -6,7 +6,6 @@ The index lies in the user's cache folder, is built on first use, grows with the
 from __future__ import annotations
 
 import os
-from itertools import islice
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import schema
@@ -18,20 +17,16 @@ from ctxmgr.store.sqlite import MEMORY
 
 TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from ctxmgr.salvage import Line
-    from ctxmgr.store.append import Refused
     from ctxmgr.store.appended import Appended
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.interface import OnConflict
+    from ctxmgr.store.log_rows import LogRows, Progress
     from ctxmgr.store.prepared import Prepared
     from ctxmgr.wire import Record
 
-    Progress = Callable[[int, int], None]
-    """Called with bytes done and bytes in all while an index is built."""
-
-_BATCH = 1_000
 _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
 
@@ -63,6 +58,7 @@ class LogStore(Store):
         self._durable = durable
         self._kept = engine.path != MEMORY
         self._tail: list[DamagedRange] = []
+        self._rows: LogRows | None = None
         self.catch_up(progress)
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
@@ -145,9 +141,13 @@ class LogStore(Store):
             self._tail = []
             return
         done = False
-        while not done:
-            with self.engine.transaction():
-                done = self._catch_up_locked(progress, _SLICE)
+        try:
+            while not done:
+                with self.engine.transaction():
+                    done = self._catch_up_locked(progress, _SLICE)
+        finally:
+            if self._rows is not None:
+                self._rows.close()
         if not self._kept:
             return
         from ctxmgr.store.search_index import Builder, mark
@@ -194,49 +194,20 @@ class LogStore(Store):
     def _index_from(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
     ) -> tuple[int, str, bool]:
-        from ctxmgr.salvage import read
-        from ctxmgr.store.damage import DamagedRange
+        from ctxmgr.store.log_rows import LogRows
 
-        damaged: list[DamagedRange] = []
-        lines = read(
-            self.path, start, last=last_sum,
-            damage=lambda offset, length, reason: damaged.append(DamagedRange(offset, length, reason)),
-        )  # fmt: skip
-        end, batches, finished = start, 0, True
-        while batch := list(islice(lines, _BATCH)):
-            self._index(batch, damaged)
-            end = batch[-1].offset + batch[-1].length
-            last_sum = next((line.total for line in reversed(batch) if line.total), last_sum)
-            if progress is not None:
-                progress(end, size)
-            batches += 1
-            if most is not None and batches >= most and (begin := self._bytes.next_line(end)) is not None:
-                end, finished = begin, False
-                break
+        if self._rows is None:
+            self._rows = LogRows(self.engine, self._bytes)
+        end, last_sum, finished, damaged = self._rows.write(start, last_sum, size, progress, most)
         # A last line without its end may still be being written: it is looked at again next time.
         if finished:
             end = max(end, self._bytes.complete_end(start, size))
         self._tail = [item for item in damaged if item.offset >= end]
-        damaged = [item for item in damaged if item.offset < end]
         self.engine.many(
             "INSERT OR REPLACE INTO damage (offset, length, reason) VALUES (:offset, :length, :reason)",
-            [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged],
+            [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged if item.offset < end],
         )
         return end, last_sum, finished
-
-    def _index(self, batch: list[Line], damaged: list[DamagedRange]) -> None:
-        """Index records; one that does not follow the format, or that can't be written again, counts as damage."""
-        from ctxmgr.store.append import Appender
-        from ctxmgr.store.damage import DamagedRange
-
-        places = {id(line.record): line for line in batch}
-
-        def refuse(record: Record, error: InvalidInput) -> None:
-            line = places[id(record)]
-            damaged.append(DamagedRange(line.offset, line.length, error.message))
-
-        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
-        Appender(self.engine, masked=False, sums=False).index_lines(_checked(batch, refuse), refuse)
 
     def _clear(self) -> None:
         from ctxmgr.store.search_index import drop
@@ -251,18 +222,6 @@ class LogStore(Store):
         """Release the index, and the log."""
         super().close()
         self._bytes.close()
-
-
-def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
-    from ctxmgr.types.checking import check
-
-    for line in batch:
-        try:
-            check(line.record)
-        except InvalidInput as error:
-            refuse(line.record, error)
-        else:
-            yield line
 
 
 def require_regular_file(path: str) -> None:

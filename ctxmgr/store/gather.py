@@ -1,0 +1,285 @@
+"""Gather the lines of a log into blocks of rows, quickly where they are as a journal writes them.
+
+An ordinary line is decoded by msgspec into a shape whose types are the check of `ctxmgr.types.checking.is_plain`: what it
+takes is JSON as `ctxmgr.wire` reads it, and a plain record. All others are read as `ctxmgr.salvage` reads them.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.ids import parse_time
+from ctxmgr.jsontext import cast
+from ctxmgr.salvage import records_of
+from ctxmgr.splitting import read_lines
+from ctxmgr.store.block import Block, Part, is_apart
+from ctxmgr.store.derived import tokens_of
+from ctxmgr.store.folding import fold, storable
+from ctxmgr.store.prepared import prepared_line
+from ctxmgr.store.reserved import EXECUTION, PROJECT
+from ctxmgr.types.checking import check, is_plain_error
+from ctxmgr.wire import MAX_DEPTH, MAX_LINE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from io import FileIO
+
+    from ctxmgr.salvage import Line
+
+_READ = 1 << 20
+"""Bytes that are read together, which make one block."""
+
+_SUM = b',"sum":"'
+_NAMES = 4096  # that are remembered in their folded form
+
+_Optional = str | None
+_Filled = Annotated[str, msgspec.Meta(min_length=1)]
+_Number = Annotated[float, msgspec.Meta(gt=-(2.0**53), lt=2.0**53)] | None
+
+
+class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """An entry, a result or an event. Members of free form are decoded too, for only so their JSON is looked at."""
+
+    v: Literal[1]
+    kind: Literal["entry", "result", "event"]
+    session: _Filled
+    ts: _Optional = None
+    id: _Optional = None
+    agent: _Optional = None
+    action: _Optional = None
+    inputType: _Optional = None  # noqa: N815  # as on the wire
+    input: Any = None
+    process: _Optional = None
+    turn: str | int | None = None
+    step: str | int | None = None
+    parent: _Optional = None
+    task: _Optional = None
+    timeoutMs: _Number = None  # noqa: N815
+    durationMs: _Number = None  # noqa: N815
+    status: Literal["ok", "error", "denied", "interrupted"] | None = None
+    output: Any = None
+    error: Any = None
+    usage: Any = None
+    meta: Any = None
+    entry: _Optional = None
+    type: _Optional = None
+    data: Any = None
+    sum: str = ""
+
+
+def blocks_ahead(path: str, start: int, last: str) -> Generator[tuple[Any, ...]]:
+    """Yield what `blocks` yields, made in a second process as long as there is one."""
+    from ctxmgr.store.beside import Lost, beside
+
+    try:
+        with beside("ctxmgr.store.gather:blocks", path, start, last) as other:
+            for packed in other:
+                yield packed
+                start, last = packed[1], packed[3]
+            return
+    except Lost:  # or it could not read the log, which is told better from here
+        pass
+    yield from blocks(path, start, last)
+
+
+_decode = msgspec.json.Decoder(_Plain).decode
+
+
+def blocks(path: str, start: int, last: str) -> Generator[tuple[Any, ...]]:
+    """Yield `Block` after `Block`, packed, of the lines of a log from a line's begin on; a last line without its end is none.
+
+    Args:
+        path: of the log.
+        start: where the first line begins.
+        last: the sum before it.
+
+    Raises:
+        NotFound, StorageFailed: as `ctxmgr.salvage.read`.
+    """
+    try:
+        with open(path, "rb", buffering=0) as stream:
+            gathering = _Gathering(start, last)
+            while not gathering.ended:
+                gathering.read(stream)
+                for block in gathering.done:
+                    yield block.packed()
+                gathering.done.clear()
+    except FileNotFoundError:
+        raise NotFound(f"log {path!r} does not exist") from None
+    except OSError as error:
+        raise StorageFailed(f"log {path!r} can't be read: {error.strerror}") from error
+
+
+class _Gathering:
+    """The reading of a log; ``done`` are the blocks that are whole."""
+
+    def __init__(self, start: int, last: str) -> None:
+        self.done: list[Block] = []
+        self.ended = False
+        self._at = start
+        self._last = last
+        self._block = Block(start, last)
+        self._folded: dict[str, str] = {}
+
+    def read(self, stream: FileIO) -> None:
+        """Read the next lines."""
+        stream.seek(self._at)
+        data = stream.read(_READ)
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            self._take(data[: cut - 1].split(b"\n"))
+        elif len(data) < _READ:
+            self.ended = True
+        else:
+            self._long_line(stream)
+        self._close()
+
+    def _long_line(self, stream: FileIO) -> None:
+        """Take a line that is longer than what is read together."""
+        stream.seek(self._at)
+        with open(stream.fileno(), "rb", closefd=False) as buffered:
+            _, _, raw, length = next(read_lines(buffered, MAX_LINE))
+            buffered.seek(self._at + length - 1)
+            self.ended = buffered.read(1) != b"\n"
+        if self.ended:
+            return
+        if raw is None:
+            self._apart(self._at + length, self._last)
+        else:
+            self._other(raw, length)
+
+    def _close(self) -> None:
+        block = self._block
+        if self._at > block.start:
+            block.end, block.after = self._at, self._last
+            self.done.append(block)
+        self._block = Block(self._at, self._last)
+
+    def _apart(self, end: int, last: str) -> None:
+        """Leave what comes now to those who read line by line."""
+        self._close()
+        if not (self.done and self.done[-1].parts is None):
+            self.done.append(Block(self._at, self._last))
+            self.done[-1].parts = None
+        self.done[-1].end = self._at = end
+        self.done[-1].after = self._last = last
+        self._block = Block(end, last)
+
+    def _take(self, lines: list[bytes]) -> None:
+        """Gather whole lines; here most of the time is spent."""
+        session, part, last = "", Part(), self._last.encode("ascii")
+        for raw in lines:
+            plain, total = None, raw[-18:-2]
+            if raw[-26:-18] == _SUM and raw.isascii():
+                sums = sha256(last)
+                sums.update(raw[:-26])
+                sums.update(b"}")
+                if sums.hexdigest()[:16].encode("ascii") == total and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
+                    try:
+                        plain = _decode(raw)
+                    except (msgspec.MsgspecError, ValueError, RecursionError):
+                        plain = None
+            length = len(raw)
+            if plain is not None:
+                block = self._block
+                if plain.session != session:
+                    session = "" if plain.session == PROJECT else plain.session
+                    part = block.part(session) if session else Part()
+                if session and self._plain(part, block.count, plain, (self._at, length)):
+                    last = total
+                    block.count += 1
+                    self._at += length + 1
+                    continue
+                if session and not part.records:  # which would make the session known
+                    del cast("dict[str, Part]", block.parts)[session]
+            self._last = last.decode("ascii")
+            self._other(raw.rstrip(b"\r\n"), length + 1)
+            session, last = "", self._last.encode("ascii")
+        self._last = last.decode("ascii")
+
+    def _plain(self, part: Part, place: int, plain: _Plain, behind: tuple[int, int]) -> bool:
+        """Add a record to its part; return whether it is one that can be."""
+        moment, kind, used, folded = parse_time(plain.ts), plain.kind, plain.usage, self._folded.get
+        error = plain.error
+        if kind == "entry":
+            name, agent, action, status = plain.id, plain.agent, plain.action, plain.status
+            if (
+                not name
+                or agent is None
+                or action is None
+                or action == EXECUTION
+                or not (error is None or is_plain_error(error))
+            ):
+                return False
+            type_, process = plain.inputType, plain.process
+            name = storable(name)
+            part.add_entry(
+                name,
+                (
+                    place, len(part.entries), folded(agent) or self._fold(agent), folded(action) or self._fold(action),
+                    type_ and (folded(type_) or self._fold(type_)), process and storable(process), moment, status or "open",
+                    None if status is None else place,
+                ),
+            )  # fmt: skip
+        elif kind == "event":
+            name, said, agent, entry = plain.id, plain.type, plain.agent, plain.entry
+            if not name or not said:
+                return False
+            name = storable(name)
+            part.add_event((
+                place, storable(said), agent and (folded(agent) or self._fold(agent)), entry and storable(entry),
+                len(part.entries), moment,
+            ))  # fmt: skip
+            used = plain.data if said == "usage" else None
+        else:
+            name, status = plain.entry, plain.status
+            if not name or status is None or (error is not None and not is_plain_error(error)):
+                return False
+            name = storable(name)
+            part.complete(place, name, status)
+        part.records.append((place, kind, name, moment, *behind))
+        if used is not None and (tokens := tokens_of(used)) is not None:
+            part.usage.append((place, *tokens))
+        return True
+
+    def _fold(self, name: str) -> str:
+        folded = self._folded.get(name)
+        if folded is None:
+            if len(self._folded) >= _NAMES:
+                self._folded.clear()
+            folded = self._folded[name] = fold(name)
+        return folded
+
+    def _other(self, raw: bytes, length: int) -> None:
+        """Take one line, however it is, as those do who read line by line."""
+        last = self._last
+        found: list[Line] = []
+        damage: list[tuple[int, int, str]] = []
+
+        def hear(offset: int, length: int, reason: str) -> None:
+            damage.append((offset, length, reason))
+
+        for line in records_of(raw, self._at, length, last, hear):
+            found.append(line)
+            last = line.total or last
+        end = self._at + length
+        if any(is_apart(line.record) for line in found):
+            self._apart(end, last)
+            return
+        block = self._block
+        block.damage += damage
+        for line in found:
+            try:
+                check(line.record)
+                item = prepared_line(line, masked=False)
+            except InvalidInput as error:
+                block.damage.append((line.offset, line.length, error.message))
+                continue
+            block.part(str(item.record["session"])).add(block.count, item, (line.offset, line.length))
+            block.count += 1
+        self._at, self._last = end, last
