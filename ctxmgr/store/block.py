@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ctxmgr.wire import Record
 
     Row = tuple[Any, ...]
+    Told = tuple[str, str, str | None, str]
 
 
 class Part:
@@ -133,16 +134,20 @@ class Block:
         before: the sum before the range; after: the one behind it.
         count: of records.
         damage: (offset, length, reason) of what holds none, or no sound one.
+        told: for a store, (kind, action or type, status, id of the entry) of each record, as it was before it was masked.
+        follows: for a store, whether the sums of the records are those that follow from ``before`` and their bodies.
         parts: by session, in the order in which they come first; None when the range is to be read line by line.
     """
 
-    __slots__ = ("after", "before", "count", "damage", "end", "parts", "start")
+    __slots__ = ("after", "before", "count", "damage", "end", "follows", "parts", "start", "told")
 
     def __init__(self, start: int, before: str) -> None:
         self.start = self.end = start
         self.before = self.after = before
         self.count = 0
         self.damage: list[tuple[int, int, str]] = []
+        self.told: list[Told] = []
+        self.follows = True
         self.parts: dict[str, Part] | None = {}
 
     def part(self, session: str) -> Part:
@@ -157,13 +162,13 @@ class Block:
     def packed(self) -> Row:
         """Return this as plain values."""
         parts = None if self.parts is None else {name: part.packed() for name, part in self.parts.items()}
-        return self.start, self.end, self.before, self.after, self.count, self.damage, parts
+        return self.start, self.end, self.before, self.after, self.count, self.damage, self.told, self.follows, parts
 
     @classmethod
     def unpacked(cls, values: Row) -> Block:
         """Return what was packed."""
         block = cls(values[0], values[2])
-        _, block.end, _, block.after, block.count, block.damage, parts = values
+        _, block.end, _, block.after, block.count, block.damage, block.told, block.follows, parts = values
         block.parts = None if parts is None else {name: Part(*part) for name, part in parts.items()}
         return block
 
@@ -171,3 +176,10 @@ class Block:
 def is_apart(record: Record) -> bool:
     """Whether a record changes more than its own session: it is written alone, where it stands."""
     return record["session"] == PROJECT or (record["kind"] == "entry" and record.get("action") == EXECUTION)
+
+
+def told_of(record: Record) -> Told:
+    """Return kind, action or type, status and id of the entry of any record, as an import counts it."""
+    kind, status = str(record.get("kind")), record.get("status")
+    name = record.get("action" if kind == "entry" else "type")
+    return kind, str(name), None if status is None else str(status), str(record.get("entry" if kind == "result" else "id"))

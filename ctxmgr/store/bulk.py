@@ -6,6 +6,7 @@ from ctxmgr.store.batch import LATE, RESULT, STEP
 from ctxmgr.store.derived import HANDLERS, Touched, remember_process
 from ctxmgr.store.folding import storable
 from ctxmgr.store.hydrate import batches, load, placeholders
+from ctxmgr.wire import chain
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 # Numbers are fixed texts here: what is added to the places of a block differs from block to block, not from row to row.
 _LINES = "INSERT OR IGNORE INTO line (seq, session, kind, id, ts, offset, length) VALUES (? + {base}, {key}, ?, ?, ?, ?, ?)"
+_RECORDS = "INSERT OR IGNORE INTO record (seq, session, kind, id, ts, body, sum) VALUES (? + {base}, {key}, ?, ?, ?, ?, ?)"
 _ENTRIES = (
     "INSERT INTO entry (seq, session, idx, agent, action, input_type, process, ts, status, result) "
     "VALUES (? + {base}, {key}, ? + {entries}, ?, ?, ?, ?, ?, ?, ? + {base})"
@@ -27,29 +29,32 @@ _MILESTONES = "INSERT INTO milestone (session, series, number, seq) VALUES (?, ?
 
 
 class BulkWriter:
-    """Writes blocks of a log that is indexed where it lies; call inside a transaction, and `flush` before it ends.
+    """Writes blocks of a log; call inside a transaction, and `flush` before it ends.
 
     Args:
-        engine: of the index.
+        engine: of the store.
+        masked: None for the index of the log; for a store whether secrets are masked in it.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, masked: bool | None = None) -> None:
+        self.masked = masked
         self._engine = engine
         self._touched: dict[str, Touched] = {}
-        self._last: int | None = None
+        self._last: tuple[int, str] | None = None
 
     def write(self, block: Block) -> bool:
         """Write a block; return False, with nothing written, if a record of it is known, or comes twice in it."""
         assert block.parts is not None
-        engine = self._engine
-        if self._last is None:
-            self._last = int(engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
-        base = self._last + 1
-        new: list[str] = []
+        engine, new = self._engine, list[str]()
+        last, total = self._end()
+        base = last + 1
+        if self.masked is not None and block.count:
+            total = block.after if block.follows and total == block.before else _seal(block, total)
+        sql = _LINES if self.masked is None else _RECORDS
         engine.execute("SAVEPOINT block")
         parts = [(part, self._touch(session, new)) for session, part in block.parts.items()]
         complete = all(
-            engine.many(_LINES.format(base=base, key=touched.key), part.records) == len(part.records) for part, touched in parts
+            engine.many(sql.format(base=base, key=touched.key), part.records) == len(part.records) for part, touched in parts
         )
         if not complete:
             engine.execute("ROLLBACK TO block")
@@ -60,8 +65,16 @@ class BulkWriter:
             return False
         for part, touched in parts:
             self._derive(part, touched, base)
-        self._last += block.count
+        self._last = last + block.count, total
         return True
+
+    def _end(self) -> tuple[int, str]:
+        """Return number and sum of the last record."""
+        if self._last is None:
+            column = "NULL" if self.masked is None else "sum"
+            rows = self._engine.query(f"SELECT seq, {column} FROM record ORDER BY seq DESC LIMIT 1")
+            self._last = (int(rows[0][0]), rows[0][1] or "") if rows else (0, "")
+        return self._last
 
     def flush(self) -> None:
         """Write down what was counted of sessions, and forget it: whoever else writes now counts on."""
@@ -131,3 +144,15 @@ class BulkWriter:
                 number = part.open.pop(name)
                 status = str(load(body).get("status"))
                 part.entries[number] = (*part.entries[number][:7], status, int(seq) - base)
+
+
+def _seal(block: Block, total: str) -> str:
+    """Let the sums of a block follow from another one; return the last."""
+    parts = block.parts or {}
+    places = sorted((row[0], number, session) for session, part in parts.items() for number, row in enumerate(part.records))
+    for _, number, session in places:
+        records = parts[session].records
+        row = records[number]
+        total = chain(total, row[4].encode("ascii"))
+        records[number] = (*row[:5], total)
+    return total

@@ -1,109 +1,78 @@
 """Gather the lines of a log into blocks of rows, quickly where they are as a journal writes them.
 
-An ordinary line is decoded by msgspec into a shape whose types are the check of `ctxmgr.types.checking.is_plain`: what it
-takes is JSON as `ctxmgr.wire` reads it, and a plain record. All others are read as `ctxmgr.salvage` reads them.
+All others are read as `ctxmgr.salvage` reads them, and make the same rows a little later.
 """
 
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Annotated, Any, Literal
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.ids import parse_time
 from ctxmgr.jsontext import cast
+from ctxmgr.masks import mask
 from ctxmgr.salvage import records_of
 from ctxmgr.splitting import read_lines
-from ctxmgr.store.block import Block, Part, is_apart
+from ctxmgr.store.block import Block, Part, is_apart, told_of
 from ctxmgr.store.derived import tokens_of
 from ctxmgr.store.folding import fold, storable
+from ctxmgr.store.plain_lines import decoded
 from ctxmgr.store.prepared import prepared_line
 from ctxmgr.store.reserved import EXECUTION, PROJECT
 from ctxmgr.types.checking import check, is_plain_error
 from ctxmgr.wire import MAX_DEPTH, MAX_LINE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from io import FileIO
 
     from ctxmgr.salvage import Line
+    from ctxmgr.store.plain_lines import Plain
+    from ctxmgr.store.prepared import Prepared
 
 _READ = 1 << 20
 """Bytes that are read together, which make one block."""
 
+_VERY_MUCH = 1 << 25
+"""Bytes from which on a second process reads ahead: to start it takes as long as to read a tenth of them."""
+
 _SUM = b',"sum":"'
 _NAMES = 4096  # that are remembered in their folded form
 
-_Optional = str | None
-_Filled = Annotated[str, msgspec.Meta(min_length=1)]
-_Number = Annotated[float, msgspec.Meta(gt=-(2.0**53), lt=2.0**53)] | None
 
-
-class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """An entry, a result or an event. Members of free form are decoded too, for only so their JSON is looked at."""
-
-    v: Literal[1]
-    kind: Literal["entry", "result", "event"]
-    session: _Filled
-    ts: _Optional = None
-    id: _Optional = None
-    agent: _Optional = None
-    action: _Optional = None
-    inputType: _Optional = None  # noqa: N815  # as on the wire
-    input: Any = None
-    process: _Optional = None
-    turn: str | int | None = None
-    step: str | int | None = None
-    parent: _Optional = None
-    task: _Optional = None
-    timeoutMs: _Number = None  # noqa: N815
-    durationMs: _Number = None  # noqa: N815
-    status: Literal["ok", "error", "denied", "interrupted"] | None = None
-    output: Any = None
-    error: Any = None
-    usage: Any = None
-    meta: Any = None
-    entry: _Optional = None
-    type: _Optional = None
-    data: Any = None
-    sum: str = ""
-
-
-def blocks_ahead(path: str, start: int, last: str) -> Generator[tuple[Any, ...]]:
-    """Yield what `blocks` yields, made in a second process as long as there is one."""
+def reading(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
+    """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
     from ctxmgr.store.beside import Lost, beside
 
-    try:
-        with beside("ctxmgr.store.gather:blocks", path, start, last) as other:
-            for packed in other:
-                yield packed
-                start, last = packed[1], packed[3]
-            return
-    except Lost:  # or it could not read the log, which is told better from here
-        pass
-    yield from blocks(path, start, last)
+    if much >= _VERY_MUCH:
+        try:
+            with beside("ctxmgr.store.gather:blocks", path, start, last, masked) as other:
+                for packed in other:
+                    yield packed
+                    start, last = packed[1], packed[3]
+                return
+        except Lost:  # or it could not read the log, which is told better from here
+            pass
+    yield from blocks(path, start, last, masked)
 
 
-_decode = msgspec.json.Decoder(_Plain).decode
-
-
-def blocks(path: str, start: int, last: str) -> Generator[tuple[Any, ...]]:
+def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
     """Yield `Block` after `Block`, packed, of the lines of a log from a line's begin on; a last line without its end is none.
 
     Args:
         path: of the log.
         start: where the first line begins.
         last: the sum before it.
+        masked: None for the index of this log, whose rows say where the lines are. For a store the rows hold the bodies,
+            with secrets masked or not.
 
     Raises:
         NotFound, StorageFailed: as `ctxmgr.salvage.read`.
     """
     try:
         with open(path, "rb", buffering=0) as stream:
-            gathering = _Gathering(start, last)
+            gathering = _Gathering(start, last, masked)
             while not gathering.ended:
                 gathering.read(stream)
                 for block in gathering.done:
@@ -118,12 +87,13 @@ def blocks(path: str, start: int, last: str) -> Generator[tuple[Any, ...]]:
 class _Gathering:
     """The reading of a log; ``done`` are the blocks that are whole."""
 
-    def __init__(self, start: int, last: str) -> None:
+    def __init__(self, start: int, last: str, masked: bool | None) -> None:
         self.done: list[Block] = []
         self.ended = False
         self._at = start
         self._last = last
         self._block = Block(start, last)
+        self._masked = masked
         self._folded: dict[str, str] = {}
 
     def read(self, stream: FileIO) -> None:
@@ -180,17 +150,15 @@ class _Gathering:
                 sums.update(raw[:-26])
                 sums.update(b"}")
                 if sums.hexdigest()[:16].encode("ascii") == total and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
-                    try:
-                        plain = _decode(raw)
-                    except (msgspec.MsgspecError, ValueError, RecursionError):
-                        plain = None
+                    plain = decoded(raw)
             length = len(raw)
             if plain is not None:
                 block = self._block
                 if plain.session != session:
                     session = "" if plain.session == PROJECT else plain.session
                     part = block.part(session) if session else Part()
-                if session and self._plain(part, block.count, plain, (self._at, length)):
+                behind = (self._at, length) if self._masked is None else self._body(raw)
+                if session and behind and self._plain(part, block.count, plain, behind):
                     last = total
                     block.count += 1
                     self._at += length + 1
@@ -202,7 +170,12 @@ class _Gathering:
             session, last = "", self._last.encode("ascii")
         self._last = last.decode("ascii")
 
-    def _plain(self, part: Part, place: int, plain: _Plain, behind: tuple[int, int]) -> bool:
+    def _body(self, raw: bytes) -> tuple[str, str] | None:
+        """Return the body of a plain record as a store holds it, and its sum; None where a secret is to be masked."""
+        body = raw[:-26] + b"}"
+        return (body.decode("ascii"), raw[-18:-2].decode("ascii")) if not self._masked or mask(body) is body else None
+
+    def _plain(self, part: Part, place: int, plain: Plain, behind: tuple[int, int] | tuple[str, str]) -> bool:
         """Add a record to its part; return whether it is one that can be."""
         moment, kind, used, folded = parse_time(plain.ts), plain.kind, plain.usage, self._folded.get
         error = plain.error
@@ -217,7 +190,7 @@ class _Gathering:
             ):
                 return False
             type_, process = plain.inputType, plain.process
-            name = storable(name)
+            name, told = storable(name), action
             part.add_entry(
                 name,
                 (
@@ -230,7 +203,7 @@ class _Gathering:
             name, said, agent, entry = plain.id, plain.type, plain.agent, plain.entry
             if not name or not said:
                 return False
-            name = storable(name)
+            name, told = storable(name), said
             part.add_event((
                 place, storable(said), agent and (folded(agent) or self._fold(agent)), entry and storable(entry),
                 len(part.entries), moment,
@@ -240,9 +213,11 @@ class _Gathering:
             name, status = plain.entry, plain.status
             if not name or status is None or (error is not None and not is_plain_error(error)):
                 return False
-            name = storable(name)
+            name, told = storable(name), ""
             part.complete(place, name, status)
         part.records.append((place, kind, name, moment, *behind))
+        if self._masked is not None:
+            self._block.told.append((kind, told, plain.status, name))
         if used is not None and (tokens := tokens_of(used)) is not None:
             part.usage.append((place, *tokens))
         return True
@@ -271,15 +246,33 @@ class _Gathering:
         if any(is_apart(line.record) for line in found):
             self._apart(end, last)
             return
+        items = [self._item(line, damage) for line in found]
+        if self._masked is not None and None in items:  # an import says so, and begins anew
+            self._apart(end, last)
+            return
         block = self._block
         block.damage += damage
-        for line in found:
-            try:
-                check(line.record)
-                item = prepared_line(line, masked=False)
-            except InvalidInput as error:
-                block.damage.append((line.offset, line.length, error.message))
-                continue
-            block.part(str(item.record["session"])).add(block.count, item, (line.offset, line.length))
-            block.count += 1
+        for line, item in zip(found, items, strict=True):
+            if item is not None:
+                part = block.part(str(item.record["session"]))
+                part.add(block.count, item, self._behind(line, item))
+                block.count += 1
         self._at, self._last = end, last
+
+    def _item(self, line: Line, damage: list[tuple[int, int, str]]) -> Prepared | None:
+        try:
+            check(line.record)
+            return prepared_line(line, masked=bool(self._masked))
+        except InvalidInput as error:
+            damage.append((line.offset, line.length, error.message))
+            return None
+
+    def _behind(self, line: Line, item: Prepared) -> tuple[int, int] | tuple[str, str]:
+        """Return what the row of a record ends in; for a store, take note of the record."""
+        if self._masked is None:
+            return line.offset, line.length
+        block = self._block
+        if not line.sum_ok or item.body != line.body:
+            block.follows = False
+        block.told.append(told_of(line.record))
+        return item.body.decode("ascii"), line.total

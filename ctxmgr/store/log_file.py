@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.salvage import Line
     from ctxmgr.store.appended import Appended
+    from ctxmgr.store.bulk import BulkWriter
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.interface import OnConflict
     from ctxmgr.store.log_rows import LogRows, Progress
@@ -86,6 +87,10 @@ class LogStore(Store):
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
         """Append the records of another log; else as `append`."""
         return self.append((line.record for line in lines), on_conflict=on_conflict)
+
+    def bulk(self) -> BulkWriter | None:
+        """Return None: what is appended goes into the log."""
+        return None
 
     def _new(self, records: Iterable[Record], on_conflict: OnConflict, report: Appended, *, doubles: bool) -> list[Prepared]:
         from ctxmgr.store.known import Doubles, Known

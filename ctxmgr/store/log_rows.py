@@ -28,9 +28,6 @@ _BATCH = 1_000
 _MUCH = 1 << 21
 """Bytes from which on a log is indexed in blocks: what that loads takes as long as to index a thousand lines one by one."""
 
-_VERY_MUCH = 1 << 25
-"""Bytes from which on a second process reads ahead: to start it takes as long as to read a tenth of them."""
-
 
 class LogRows:
     """Writes to the index of a log; each call inside a transaction."""
@@ -89,16 +86,15 @@ class LogRows:
 
     def _blocks_from(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
         """Yield blocks from a place on: those of the reading that has come so far already, if one has."""
-        from ctxmgr.store.gather import blocks, blocks_ahead
+        from ctxmgr.store.gather import reading
 
         place = (start, last_sum, self._log.identity)
         if self._reading is None or self._reading[0] != place:
             self.close()
-            chosen = blocks_ahead if size - start >= _VERY_MUCH else blocks
-            self._reading = place, chosen(self._log.path, start, last_sum)
-        reading = self._reading[1]
-        for packed in reading:
-            self._reading = (packed[1], packed[3], self._log.identity), reading
+            self._reading = place, reading(self._log.path, start, last_sum, size - start)
+        blocks = self._reading[1]
+        for packed in blocks:
+            self._reading = (packed[1], packed[3], self._log.identity), blocks
             yield packed
         self.close()
 

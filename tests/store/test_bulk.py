@@ -116,7 +116,7 @@ def test_a_second_process_reads_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: Callable[..., tuple[Rows, Rows]]
 ) -> None:
     """What a second process reads ahead is written down as what is read here, in slices of any size."""
-    monkeypatch.setattr(log_rows, "_VERY_MUCH", 0)
+    monkeypatch.setattr(gather, "_VERY_MUCH", 0)
     monkeypatch.setattr(log_file, "_SLICE", 2)
     bodies = [body for number in range(9_000) for body in [ordinary(number), *hostile()[number : number + 1]]]
 
@@ -141,7 +141,7 @@ def test_a_lost_process_costs_nothing(
         asked.append((function, *given))
         yield some()
 
-    monkeypatch.setattr(log_rows, "_VERY_MUCH", 0)
+    monkeypatch.setattr(gather, "_VERY_MUCH", 0)
     monkeypatch.setattr(beside, "beside", ending)
     fast, slow = both(sealed([ordinary(number) for number in range(50)])[0])
 
