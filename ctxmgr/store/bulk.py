@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxmgr.store import deferred
 from ctxmgr.store.batch import LATE, RESULT, STEP
 from ctxmgr.store.derived import HANDLERS, Touched, remember_process
 from ctxmgr.store.folding import storable
@@ -34,10 +35,12 @@ class BulkWriter:
     Args:
         engine: of the store.
         masked: None for the index of the log; for a store whether secrets are masked in it.
+        deferring: what makes rows quick to find is missing, see `deferred`: whether a record is known shows later.
     """
 
-    def __init__(self, engine: Engine, masked: bool | None = None) -> None:
+    def __init__(self, engine: Engine, masked: bool | None = None, *, deferring: bool = False) -> None:
         self.masked = masked
+        self._deferring = deferring
         self._engine = engine
         self._touched: dict[str, Touched] = {}
         self._last: tuple[int, str] | None = None
@@ -50,6 +53,8 @@ class BulkWriter:
         base = last + 1
         if self.masked is not None and block.count:
             total = block.after if block.follows and total == block.before else _seal(block, total)
+        if self._deferring and not _is_once(block):
+            return False
         sql = _LINES if self.masked is None else _RECORDS
         engine.execute("SAVEPOINT block")
         parts = [(part, self._touch(session, new)) for session, part in block.parts.items()]
@@ -98,7 +103,7 @@ class BulkWriter:
 
     def _derive(self, part: Part, touched: Touched, base: int) -> None:
         engine, key, before = self._engine, touched.key, touched.entries
-        if part.open:
+        if part.open and not self._deferring:
             self._join_with_earlier_results(part, key, base)
         for sql, rows in ((_ENTRIES, part.entries), (_EVENTS, part.events), (_USAGE, part.usage)):
             if rows:
@@ -123,7 +128,9 @@ class BulkWriter:
                     remember_process(engine, base + place, key, aside, None)
             else:
                 HANDLERS[aside["kind"]](engine, base + place, touched, aside)
-        if part.loose:
+        if part.loose and self._deferring:
+            deferred.keep_loose(engine, [(key, name, base + place, status) for name, (place, status) in part.loose.items()])
+        elif part.loose:
             engine.many(RESULT, [(status, base + place, key, name) for name, (place, status) in part.loose.items()])
 
     @staticmethod
@@ -144,6 +151,11 @@ class BulkWriter:
                 number = part.open.pop(name)
                 status = str(load(body).get("status"))
                 part.entries[number] = (*part.entries[number][:7], status, int(seq) - base)
+
+
+def _is_once(block: Block) -> bool:
+    """Whether no record comes twice in a block."""
+    return all(len({row[1:3] for row in part.records}) == len(part.records) for part in (block.parts or {}).values())
 
 
 def _seal(block: Block, total: str) -> str:

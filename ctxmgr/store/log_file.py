@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
-from ctxmgr.store import schema
+from ctxmgr.store import deferred, schema
 from ctxmgr.store.base import Store
 from ctxmgr.store.cache import BORN, cache_name, open_cache
 from ctxmgr.store.folding import storable
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
+
+_VERY_MUCH = 1 << 25
+"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred`."""
 
 _SOME, _MANY = 4_096, 32_768
 """Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
@@ -71,13 +74,13 @@ class LogStore(Store):
         written = False
         try:
             with self.engine.transaction():
-                self._catch_up_locked(None)
+                self._catch_up_whole()
                 fresh = self._new(records, on_conflict, report, doubles=doubles)
                 report.added = len(fresh)
                 if fresh:  # the log is written first, and the index follows it
                     self._write([item.record for item in fresh])
                 written = True
-                self._catch_up_locked(None)
+                self._catch_up_whole()
         except StorageFailed:
             if not written:
                 raise
@@ -145,11 +148,22 @@ class LogStore(Store):
         if self._is_current():  # then no lock is needed
             self._tail = []
             return
-        done = False
+        done = in_memory = False
         try:
             while not done:
-                with self.engine.transaction():
-                    done = self._catch_up_locked(progress, _SLICE)
+                files = not in_memory and self._kept and deferred.stage(self.engine) == deferred.DUE
+                try:
+                    if files:
+                        self._sort_in("FILE")
+                    with self.engine.transaction():
+                        done = self._catch_up_locked(progress, _SLICE)
+                except StorageFailed:
+                    if not files:
+                        raise
+                    in_memory = True  # no place for files of a moment
+                finally:
+                    if files:
+                        self._sort_in("MEMORY")
         finally:
             if self._rows is not None:
                 self._rows.close()
@@ -160,9 +174,15 @@ class LogStore(Store):
         if mark(self.engine) and _SOME <= self.unindexed() <= _MANY:
             Builder(self.engine).advance()
 
+    def _sort_in(self, place: str) -> None:
+        """Say where what is too long for the cache is sorted; whatever is temporary is gone then."""
+        self.engine.execute(f"PRAGMA temp_store = {place}")
+        self.engine.execute("DROP VIEW IF EXISTS temp.record")
+        self.engine.execute(schema.LINES_AS_RECORDS)
+
     def _is_current(self) -> bool:
         state = dict(self.engine.query("SELECT name, value FROM state"))
-        if "offset" not in state or BORN not in state:
+        if "offset" not in state or BORN not in state or state.get(deferred.STAGE) in (deferred.BUILDING, deferred.DUE):
             return False
         try:
             end = int(state["offset"])
@@ -171,6 +191,10 @@ class LogStore(Store):
             return self._bytes.before(end) == state["before"]
         except StorageFailed:  # told where it is read
             return False
+
+    def _catch_up_whole(self) -> None:
+        while not self._catch_up_locked(None):
+            pass
 
     def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
         """Index the log, or so many batches of it; return whether this was all of it."""
@@ -183,18 +207,32 @@ class LogStore(Store):
             self._clear()
             done, state = 0, {}
         if BORN not in state:
-            from ctxmgr.ids import new_id
-
-            schema.make_lines(self.engine.execute)
-            self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
+            self._begin(deferrable=size >= _VERY_MUCH)
+        elif state.get(deferred.STAGE) == deferred.DUE:
+            if not deferred.complete(self.engine):
+                self._clear()
+                self._begin(deferrable=False)
+                deferred.refuse(self.engine)
+            return False
         if size == done:
             self._tail = []
-            return True
+            if deferred.stage(self.engine) != deferred.BUILDING:
+                return True
+            deferred.end(self.engine)
+            return False
         end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
         before = self._bytes.before(end)
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(_STATE, {"name": name, "value": value})
         return finished
+
+    def _begin(self, *, deferrable: bool) -> None:
+        from ctxmgr.ids import new_id
+
+        schema.make_lines(self.engine.execute)
+        self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
+        if deferrable:
+            deferred.begin(self.engine)
 
     def _index_from(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
@@ -221,6 +259,7 @@ class LogStore(Store):
             if table != "record":  # of which there are none here but those of the log
                 self.engine.execute(f"DELETE FROM {table}")
         self.engine.execute("DROP TABLE IF EXISTS main.line")
+        deferred.forget(self.engine)
         drop(self.engine)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.store import deferred
 from ctxmgr.store.damage import DamagedRange
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -56,7 +57,7 @@ class LogRows:
         """
         self._damaged = []
         end, finished = start, True
-        if size - start >= _MUCH:
+        if size - start >= _MUCH or deferred.stage(self._engine) == deferred.BUILDING:
             end, last_sum, finished = self._write_blocks(start, last_sum, size, progress, most)
         if finished:
             end, last_sum, finished = self._write_lines(end, last_sum, size, progress, most)
@@ -67,22 +68,29 @@ class LogRows:
         from ctxmgr.store.block import Block
         from ctxmgr.store.bulk import BulkWriter
 
-        writer = BulkWriter(self._engine)
+        building = deferred.stage(self._engine) == deferred.BUILDING
+        writer = BulkWriter(self._engine, deferring=building)
         end, number = start, 0
         for number, packed in enumerate(self._blocks_from(start, last_sum, size), 1):
             block = Block.unpacked(packed)
             if block.parts is not None and writer.write(block):
                 self._damaged += [DamagedRange(*what) for what in block.damage]
+            elif building:  # what is known must be found from here on
+                self.close()
+                break
             else:
                 writer.flush()
                 self._write_lines(block.start, block.before, size, None, None, block.end)
             end, last_sum = block.end, block.after
             if progress is not None:
                 progress(end, size)
-            if most is not None and number >= most:
-                break
+            if number == most:
+                writer.flush()
+                return end, last_sum, False
         writer.flush()
-        return end, last_sum, number < (most or number + 1)
+        if building:
+            deferred.end(self._engine)
+        return end, last_sum, not building
 
     def _blocks_from(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
         """Yield blocks from a place on: those of the reading that has come so far already, if one has."""
