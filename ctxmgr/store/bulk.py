@@ -81,6 +81,11 @@ class BulkWriter:
             self._last = (int(rows[0][0]), rows[0][1] or "") if rows else (0, "")
         return self._last
 
+    @property
+    def number(self) -> int:
+        """The number of the last record."""
+        return self._end()[0]
+
     def flush(self) -> None:
         """Write down what was counted of sessions, and forget it: whoever else writes now counts on."""
         for touched in self._touched.values():

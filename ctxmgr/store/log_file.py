@@ -61,7 +61,6 @@ class LogStore(Store):
         engine.execute(schema.LINES_AS_RECORDS)
         self._durable = durable
         self._kept = engine.path != MEMORY
-        self._settings = [(name, engine.query(f"PRAGMA {name}")[0][0]) for name in ("temp_store", "cache_size")]
         self._tail: list[DamagedRange] = []
         self._rows: LogRows | None = None
         self.catch_up(progress)
@@ -149,22 +148,11 @@ class LogStore(Store):
         if self._is_current():  # then no lock is needed
             self._tail = []
             return
-        done = in_memory = False
+        done = False
         try:
             while not done:
-                files = not in_memory and self._kept and deferred.stage(self.engine) == deferred.DUE
-                try:
-                    if files:
-                        self._sort_in_files(True)
-                    with self.engine.transaction():
-                        done = self._catch_up_locked(progress, _SLICE)
-                except StorageFailed:
-                    if not files:
-                        raise
-                    in_memory = True  # no place for files of a moment
-                finally:
-                    if files:
-                        self._sort_in_files(False)
+                with self.engine.transaction():
+                    done = self._catch_up_locked(progress, _SLICE)
         finally:
             if self._rows is not None:
                 self._rows.close()
@@ -174,16 +162,6 @@ class LogStore(Store):
 
         if mark(self.engine) and _SOME <= self.unindexed() <= _MANY:
             Builder(self.engine).advance()
-
-    def _sort_in_files(self, files: bool) -> None:
-        """Say where what is sorted goes that is too long for the cache; whatever is temporary is gone then.
-
-        A smaller cache sorts as fast, in a third of the memory.
-        """
-        for name, value in (("temp_store", "FILE"), ("cache_size", "-4000")) if files else self._settings:
-            self.engine.execute(f"PRAGMA {name} = {value}")
-        self.engine.execute("DROP VIEW IF EXISTS temp.record")
-        self.engine.execute(schema.LINES_AS_RECORDS)
 
     def _is_current(self) -> bool:
         state = dict(self.engine.query("SELECT name, value FROM state"))

@@ -30,6 +30,10 @@ _MUCH = 1 << 21
 """Bytes from which on a log is indexed in blocks: what that loads takes as long as to index a thousand lines one by one."""
 
 
+_MOST_DEFERRED = 500_000
+"""Records behind which nothing is deferred any more: indexes of what is there are sorted in memory, some 60 bytes a record."""
+
+
 class LogRows:
     """Writes to the index of a log; each call inside a transaction."""
 
@@ -84,6 +88,8 @@ class LogRows:
             end, last_sum = block.end, block.after
             if progress is not None:
                 progress(end, size)
+            if building and writer.number >= _MOST_DEFERRED:
+                break
             if number == most:
                 writer.flush()
                 return end, last_sum, False

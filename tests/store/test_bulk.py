@@ -18,10 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr import salvage
-from ctxmgr.errors import StorageFailed
 from ctxmgr.salvage import Line
 from ctxmgr.store import beside, deferred, gather, log_file, log_rows, open_store
-from ctxmgr.store.interface import Engine
 from ctxmgr.store.log_file import LogStore
 from tests import builders as b
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
@@ -236,23 +234,18 @@ def test_an_index_that_another_process_builds_is_completed_by_an_append(
     assert _rows(path) == after
 
 
-def test_indexes_are_made_in_memory_where_there_is_no_place_for_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: Callable[..., tuple[Rows, Rows]]
+@pytest.mark.parametrize("most", [1, 10, 100])
+def test_what_follows_many_records_is_indexed_at_once(
+    monkeypatch: pytest.MonkeyPatch, both: Callable[..., tuple[Rows, Rows]], most: int
 ) -> None:
-    """A system without a place for temporary files, or without space in it, gets its index all the same."""
-    complete, places = deferred.complete, list[int]()
+    """Only so many records wait for their indexes."""
+    bodies = [*map(ordinary, range(200)), ordinary(3), ordinary(150)]
+    monkeypatch.setattr(log_rows, "_MOST_DEFERRED", most)
 
-    def failing(engine: Engine) -> bool:
-        places.append(int(engine.query("PRAGMA temp_store")[0][0]))
-        if places[-1] == 1:
-            raise StorageFailed("no space left")
-        return complete(engine)
-
-    monkeypatch.setattr(deferred, "complete", failing)
-    fast, slow = both(sealed([ordinary(number) for number in range(100)])[0])
+    fast, slow = both(sealed(bodies)[0])
 
     assert fast == slow
-    assert places in ([1, 2], [])
+    assert len(fast["line"]) == 200
 
 
 @pytest.mark.parametrize("together", [300, 2_000, 1 << 20])
