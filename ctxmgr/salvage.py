@@ -62,7 +62,9 @@ class _Found(NamedTuple):
     record: Record
 
 
-def read(path: str | os.PathLike[str], start: int = 0, damage: Damage | None = None, last: str | None = "") -> Iterator[Line]:
+def read(
+    path: str | os.PathLike[str], start: int = 0, damage: Damage | None = None, last: str | None = "", stop: int | None = None
+) -> Iterator[Line]:
     """Yield the records of the file from byte ``start`` in order; ``damage`` hears of every range that holds none.
 
     Holds one line at a time, and none longer than `ctxmgr.wire.MAX_LINE`. A record whose sum doesn't match is reported
@@ -73,6 +75,7 @@ def read(path: str | os.PathLike[str], start: int = 0, damage: Damage | None = N
         start: offset at which a line begins, to go on where an earlier reading ended.
         damage: hears of damage; by default it is skipped in silence.
         last: the sum before ``start``; None when unknown, then the first sum found is believed.
+        stop: offset at which a line begins that is not read any more; by default all are.
 
     Raises:
         NotFound: when the file does not exist.
@@ -83,21 +86,37 @@ def read(path: str | os.PathLike[str], start: int = 0, damage: Damage | None = N
         with open(path, "rb") as stream:
             stream.seek(start)
             for _, offset, raw, length in read_lines(stream, MAX_LINE):
+                if stop is not None and start + offset >= stop:
+                    return
                 if raw is None:
                     report(start + offset, length, f"line of {length:,} bytes is longer than the limit of {MAX_LINE:,}")
                     continue
-                if last is not None and (ordinary := _ordinary(raw, start + offset, last)) is not None:
-                    last = ordinary.total
-                    yield ordinary
-                    continue
-                for found in _records(raw, start + offset, length, last, report):
-                    line = _verify(found, start + offset, last, report)
+                for line in records_of(raw, start + offset, length, last, report):
                     last = line.total or last
                     yield line
     except FileNotFoundError:
         raise NotFound(f"log {os.fspath(path)!r} does not exist") from None
     except OSError as error:
         raise StorageFailed(f"log {os.fspath(path)!r} can't be read: {error.strerror}") from error
+
+
+def records_of(raw: bytes, offset: int, length: int, last: str | None, report: Damage) -> Iterator[Line]:
+    """Yield the records of one line of a file, see `read`.
+
+    Args:
+        raw: the line without its end.
+        offset: where it begins in the file.
+        length: of the line with its end.
+        last: the sum before it; None when unknown.
+        report: hears of damage.
+    """
+    if last is not None and (ordinary := _ordinary(raw, offset, last)) is not None:
+        yield ordinary
+        return
+    for found in _records(raw, offset, length, last, report):
+        line = _verify(found, offset, last, report)
+        last = line.total or last
+        yield line
 
 
 def _ignore(offset: int, length: int, reason: str) -> None:

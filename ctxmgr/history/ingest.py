@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.plain import shorten
-from ctxmgr.salvage import Line, read
+from ctxmgr.salvage import Line
 from ctxmgr.store import Appended, Store
+from ctxmgr.store.block import Block
 from ctxmgr.store.imported import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.checking import check
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
-from ctxmgr.types.record import MODELS
 from ctxmgr.wire import MAX_LINE, Record, decode, encode
 
 _T = TypeVar("_T")
@@ -42,16 +43,11 @@ _LINES = 50
 _PART = 10_000
 """Records of our own format that are written together; of other formats it is a whole session."""
 
-_TOLD = 1_000
-_SAID = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
 _OWN_START = re.compile(rb'\{"v":1,"kind":"')
 _OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
 
 Progress = Callable[[int, int, Path], None]
 """Called with bytes done, bytes in all, and the file being read."""
-
-Heard = Callable[[int], None]
-"""Called with the bytes done of the files of one session."""
 
 
 @dataclass(slots=True)
@@ -69,6 +65,10 @@ class _Group:
     appended: Appended = field(default_factory=Appended)
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     untrusted: int = 0
+
+    def meet(self, session: str) -> None:
+        """Take note of a session."""
+        self.sessions[session] = None
 
 
 def import_logs(
@@ -244,6 +244,8 @@ def _import_group(
             _append(store, importer, group, done, heard, careful=False, trusted=trusted)
         except InvalidInput:  # some record can't be stored as it is; looking for one beforehand would cost every import
             _append(store, importer, group, done, heard, careful=True, trusted=trusted)
+        if done.untrusted:
+            done.counts[-1].notes.append(untrusted(done.untrusted))
     except OSError as error:
         totals.files.append(_unread(group[0], error))
         return
@@ -278,7 +280,10 @@ def _append(
         return
     # What an earlier attempt has written is known now, but new with this import.
     done.appended = Appended(added=done.appended.added, known=-done.appended.added)
-    lines = _ours(_own_lines(group[0], done.counts, heard), done, _record_of, trusted=trusted)
+    own = OwnCount(group[0])
+    done.counts.append(own.count)
+    end, last = (0, "") if careful else _append_blocks(store, own, done, heard, trusted=trusted)
+    lines = _ours(own_lines(own, heard, end, last), done, _record_of, trusted=trusted)
     for first in lines:
         part = chain((first,), islice(lines, _PART - 1))  # what is written stays, whatever interrupts
         if careful:
@@ -286,6 +291,23 @@ def _append(
             done.appended.plus(store.append(storable, on_conflict="keep"))
         else:
             done.appended.plus(store.append_lines(part, on_conflict="keep"))
+
+
+def _append_blocks(store: Store, own: OwnCount, done: _Group, heard: Heard | None, *, trusted: bool) -> tuple[int, str]:
+    """Append what can be of a long log in blocks; return where the rest begins, and the sum before it."""
+    writer = store.bulk() if own.is_long else None
+    if writer is None:
+        return 0, ""
+
+    def slowly(block: Block) -> Appended:
+        lines = own_lines(own, None, block.start, block.before, block.end)
+        return store.append_lines(_ours(lines, done, _record_of, trusted=trusted), on_conflict="keep")
+
+    reached = 0, ""
+    for written, place in take_blocks(store, writer, own, slowly, done.meet, heard):
+        done.appended.plus(written)
+        reached = place
+    return reached
 
 
 def _itself(record: Record) -> Record:
@@ -305,11 +327,9 @@ def _ours(items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], 
             done.untrusted += 1
             continue
         if session != last:
-            done.sessions[str(session)] = None
+            done.meet(str(session))
             last = session
         yield item
-    if done.untrusted:
-        done.counts[-1].notes.append(untrusted(done.untrusted))
 
 
 def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Record]:
@@ -332,40 +352,6 @@ def _within_limits(value: object) -> object:
         return value if len(encode({"": value})) <= _LARGE else shorten(value)
     except InvalidInput:
         return shorten(value)
-
-
-def _own_lines(path: Path, counts: list[FileCount], heard: Heard | None) -> Iterator[Line]:
-    """Yield the records of a log of our own format; their sums are the file's, the store makes its own."""
-    count = FileCount(path, version="1", bytes=path.stat().st_size)
-    counts.append(count)
-    pending: set[str] = set()
-    for line in read(path, damage=lambda offset, length, reason: count.damaged.append((offset, length, reason))):
-        _count(count, line.record, pending)
-        if heard is not None and count.records % _TOLD == 0:
-            heard(line.offset)
-        count.open = len(pending)
-        yield line
-
-
-def _count(count: FileCount, record: Record, pending: set[str]) -> None:
-    """Count one record of our own format; ``pending`` holds the ids of the entries without a result."""
-    kind, status = str(record.get("kind")), record.get("status")
-    count.records += 1
-    count.session = count.session or str(record.get("session"))
-    if kind == "entry":
-        count.tool_calls[str(record.get("action"))] += 1
-        if status is None:
-            pending.add(str(record.get("id")))
-    elif kind == "result":
-        pending.discard(str(record.get("entry")))
-    elif kind == "event":
-        place = _SAID.get(str(record.get("type")))
-        if place is not None:
-            setattr(count, place, getattr(count, place) + 1)
-    elif kind not in MODELS:
-        count.unknown[kind] += 1
-    if kind in ("entry", "result") and status not in (None, "ok"):
-        count.failed += 1
 
 
 def _file_report(count: FileCount, form: str, skipped: str | None = None) -> FileReport:

@@ -122,6 +122,10 @@ class SeenStore(Store):
         """Write the records of a log; else as `append`."""
         return self.append((line.record for line in lines), on_conflict=on_conflict)
 
+    def bulk(self) -> None:
+        """Return None: each record has to be allowed."""
+        return None
+
     def index(self, progress: Progress | None = None) -> bool:
         """Do nothing: what an agent sees is searched by reading.
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.append import Appender
     from ctxmgr.store.appended import Appended
     from ctxmgr.store.artifacts import Artifacts
+    from ctxmgr.store.bulk import BulkWriter
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.imported import Imported
     from ctxmgr.store.interface import Engine, OnConflict
@@ -99,6 +100,13 @@ class Store:
 
         with self.engine.transaction():
             return self._appender.append_lines(checked(), on_conflict=on_conflict)
+
+    def bulk(self) -> BulkWriter | None:
+        """Return what writes blocks of a log into this store, or None where records are written one by one."""
+        from ctxmgr.store.bulk import BulkWriter
+
+        self._require_writable()
+        return BulkWriter(self.engine, self._masked)
 
     def index(self, progress: Progress | None = None) -> bool:
         """Bring the search index up to date; it can be interrupted, and goes on next time.

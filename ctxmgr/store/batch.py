@@ -26,15 +26,15 @@ _ENTRY = (
 _EVENT = "INSERT INTO event (seq, session, type, agent, entry, after, ts) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _USAGE = "INSERT INTO usage (session, seq, input, output) VALUES (?, ?, ?, ?)"
 _MILESTONE = "INSERT INTO milestone (session, series, number, seq) VALUES (?, ?, ?, ?)"
-_RESULT = (
+RESULT = (
     "UPDATE entry SET status = ?, result = ? WHERE status = 'open' AND seq = "
     "(SELECT seq FROM record WHERE session = ? AND kind = 'entry' AND id = ?)"
 )
 STEP = 128
 """Every how many rows of a series a milestone stands: a page reads so many places at most before its own."""
 
-_SAID = frozenset(MESSAGE_TYPES)
-_LATE = "SELECT seq, body FROM record WHERE session = :session AND kind = 'result' AND id = :id"
+SAID = frozenset(MESSAGE_TYPES)
+LATE = "SELECT seq, body FROM record WHERE session = :session AND kind = 'result' AND id = :id"
 
 
 def insert_records(engine: Engine, items: Sequence[Prepared]) -> bool:
@@ -130,7 +130,7 @@ class _Derivation:
         if found is not None:
             self._completed.add(identity)
             return found
-        rows = self._engine.query(_LATE, {"session": item.key, "id": item.id})
+        rows = self._engine.query(LATE, {"session": item.key, "id": item.id})
         return (int(rows[0][0]), load(rows[0][1]).get("status")) if rows else (None, None)
 
     def _event(self, item: Prepared, touched: Touched) -> None:
@@ -143,7 +143,7 @@ class _Derivation:
         self._pass("all", touched.entries + touched.events, item)
         self._pass("event", touched.events, item)
         touched.events += 1
-        if type_ in _SAID:
+        if type_ in SAID:
             self._pass("message", touched.messages, item)
             touched.messages += 1
 
@@ -167,4 +167,4 @@ class _Derivation:
             if (key, name) not in self._completed
         ]  # fmt: skip
         if late:
-            self._engine.many(_RESULT, late)
+            self._engine.many(RESULT, late)

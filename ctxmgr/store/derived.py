@@ -81,6 +81,11 @@ def usage_of(record: Record) -> tuple[int | None, int | None] | None:
         used: object = record.get("data") if record.get("type") == "usage" else None
     else:
         used = record.get("usage")
+    return tokens_of(used)
+
+
+def tokens_of(used: object) -> tuple[int | None, int | None] | None:
+    """Return the tokens that a usage names, or None when it names none."""
     if type(used) is not dict:
         return None
     tokens = [cast("dict[str, object]", used).get(name) for name in ("inputTokens", "outputTokens")]

@@ -16,12 +16,16 @@ _CHUNK = 1 << 16
 
 
 class LogBytes:
-    """One log, opened for reading; when another file stands at its path it is opened anew by `follow`."""
+    """One log, opened for reading; when another file stands at its path it is opened anew by `follow`.
+
+    Attributes:
+        identity: what tells the file that is open from others; None while there is none.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._descriptor = -1
-        self._identity: tuple[int, int] | None = None
+        self.identity: tuple[int, int] | None = None
 
     def follow(self) -> int:
         """Look at the file that stands at the path now, and return its size.
@@ -31,11 +35,11 @@ class LogBytes:
         """
         try:
             status = os.stat(self.path)
-            if self._identity != (status.st_dev, status.st_ino):
+            if self.identity != (status.st_dev, status.st_ino):
                 self.close()
                 self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
                 status = os.fstat(self._descriptor)
-                self._identity = (status.st_dev, status.st_ino)
+                self.identity = (status.st_dev, status.st_ino)
             return status.st_size
         except OSError as error:
             raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
@@ -105,7 +109,7 @@ class LogBytes:
         """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
-        self._descriptor, self._identity = -1, None
+        self._descriptor, self.identity = -1, None
 
     def __del__(self) -> None:
         if getattr(self, "_descriptor", -1) >= 0:

@@ -7,10 +7,9 @@ at any time.
 from __future__ import annotations
 
 import os
-from itertools import islice
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
-from ctxmgr.store import schema
+from ctxmgr.store import deferred, schema
 from ctxmgr.store.base import Store
 from ctxmgr.store.cache import BORN, open_beside
 from ctxmgr.store.folding import storable
@@ -19,22 +18,22 @@ from ctxmgr.store.sqlite import MEMORY
 
 TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from ctxmgr.salvage import Line
-    from ctxmgr.store.append import Refused
     from ctxmgr.store.appended import Appended
+    from ctxmgr.store.bulk import BulkWriter
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.interface import OnConflict
+    from ctxmgr.store.log_rows import LogRows, Progress
     from ctxmgr.store.prepared import Prepared
     from ctxmgr.wire import Record
 
-    Progress = Callable[[int, int], None]
-    """Called with bytes done and bytes in all while an index is built."""
-
-_BATCH = 1_000
 _SLICE = 20
 """Batches that are committed together: what is indexed is kept when indexing is interrupted."""
+
+_VERY_MUCH = 1 << 25
+"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred`."""
 
 _SOME, _MANY = 4_096, 32_768
 """Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
@@ -64,6 +63,7 @@ class LogStore(Store):
         self._durable = durable
         self._kept = engine.path != MEMORY
         self._tail: list[DamagedRange] = []
+        self._rows: LogRows | None = None
         self.catch_up(progress)
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
@@ -75,13 +75,13 @@ class LogStore(Store):
         written = False
         try:
             with self.engine.transaction():
-                self._catch_up_locked(None)
+                self._catch_up_whole()
                 fresh = self._new(records, on_conflict, report, doubles=doubles)
                 report.added = len(fresh)
                 if fresh:  # the log is written first, and the index follows it
                     self._write([item.record for item in fresh])
                 written = True
-                self._catch_up_locked(None)
+                self._catch_up_whole()
         except StorageFailed:
             if not written:
                 raise
@@ -91,6 +91,10 @@ class LogStore(Store):
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
         """Append the records of another log; else as `append`."""
         return self.append((line.record for line in lines), on_conflict=on_conflict)
+
+    def bulk(self) -> BulkWriter | None:
+        """Return None: what is appended goes into the log."""
+        return None
 
     def _new(self, records: Iterable[Record], on_conflict: OnConflict, report: Appended, *, doubles: bool) -> list[Prepared]:
         from ctxmgr.store.known import Doubles, Known
@@ -150,9 +154,13 @@ class LogStore(Store):
             self._tail = []
             return
         done = False
-        while not done:
-            with self.engine.transaction():
-                done = self._catch_up_locked(progress, _SLICE)
+        try:
+            while not done:
+                with self.engine.transaction():
+                    done = self._catch_up_locked(progress, _SLICE)
+        finally:
+            if self._rows is not None:
+                self._rows.close()
         if not self._kept:
             return
         from ctxmgr.store.search_index import Builder, mark
@@ -162,7 +170,7 @@ class LogStore(Store):
 
     def _is_current(self) -> bool:
         state = dict(self.engine.query("SELECT name, value FROM state"))
-        if "offset" not in state or BORN not in state:
+        if "offset" not in state or BORN not in state or state.get(deferred.STAGE) in (deferred.BUILDING, deferred.DUE):
             return False
         try:
             end = int(state["offset"])
@@ -171,6 +179,10 @@ class LogStore(Store):
             return self._bytes.before(end) == state["before"]
         except StorageFailed:  # told where it is read
             return False
+
+    def _catch_up_whole(self) -> None:
+        while not self._catch_up_locked(None):
+            pass
 
     def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
         """Index the log, or so many batches of it; return whether this was all of it."""
@@ -183,65 +195,50 @@ class LogStore(Store):
             self._clear()
             done, state = 0, {}
         if BORN not in state:
-            from ctxmgr.ids import new_id
-
-            schema.make_lines(self.engine.execute)
-            self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
+            self._begin(deferrable=size >= _VERY_MUCH)
+        elif state.get(deferred.STAGE) == deferred.DUE:
+            if not deferred.complete(self.engine):
+                self._clear()
+                self._begin(deferrable=False)
+                deferred.refuse(self.engine)
+            return False
         if size == done:
             self._tail = []
-            return True
+            if deferred.stage(self.engine) != deferred.BUILDING:
+                return True
+            deferred.end(self.engine)
+            return False
         end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
         before = self._bytes.before(end)
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(_STATE, {"name": name, "value": value})
         return finished
 
+    def _begin(self, *, deferrable: bool) -> None:
+        from ctxmgr.ids import new_id
+
+        schema.make_lines(self.engine.execute)
+        self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
+        if deferrable:
+            deferred.begin(self.engine)
+
     def _index_from(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
     ) -> tuple[int, str, bool]:
-        from ctxmgr.salvage import read
-        from ctxmgr.store.damage import DamagedRange
+        from ctxmgr.store.log_rows import LogRows
 
-        damaged: list[DamagedRange] = []
-        lines = read(
-            self.path, start, last=last_sum,
-            damage=lambda offset, length, reason: damaged.append(DamagedRange(offset, length, reason)),
-        )  # fmt: skip
-        end, batches, finished = start, 0, True
-        while batch := list(islice(lines, _BATCH)):
-            self._index(batch, damaged)
-            end = batch[-1].offset + batch[-1].length
-            last_sum = next((line.total for line in reversed(batch) if line.total), last_sum)
-            if progress is not None:
-                progress(end, size)
-            batches += 1
-            if most is not None and batches >= most and (begin := self._bytes.next_line(end)) is not None:
-                end, finished = begin, False
-                break
+        if self._rows is None:
+            self._rows = LogRows(self.engine, self._bytes)
+        end, last_sum, finished, damaged = self._rows.write(start, last_sum, size, progress, most)
         # A last line without its end may still be being written: it is looked at again next time.
         if finished:
             end = max(end, self._bytes.complete_end(start, size))
         self._tail = [item for item in damaged if item.offset >= end]
-        damaged = [item for item in damaged if item.offset < end]
         self.engine.many(
             "INSERT OR REPLACE INTO damage (offset, length, reason) VALUES (:offset, :length, :reason)",
-            [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged],
+            [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged if item.offset < end],
         )
         return end, last_sum, finished
-
-    def _index(self, batch: list[Line], damaged: list[DamagedRange]) -> None:
-        """Index records; one that does not follow the format, or that can't be written again, counts as damage."""
-        from ctxmgr.store.append import Appender
-        from ctxmgr.store.damage import DamagedRange
-
-        places = {id(line.record): line for line in batch}
-
-        def refuse(record: Record, error: InvalidInput) -> None:
-            line = places[id(record)]
-            damaged.append(DamagedRange(line.offset, line.length, error.message))
-
-        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
-        Appender(self.engine, masked=False, sums=False).index_lines(_checked(batch, refuse), refuse)
 
     def _clear(self) -> None:
         from ctxmgr.store.search_index import drop
@@ -250,24 +247,13 @@ class LogStore(Store):
             if table != "record":  # of which there are none here but those of the log
                 self.engine.execute(f"DELETE FROM {table}")
         self.engine.execute("DROP TABLE IF EXISTS main.line")
+        deferred.forget(self.engine)
         drop(self.engine)
 
     def close(self) -> None:
         """Release the index, and the log."""
         super().close()
         self._bytes.close()
-
-
-def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
-    from ctxmgr.types.checking import check
-
-    for line in batch:
-        try:
-            check(line.record)
-        except InvalidInput as error:
-            refuse(line.record, error)
-        else:
-            yield line
 
 
 def require_regular_file(path: str) -> None:

@@ -96,7 +96,7 @@ def is_plain(record: Record) -> bool:
         if not record[name]:
             return False
     if kind in ("entry", "result"):
-        return record.get("status") in _STATUSES and _is_plain_error(record.get("error"))
+        return record.get("status") in _STATUSES and is_plain_error(record.get("error"))
     if kind == "sessionEnd":
         return record["outcome"] in _OUTCOMES
     return kind not in ("note", "snapshot") or (_is_plain_list(record["entries"]) and _is_plain_list(record.get("tags", [])))
@@ -106,7 +106,8 @@ def _is_plain_list(value: object) -> bool:
     return type(value) is list and _TEXT.issuperset(map(type, cast("list[object]", value)))
 
 
-def _is_plain_error(value: object) -> bool:
+def is_plain_error(value: object) -> bool:
+    """Whether the error of an entry or a result follows format 1 beyond doubt; False says nothing."""
     if value is None:
         return True
     if type(value) is not dict:

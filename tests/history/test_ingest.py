@@ -14,7 +14,7 @@ import pytest
 
 from ctxmgr import wire
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.history import ingest
+from ctxmgr.history import ingest, own_log
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.search_index import mark
@@ -350,7 +350,7 @@ def test_the_command_finds_a_home_too(tmp_path: Path) -> None:
 def test_a_long_log_of_our_own_is_written_in_parts_that_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt leaves a beginning of the log without gaps; run again, the rest is added and all of it searchable."""
     monkeypatch.setattr(ingest, "_PART", 10)
-    monkeypatch.setattr(ingest, "_TOLD", 1)
+    monkeypatch.setattr(own_log, "_TOLD", 1)
     path = tmp_path / "run.jsonl"
     path.write_bytes(b"".join(wire.encode(b.entry("s", number)) + b"\n" for number in range(45)))
     store = open_store(str(tmp_path / "h.db"), create=True)

@@ -12,7 +12,7 @@ import pytest
 from ctxmgr import wire
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.reading import list_
-from ctxmgr.store import DamagedRange, Store, log_file, open_store
+from ctxmgr.store import DamagedRange, Store, log_file, log_rows, open_store
 from ctxmgr.store.cache import BESIDE
 from ctxmgr.store.sqlite import SqliteEngine
 from ctxmgr.types.query import Filters, ListRequest
@@ -326,7 +326,7 @@ def test_long_indexing_tells_its_progress(tmp_path: Path) -> None:
 
 def test_interrupted_indexing_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was indexed before an interrupt is kept; the next opening begins behind it, and the answers are whole."""
-    monkeypatch.setattr(log_file, "_BATCH", 10)
+    monkeypatch.setattr(log_rows, "_BATCH", 10)
     monkeypatch.setattr(log_file, "_SLICE", 2)
     path = _log(tmp_path / "h.jsonl", [entry("a", number) for number in range(95)], tail=b'{"v":1,"torn')
     told: list[int] = []
@@ -351,7 +351,7 @@ def test_interrupted_indexing_goes_on_where_it_was(tmp_path: Path, monkeypatch: 
 
 def test_several_records_on_a_line_are_indexed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a part of the indexing ends within a line, it goes on to the line's end: no line is begun in its middle."""
-    monkeypatch.setattr(log_file, "_BATCH", 1)
+    monkeypatch.setattr(log_rows, "_BATCH", 1)
     monkeypatch.setattr(log_file, "_SLICE", 1)
     whole = [wire.encode(entry("a", number)) for number in range(6)]
     path = tmp_path / "h.jsonl"

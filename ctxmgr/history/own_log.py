@@ -1,0 +1,126 @@
+"""A log of our own format on its way into a store: read line by line or taken over in blocks, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+from ctxmgr.salvage import Line, read
+from ctxmgr.store import Appended, Store
+from ctxmgr.store.block import Block, told_of
+from ctxmgr.store.bulk import BulkWriter
+from ctxmgr.types.importing import FileCount
+from ctxmgr.types.record import MODELS
+
+_MUCH = 1 << 21
+"""Bytes from which on a log is taken over in blocks: what that loads takes as long as to read a thousand lines one by one."""
+
+_TOLD = 1_000
+_BLOCKS = 10
+"""Blocks that are written together."""
+
+_SAID = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
+
+Heard = Callable[[int], None]
+"""Called with the bytes done of the files of one session."""
+
+
+class OwnCount:
+    """What is counted of one log.
+
+    Attributes:
+        count: the counts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.count = FileCount(path, version="1", bytes=path.stat().st_size)
+        self._pending: set[str] = set()  # ids of the entries without a result
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log is worth taking over in blocks."""
+        return self.count.bytes >= _MUCH
+
+    def add(self, session: str, kind: str, name: str, status: str | None, entry: str) -> None:
+        """Count one record, see `told_of`."""
+        count = self.count
+        count.records += 1
+        count.session = count.session or session
+        if kind == "entry":
+            count.tool_calls[name] += 1
+            if status is None:
+                self._pending.add(entry)
+        elif kind == "result":
+            self._pending.discard(entry)
+        elif kind == "event":
+            if (place := _SAID.get(name)) is not None:
+                setattr(count, place, getattr(count, place) + 1)
+        elif kind not in MODELS:
+            count.unknown[kind] += 1
+        if kind in ("entry", "result") and status not in (None, "ok"):
+            count.failed += 1
+        count.open = len(self._pending)
+
+    def hear(self, offset: int, length: int, reason: str) -> None:
+        """Count damage."""
+        self.count.damaged.append((offset, length, reason))
+
+
+def own_lines(own: OwnCount, heard: Heard | None, start: int = 0, last: str = "", stop: int | None = None) -> Iterator[Line]:
+    """Yield the records of a log, or of a range of it as `read` does; their sums are the file's, the store makes its own."""
+    for line in read(own.count.path, start, own.hear, last, stop):
+        own.add(str(line.record.get("session")), *told_of(line.record))
+        if heard is not None and own.count.records % _TOLD == 0:
+            heard(line.offset)
+        yield line
+
+
+def take_blocks(
+    store: Store,
+    writer: BulkWriter,
+    own: OwnCount,
+    slowly: Callable[[Block], Appended],
+    met: Callable[[str], None],
+    heard: Heard | None,
+) -> Iterator[tuple[Appended, tuple[int, str]]]:
+    """Take over the whole lines of a log in blocks; yield what was written together, where it ends, and the sum there.
+
+    Args:
+        store: to write to.
+        writer: of the store.
+        own: counts.
+        slowly: writes what has to be read line by line.
+        met: hears of each session.
+        heard: hears of bytes done.
+    """
+    from ctxmgr.store.gather import reading
+
+    end, last = 0, ""
+    blocks = reading(str(own.count.path), 0, "", own.count.bytes, writer.masked)
+    for first in blocks:
+        report = Appended()
+        with store.engine.transaction():
+            for packed in chain((first,), islice(blocks, _BLOCKS - 1)):
+                block = Block.unpacked(packed)
+                end, last = block.end, block.after
+                if block.parts is None or not writer.write(block):
+                    writer.flush()
+                    report.plus(slowly(block))
+                else:
+                    report.added += block.count
+                    _count(own, block, met)
+            writer.flush()
+        yield report, (end, last)
+        if heard is not None:
+            heard(end)
+
+
+def _count(own: OwnCount, block: Block, met: Callable[[str], None]) -> None:
+    sessions = list(block.parts or ())
+    for session in sessions:
+        met(session)
+    for told in block.told:
+        own.add(sessions[0], *told)
+    for damaged in block.damage:
+        own.hear(*damaged)
