@@ -9,8 +9,9 @@ from ctxmgr.errors import StorageFailed
 from ctxmgr.jsontext import loads
 from ctxmgr.store import Store
 from ctxmgr.store.beside import Lost, beside, is_of_use
+from ctxmgr.store.elsewhere import Place, born_of, place_of
 from ctxmgr.store.hydrate import load
-from ctxmgr.store.replayed import Place, born_of, place_of, stretches, stretches_there
+from ctxmgr.store.replayed import stretches, stretches_there
 from ctxmgr.types.observation import Observation
 
 KINDS = ("session", "entry", "result", "event", "continuation", "sessionEnd")
@@ -25,7 +26,7 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
     Raises:
         CtxmgrError: it can't be read.
     """
-    place = place_of(store) if is_of_use() and store.sessions.entry_count(key) >= _LONG else None
+    place = place_of(store.engine, store.location) if is_of_use() and store.sessions.entry_count(key) >= _LONG else None
     happenings = _here(store, key, 0) if place is None else _beside(store, key, place)
     return observations_from(happenings, distinct=True)
 

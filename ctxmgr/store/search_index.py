@@ -9,8 +9,6 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
-import os
-
 from ctxmgr.store.words import TOKENIZER, windows_of, words_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -167,14 +165,13 @@ class Builder:
     def _read_ahead(self, start: int) -> None:
         """Let a second process read what stands behind a place, if the store is one that it can open."""
         from ctxmgr.store.beside import beside, is_of_use
-        from ctxmgr.store.sqlite import MEMORY, SqliteEngine
+        from ctxmgr.store.elsewhere import place_of
 
-        if not isinstance(self._engine, SqliteEngine) or self._engine.path == MEMORY or not is_of_use():
+        place = place_of(self._engine, self._location) if is_of_use() else None
+        if place is None:
             self._alone = True
-            return
-        views = self._engine.query("SELECT count(*) FROM sqlite_temp_master WHERE name = 'record'")
-        log = os.path.abspath(self._location) if views[0][0] else ""
-        self._ahead = beside("ctxmgr.store.search_texts:ahead", os.path.abspath(self._engine.path), log, start)
+        else:
+            self._ahead = beside("ctxmgr.store.search_texts:ahead", tuple(place), start)
 
     def _read_here(self) -> None:
         if self._ahead is not None:
@@ -204,7 +201,7 @@ class Builder:
 
     def _is_here(self, stretch: Stretch) -> bool:
         """Whether a stretch that was read in another process is of the log as it stands now: places are never used again."""
-        from ctxmgr.store.search_texts import born_of
+        from ctxmgr.store.elsewhere import born_of
 
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": stretch.end})
         return bool(seen) and str(seen[0][0]) == stretch.seen and born_of(self._engine) == stretch.born

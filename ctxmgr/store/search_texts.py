@@ -6,13 +6,11 @@ never change once they are there, so it is as good as what is read here, if the 
 
 from __future__ import annotations
 
-from importlib import import_module
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctxmgr.errors import StorageFailed
-from ctxmgr.store.cache import BORN
+from ctxmgr.store.elsewhere import Place, born_of, opened
 from ctxmgr.store.folding import FIELDS, flat_texts, fold
 from ctxmgr.store.holding import texts_in
 from ctxmgr.store.words import block_of, marks_of, windows_of, words_of
@@ -38,7 +36,6 @@ _READ = (
     "ORDER BY seq LIMIT :rows"
 )
 _ANSWERS = "SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND result <> seq AND result <= :end"
-_LINES = "(SELECT seq, kind, id, log_body(offset, length) AS body FROM main.line)"
 
 
 class Stretch(NamedTuple):
@@ -79,13 +76,15 @@ class Reader:
         self._engine = engine
         self._records = records
         self._known: set[bytes] = set()
-        self._text = _quick_text() or _slow_text
+        self._text = _slow_text
 
     def after(self, start: int, rows: int = _ROWS) -> Stretch | None:
         """Return the stretch behind a place, of so many records at most; None at the end of the log.
 
         It ends with a block of places: marks are written for a whole block.
         """
+        if self._known and self._text is _slow_text:  # there is a second stretch: then what loads long pays
+            self._text = _quick_text()
         texts: dict[int, str] = {}
         answers: dict[int, str] = {}
         fresh: set[bytes] = set()
@@ -150,23 +149,14 @@ class Reader:
         self._known.clear()
 
 
-def ahead(database: str, log: str, start: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the stretches behind a place, as tuples: in a second process, which reads a database and writes nothing.
-
-    Args:
-        database: its path.
-        log: the path of the log whose index this is; "" for none.
-        start: the place.
+def ahead(place: tuple[str, str, str], start: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the stretches behind a place in the log, as tuples: in a second process, which writes nothing.
 
     Raises:
         CtxmgrError: it can't be read, or the log is not the one that was indexed.
     """
-    from ctxmgr.store.sqlite import SqliteEngine
-
-    engine = SqliteEngine(database, readonly=True)
-    if log:
-        _serve_lines(engine, log)
-    reader = Reader(engine, _LINES if log else "record")
+    engine, records = opened(Place(*place))
+    reader = Reader(engine, records)
     while True:
         engine.execute("BEGIN")  # all of a stretch is read in one state
         stretch = reader.after(start)
@@ -175,24 +165,6 @@ def ahead(database: str, log: str, start: int) -> Iterator[tuple[Any, ...]]:
             return
         start = stretch.end
         yield tuple(stretch)
-
-
-def _serve_lines(engine: Engine, path: str) -> None:
-    from ctxmgr.store.log_bytes import LogBytes
-
-    log = LogBytes(path)
-    size = log.follow()
-    state = dict(engine.query("SELECT name, value FROM state"))
-    end = int(state["offset"])
-    if size < end or not log.head().startswith(state["head"]) or log.before(end) != state["before"]:
-        raise StorageFailed(f"{path} was replaced", "run the command again")
-    log.serve(engine)
-
-
-def born_of(engine: Engine) -> str:
-    """Return what tells the places of a log from those of one that was read anew; "" where that never happens."""
-    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": BORN})
-    return str(rows[0][0]) if rows else ""
 
 
 def marks_by_block(texts: dict[int, str]) -> list[tuple[int, str]]:
@@ -211,12 +183,10 @@ def _slow_text(body: object) -> str:
     return fold(" ".join(texts_in(str(body))))
 
 
-def _quick_text() -> Callable[[object], str] | None:
-    """Return what does the same in less time, where the library for it is installed."""
-    try:
-        msgspec: Any = import_module("msgspec")
-    except ImportError:
-        return None
+def _quick_text() -> Callable[[object], str]:
+    """Return what does the same in less time, by a library that takes as long to load as it saves on a thousand records."""
+    import msgspec
+
     kinds = ("entry", "event", "result")
     names = dict.fromkeys(name for kind in kinds for name in FIELDS[kind])
     record = msgspec.defstruct("record", [("kind", str), *((name, object, None) for name in names)])

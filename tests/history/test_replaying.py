@@ -14,7 +14,7 @@ import pytest
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.errors import StorageFailed
 from ctxmgr.history import replaying
-from ctxmgr.store import Store, open_store
+from ctxmgr.store import Store, elsewhere, open_store
 from ctxmgr.store import replayed as stored
 from ctxmgr.store.beside import Lost
 from ctxmgr.types.observation import Observation
@@ -138,7 +138,7 @@ def test_places_of_another_index_are_no_place_to_go_on_from(store: Store, monkey
 
 def test_the_second_process_reads_no_other_index(store: Store) -> None:
     """One that was made anew since is refused there."""
-    place = stored.place_of(store)
+    place = elsewhere.place_of(store.engine, store.location)
     assert place is not None
     with pytest.raises(StorageFailed, match="made anew"):
         list(replaying.ahead(place._replace(born="earlier"), key_of(store)))
@@ -150,7 +150,7 @@ def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
     path.touch()
     with closing(open_store(str(path))) as opened:
         opened.append(records())
-        place, key = stored.place_of(opened), key_of(opened)
+        place, key = elsewhere.place_of(opened.engine, opened.location), key_of(opened)
         assert place is not None
         path.write_bytes(path.read_bytes().replace(b"completed", b"cancelled"))
         with pytest.raises(StorageFailed, match="was replaced"):
@@ -164,5 +164,5 @@ def test_a_store_in_memory_is_read_here(tmp_path: Path, monkeypatch: pytest.Monk
     Path(path).touch()
     with closing(open_store(path)) as opened:
         opened.append(records())
-        assert stored.place_of(opened) is None
+        assert elsewhere.place_of(opened.engine, opened.location) is None
         assert list(replaying.replay(opened, key_of(opened))) == expected(opened)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from ctxmgr import salvage
 from ctxmgr.salvage import Line
 from ctxmgr.store import beside, deferred, gather, log_file, log_rows, open_store
+from ctxmgr.store.cache import BESIDE
 from ctxmgr.store.log_file import LogStore
 from tests import builders as b
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
@@ -64,8 +64,8 @@ def _rows(path: Path) -> Rows:
     return rows
 
 
-def _forget() -> None:
-    shutil.rmtree(Path(os.environ["XDG_CACHE_HOME"]) / "ctxmgr", ignore_errors=True)
+def _forget(folder: Path) -> None:
+    shutil.rmtree(folder / BESIDE, ignore_errors=True)
 
 
 @pytest.fixture(params=[0, _NEVER], ids=["deferred", "at once"])
@@ -79,7 +79,7 @@ def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
             monkeypatch.setattr(log_rows, "_MUCH", least)
             monkeypatch.setattr(log_file, "_VERY_MUCH", max(least, request.param))
             monkeypatch.setattr(gather, "_READ", together)
-            _forget()
+            _forget(tmp_path)
             whole, rows = b"", Rows()
             for piece in pieces:
                 whole += piece
@@ -165,7 +165,7 @@ def test_a_killed_process_leaves_an_index_that_goes_on(
     least = str(request.node.callspec.params["both"])
     data = sealed([ordinary(number, (b"s", b"t")[number // 9 % 2]) for number in range(300)])[0]
     fast, slow = both(data)
-    _forget()
+    _forget(tmp_path)
     path = tmp_path / "h.jsonl"
 
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(path), str(at), least], cwd=ROOT, check=False)
@@ -228,7 +228,7 @@ def test_an_index_that_another_process_builds_is_completed_by_an_append(
     assert store.append([b.entry("u", 1)]).added == 1
     store.close()
     after = _rows(path)
-    _forget()
+    _forget(tmp_path)
     monkeypatch.setattr(log_rows, "_MUCH", _NEVER)
     monkeypatch.setattr(log_file, "_VERY_MUCH", _NEVER)
     assert _rows(path) == after

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import StorageFailed
 from ctxmgr.store import LogStore, Store, beside, open_store, search_index, search_texts, words
+from ctxmgr.store.elsewhere import place_of
 from ctxmgr.store.folding import fold
 from ctxmgr.store.search_index import Builder, mark
 from ctxmgr.wire import Record
@@ -250,14 +251,15 @@ def test_a_log_that_was_replaced_is_not_read_ahead(tmp_path: Path) -> None:
     """The places in an index of another log are not looked up in this one."""
     path = tmp_path / "history.jsonl"
     store = stored(tmp_path, path.name, [entry("s", number, given=f"first{number}") for number in range(40)])
-    database = str(store.engine.path)  # type: ignore[attr-defined]
-    texts = [text for stretch in search_texts.ahead(database, str(path), 0) for _, text in search_texts.Stretch(*stretch).texts]
+    place = place_of(store.engine, str(path))
+    assert place is not None
+    texts = [text for stretch in search_texts.ahead(place, 0) for _, text in search_texts.Stretch(*stretch).texts]
     assert [f"first{number}" in text for number, text in enumerate(texts)] == [True] * 40
     path.unlink()
     stored(tmp_path, "other.jsonl", [entry("s", number, given=f"second{number}") for number in range(40)]).close()
     (tmp_path / "other.jsonl").rename(path)
     with pytest.raises(StorageFailed):
-        list(search_texts.ahead(database, str(path), 0))
+        list(search_texts.ahead(place, 0))
     store.close()
 
 
@@ -281,7 +283,6 @@ KINDS = st.sampled_from(['"entry"', '"result"', '"event"', '"note"', '"other"', 
 @given(KINDS, st.lists(st.tuples(FIELDS, VALUES), max_size=6), st.sampled_from(["", " ", "x", "\0"]))
 def test_the_quick_way_finds_the_texts_that_the_slow_way_finds(kind: str, fields: list[tuple[str, str]], end: str) -> None:
     """Whatever stands in a record, whole or not JSON at all."""
-    pytest.importorskip("msgspec")
     quick: Any = search_texts._quick_text()  # pyright: ignore[reportPrivateUsage]
     slow = search_texts._slow_text  # pyright: ignore[reportPrivateUsage]
     body = f'{{"kind":{kind}{"".join(f""","{name}":{value}""" for name, value in fields)}}}{end}'
