@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ctxmgr.artifacts.names import MAX_NAME, check_names, name_paths, view_paths
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import InvalidInput
+from ctxmgr.store.cache import BESIDE
 from tests.artifacts.putting import get, put_one, text
 
 REFUSED = [
@@ -52,7 +53,7 @@ def test_odd_names_live_side_by_side(artifacts: ArtifactStore, folder: Path) -> 
     assert [text(artifacts, f"arch/{name}") for name in ACCEPTED] == [f"content of {name}\n" for name in ACCEPTED]
     paths = {name: folder.parent / get(artifacts, f"arch/{name}").artifact.path for name in ACCEPTED}
     assert all(path.read_text("utf-8") == f"content of {name}\n" for name, path in paths.items())
-    assert {item.name for item in folder.parent.iterdir()} <= {"artifacts", *(f"history.{end}" for end in _ENDS)}
+    assert {item.name for item in folder.parent.iterdir()} <= {"artifacts", BESIDE, *(f"history.{end}" for end in _ENDS)}
 
 
 _ENDS = ("db", "db-wal", "db-shm", "jsonl", "lock", "jsonl.lock")

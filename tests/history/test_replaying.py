@@ -17,6 +17,7 @@ from ctxmgr.history import replaying
 from ctxmgr.store import Store, elsewhere, open_store
 from ctxmgr.store import replayed as stored
 from ctxmgr.store.beside import Lost
+from ctxmgr.store.cache import BESIDE
 from ctxmgr.types.observation import Observation
 from ctxmgr.wire import Record
 from tests.builders import entry, event, result
@@ -162,6 +163,7 @@ def test_a_store_in_memory_is_read_here(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("ctxmgr.store.cache._folders", list[str])
     path = str(tmp_path / "log.jsonl")
     Path(path).touch()
+    (tmp_path / BESIDE).touch()
     with closing(open_store(path)) as opened:
         opened.append(records())
         assert elsewhere.place_of(opened.engine, opened.location) is None

@@ -25,7 +25,7 @@ class Counter:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.statements = 0
         self.rows = 0
-        query, execute = SqliteEngine.query, SqliteEngine.execute
+        query, execute, stream = SqliteEngine.query, SqliteEngine.execute, SqliteEngine.stream
 
         def counted_query(engine: SqliteEngine, sql: str, values: Any = None) -> list[tuple[Any, ...]]:
             found = query(engine, sql, values)
@@ -37,12 +37,17 @@ class Counter:
             self.statements += 1
             return execute(engine, sql, values)
 
-        def no_stream(engine: SqliteEngine, sql: str, values: Any = None) -> Iterator[tuple[Any, ...]]:
-            raise AssertionError("a recovery read the whole log")
+        def counted_stream(engine: SqliteEngine, sql: str, values: Any = None, at_once: int = 0) -> Iterator[tuple[Any, ...]]:
+            if not at_once:
+                raise AssertionError("a recovery read the whole log")
+            self.statements += 1
+            for row in stream(engine, sql, values, at_once):
+                self.rows += 1
+                yield row
 
         monkeypatch.setattr(SqliteEngine, "query", counted_query)
         monkeypatch.setattr(SqliteEngine, "execute", counted_execute)
-        monkeypatch.setattr(SqliteEngine, "stream", no_stream)
+        monkeypatch.setattr(SqliteEngine, "stream", counted_stream)
 
 
 def work(session: str, start: int, count: int) -> list[Record]:
