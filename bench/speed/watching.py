@@ -15,13 +15,29 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def held(process: int) -> int:
-    """Return the bytes that a process and all below it hold now; what they share counts for each."""
+    """Return the bytes that a process and all below it hold now; what those below share with others counts in part."""
     try:
         with open(f"/proc/{process}/statm", encoding="ascii") as stream:
-            most = int(stream.read().split()[1]) * _PAGE
-        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as stream:
-            return most + sum(held(int(child)) for child in stream.read().split())
+            own = int(stream.read().split()[1]) * _PAGE
     except OSError:  # it ended meanwhile, or this is no Linux
+        return 0
+    return own + sum(map(_shared_by_all, _below(process)))
+
+
+def _below(process: int) -> list[int]:
+    try:
+        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as stream:
+            found = [int(child) for child in stream.read().split()]
+    except OSError:
+        return []
+    return [*found, *(each for child in found for each in _below(child))]
+
+
+def _shared_by_all(process: int) -> int:
+    try:
+        with open(f"/proc/{process}/smaps_rollup", encoding="ascii") as stream:
+            return next(int(line.split()[1]) * 1024 for line in stream if line.startswith("Pss:"))
+    except (OSError, StopIteration):
         return 0
 
 

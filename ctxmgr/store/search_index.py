@@ -36,7 +36,7 @@ _TOGETHER = 8192
 
 _PAGES = 1000
 _MUCH = 4 * _ROWS
-_GATHERED_LATER = {"automerge": 0, "crisismerge": 2000, "hashsize": 8_000_000}
+_GATHERED_LATER = {"automerge": 0, "crisismerge": 2000, "hashsize": 1_500_000}
 _AS_IT_GROWS = {"automerge": 4, "crisismerge": 16, "hashsize": 1_000_000}
 """How the two full-text indexes are written: merging parts again and again as they come takes a third of the time."""
 

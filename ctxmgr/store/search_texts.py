@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from ctxmgr.store.interface import Engine, Row
 
-_ROWS = 1024
-_CHARACTERS = 1_000_000
+_ROWS = 256
+_CHARACTERS = 250_000
 """What a stretch holds at most, but for its last part."""
 
 _PART = 64
