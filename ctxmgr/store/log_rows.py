@@ -30,7 +30,7 @@ _MUCH = 1 << 21
 """Bytes from which on a log is indexed in blocks: what that loads takes as long as to index a thousand lines one by one."""
 
 
-_MOST_DEFERRED = 500_000
+_MOST_DEFERRED = 400_000
 """Records behind which nothing is deferred any more: indexes of what is there are sorted in memory, some 60 bytes a record."""
 
 
