@@ -15,7 +15,8 @@ from pathlib import Path
 
 from bench.speed import asking, growth, importing, library, recording, report
 from bench.speed.desk import Bench, Progress
-from bench.speed.histories import ASKED, EVERYTHING, History, prepared
+from bench.speed.figures import HUGE
+from bench.speed.histories import ASKED, EVERYTHING, SEARCHED, History, prepared
 from bench.speed.peers import PACKAGES, PROGRAMS, Peers
 
 OUT = Path(__file__).parents[1] / "out"
@@ -47,19 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _histories(bench: Bench, sizes: Sequence[int], parts: Sequence[str]) -> list[History]:
-    times = EVERYTHING if "import" in parts else ASKED
     histories: list[History] = []
     for size in sizes:
         bench.say(f"generating {size:,} records")
         try:
-            histories.append(prepared(bench.folder, size, times))
+            histories.append(
+                prepared(bench.folder, size, SEARCHED if size >= HUGE else EVERYTHING if "import" in parts else ASKED)
+            )
         except OSError as error:
             bench.findings.notes.append(f"{size:,} records were left out: {error}")
     return histories
 
 
 def measure(bench: Bench, histories: Sequence[History], parts: Sequence[str]) -> None:
-    """Run the parts that were asked for."""
+    """Run the parts that were asked for; a huge history is only searched."""
+    for history in histories:
+        if history.is_huge and "search" in parts:
+            asking.searches(bench, history)
+    histories = [history for history in histories if not history.is_huge]
     for history in histories:
         if "import" in parts:
             importing.measure(bench, history)

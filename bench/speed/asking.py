@@ -84,11 +84,13 @@ def _bodies(output: bytes) -> list[str]:
 
 def searches(bench: Bench, history: History) -> None:
     """Search a rare, an absent and a common word in a store and in the log in place, beside the tools that scan."""
-    store, log = str(stored(bench, history)), str(bench.log_of(history))
+    store, log = "" if history.is_huge else str(stored(bench, history)), str(bench.log_of(history))
     indexed(bench, history)
     for kind, word in (("rare", RARE), ("absent", ABSENT), ("common", COMMON)):
         for name, place in (("store", store), ("log in place", log)):
-            first = place == store
+            if not place:
+                continue
+            first = name == "store"
             rivals = Rivals(bench.ours("search", word, "--store", place, "--json", answer=ids))
             rivals.with_python(bench)
             _scanners(bench, history, store, word, rivals, judged=kind != "common", first=first)
@@ -98,7 +100,7 @@ def searches(bench: Bench, history: History) -> None:
 def _scanners(bench: Bench, history: History, store: str, word: str, rivals: Rivals, *, judged: bool, first: bool) -> None:
     log = str(history.path)
     few = [] if judged else ["-m", str(_HITS)]
-    large = "search.rg.large" if history.size >= 10_000_000 else "search.rg"
+    large = "search.rg.large" if history.is_huge else "search.rg"
     rivals.add(bench, "rg", RG, partial(bench.peer, "rg", "-F", *few, "--", word, log, answer=_lines, codes=(0, 1)),
                large if judged else "")  # fmt: skip
     if not first:  # the scanners take the same, whatever of ours they stand beside

@@ -62,6 +62,9 @@ class Goal:
 
 PYTHON = "python -c pass"
 READY, SEARCHABLE = "import, ready for list, show, trace", "import, searchable by word and part"
+HUGE = 10_000_000
+"""Records of a history that is only searched, in place: to import it in every way would take hours."""
+
 _GROWTH, _SEARCH = "growth to the largest size", "search, rare or absent, --json"
 _LARGE = 1_000_000
 _FAR = "page of 20 at 0.9 N"
@@ -148,7 +151,8 @@ class Findings:
 
     def largest(self) -> int | None:
         """Return the most records that anything was measured with."""
-        return max((row.size for row in self.rows if row.size is not None), default=None)
+        sizes = {row.size for row in self.rows if row.size is not None}
+        return max((size for size in sizes if size < HUGE), default=max(sizes, default=None))
 
 
 def duration(seconds: float) -> str:

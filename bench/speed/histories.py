@@ -19,6 +19,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from pydoc_data.topics import topics
 
+from bench.speed.figures import HUGE
 from ctxmgr.ids import format_time
 from ctxmgr.wire import chain, seal
 
@@ -75,9 +76,14 @@ class History:
     path: Path
     facts: Facts
 
+    @property
+    def is_huge(self) -> bool:
+        """Whether it is only searched."""
+        return self.size >= HUGE
 
-EVERYTHING, ASKED = 9, 5
-"""Times the bytes of a log that must be free for all measurements, stores of ours and of peers; for those without importing."""
+
+EVERYTHING, ASKED, SEARCHED = 9, 5, 2
+"""Times the bytes of a log that must be free for all measurements, for those without importing, and for one that is huge."""
 
 
 def prepared(folder: Path, size: int, times: int = EVERYTHING) -> History:
