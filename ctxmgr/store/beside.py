@@ -1,4 +1,4 @@
-"""Run a generator in a second process, and yield here what it makes: in order, and no further ahead than a socket holds.
+"""Run a generator in a second process, and yield here what it makes: in order, and no further ahead than a few items.
 
 The process is a new interpreter that imports what this one imports. It is not forked, since threads may run here, and it
 does not run the main module again. What goes there and comes back is plain data, as `marshal` writes it.
@@ -26,6 +26,9 @@ _ITEM, _END, _FAILED = b"ctx item", b"ctx end.", b"ctx fail"
 """What a frame begins with, before the length of what follows."""
 
 _SIZE = 8
+
+_WAITING = 2
+"""Items that are ready and not sent yet, at most."""
 
 # Nothing of the environment says where the package is, and the folder of the program that runs is not looked into by
 # chance: the interpreter starts isolated, and is told what is imported from where.
@@ -197,19 +200,35 @@ def _frame(source: BufferedReader) -> tuple[bytes, Any]:
 def serve(source: BufferedReader) -> None:
     """Be the second process: do what is asked for, tell what comes of it, and end."""
     import _thread
+    from queue import Queue
+    from threading import Thread
 
     try:
         _, (function, arguments) = _frame(source)
         _thread.start_new_thread(_end_with, (source.fileno(),))
-        tell = open(source.fileno(), "wb", buffering=0, closefd=False)  # noqa: SIM115  # the process ends with it
+        waiting: Queue[bytes] = Queue(_WAITING)
+        telling = Thread(target=_tell, args=(source.fileno(), waiting.get))
+        telling.start()
         try:
             for item in _named(function)(*arguments):
-                _write(tell.write, _framed(_ITEM, item))
-            _write(tell.write, _framed(_END, ""))
+                waiting.put(_framed(_ITEM, item))
+            waiting.put(_framed(_END, ""))
         except Exception as error:
-            _write(tell.write, _framed(_FAILED, f"{type(error).__name__}: {error}"))
+            waiting.put(_framed(_FAILED, f"{type(error).__name__}: {error}"))
+        waiting.put(b"")
+        telling.join()
     finally:
-        os._exit(0)  # without waiting for the other thread
+        os._exit(0)  # without waiting for the other threads
+
+
+def _tell(descriptor: int, next_frame: Callable[[], bytes]) -> None:
+    """Send what is ready while more is being made: the other process takes it when it has time."""
+    try:
+        with open(descriptor, "wb", buffering=0, closefd=False) as stream:
+            while frame := next_frame():
+                _write(stream.write, frame)
+    except BaseException:  # nobody is there any more
+        os._exit(0)
 
 
 def _named(function: str) -> Callable[..., Iterator[object]]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import ctxmgr
+from ctxmgr.store import beside
 
 
 def echo(*items: object) -> Iterator[object]:
@@ -31,11 +32,10 @@ def raising() -> Iterator[int]:
 
 
 def killed() -> Iterator[int]:
-    """Yield two things, and be killed."""
-    yield 1
-    yield 2
+    """Yield eight things, and be killed."""
+    yield from range(8)
     os.kill(os.getpid(), signal.SIGKILL)
-    yield 3
+    yield 8
 
 
 def interrupted() -> Iterator[int]:
@@ -54,10 +54,16 @@ def interrupting(path: str) -> Iterator[int]:
 
 
 def babbling(rubbish: bytes) -> Iterator[int]:
-    """Yield one thing, write something else to where it went, and end the process."""
+    """Yield one thing, send something else behind it, and end."""
     yield 1
-    os.write(int(sys.argv[1]), rubbish)
-    os._exit(0)
+    frames = iter([rubbish])
+
+    def framed(kind: bytes, value: object) -> bytes:
+        del kind, value
+        return next(frames, b"")
+
+    setattr(beside, "_framed", framed)  # noqa: B010  # what is private there is this module's to spoil
+    yield 2
 
 
 def odd() -> Iterator[object]:

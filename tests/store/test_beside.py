@@ -16,7 +16,13 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.store.beside import Beside, Lost, beside, is_of_use
+from ctxmgr.store.beside import (
+    _WAITING,  # pyright: ignore[reportPrivateUsage]
+    Beside,
+    Lost,
+    beside,
+    is_of_use,
+)
 
 ROOT = Path(__file__).parents[2]
 WORK = "tests.store.beside_work"
@@ -81,7 +87,6 @@ def test_what_it_yields_is_what_was_yielded_there() -> None:
     ("function", "arguments", "came", "why"),
     [
         ("raising", (), [1, 2], "LookupError: no third one"),
-        ("killed", (), [1, 2], "ended before"),
         ("odd", (), [1], "ValueError: unmarshallable"),
         ("babbling", (b"",), [1], "ended before"),
         ("babbling", (b"rubbish",), [1], "ended before"),
@@ -99,6 +104,17 @@ def test_what_goes_wrong_there_is_told_behind_what_came_whole(
     items = beside(f"{WORK}:{function}", *arguments)
     assert told(items)[0] == came
     with pytest.raises(Lost, match=why):
+        next(items)
+
+
+@pytest.mark.usefixtures("_nothing_left")
+def test_what_a_killed_process_had_sent_is_kept() -> None:
+    """All but what was waiting to be sent comes whole and in order."""
+    items = beside(f"{WORK}:killed")
+    came = told(items)[0]
+    assert came == list(range(len(came)))
+    assert 8 - _WAITING - 1 <= len(came) <= 8
+    with pytest.raises(Lost, match="ended before"):
         next(items)
 
 
