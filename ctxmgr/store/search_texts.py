@@ -29,7 +29,7 @@ _PART = 64
 _AT_ONCE = 200_000
 """Characters whose words are told apart together: these take ten times the room of the text."""
 
-_KNOWN = 100_000
+_KNOWN = 60_000
 
 _READ = (
     "SELECT seq, kind, CASE WHEN kind IN ('entry', 'event', 'result') THEN body END, id FROM {records} WHERE seq > :start "

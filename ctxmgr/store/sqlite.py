@@ -233,7 +233,7 @@ def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
         *common,
         f"PRAGMA foreign_keys = {'OFF' if disposable else 'ON'}",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
-        "PRAGMA cache_size = -16000",
+        "PRAGMA cache_size = -8000",
     ]
 
 
