@@ -156,7 +156,7 @@ def _smaller(findings: Findings, largest: int | None) -> list[str]:
     for row in findings.rows:
         if row.size is not None:
             figures.setdefault((row.part, row.what, row.against), {})[row.size] = row
-    every = sorted([*sizes, *([largest] if largest else [])])
+    every = sizes if largest is None else sorted([*sizes, largest])
     rows = [[*key, *(_cell(found.get(size)) for size in every)] for key, found in figures.items() if len(found) > 1]
     return ["## The same figures at each size", "", *table(["", "", "against", *(f"{size:,}" for size in every)], rows), ""]
 
