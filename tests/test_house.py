@@ -18,7 +18,7 @@ import pytest
 from ctxmgr.store import open_store
 
 ROOT = Path(__file__).parents[1]
-MODULE_LINES, FUNCTION_LINES = 400, 60
+MODULE_LINES, FUNCTION_LINES = 600, 60
 
 MADE = ROOT / "bench" / "out"
 """What the benches install and generate lies there; none of it is the project's own."""
@@ -51,7 +51,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def test_modules_stay_small() -> None:
-    """No module is longer than 400 lines."""
+    """No module is longer than 600 lines."""
     lengths = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in CODE}
 
     assert {name: length for name, length in lengths.items() if length > MODULE_LINES} == {}

@@ -58,13 +58,8 @@ class StallWatch:
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
-        flow = self._flow(start)
-        if flow.landed:
-            if self._open:
-                for left in flow.calls:
-                    self._drop(left)
-            flow.calls.clear()
-            flow.landed = flow.over = False
+        flow = self._begun_flow(start)
+        flow.landed = False
         limit = declared_limit(start)
         if self._delegated or start.parent is not None:
             self._keep_parents_alive(start)
@@ -77,6 +72,17 @@ class StallWatch:
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1
         self._moved(start, flow)
+
+    def _begun_flow(self, start: Observation) -> Flow:
+        """Return the flow that a call begins in; of one whose calls had landed these are over."""
+        flow = self._flow(start)
+        if flow.landed:
+            if self._open:
+                for left in flow.calls:
+                    self._drop(left)
+            flow.calls.clear()
+            flow.over = False
+        return flow
 
     def end(self, finish: Observation) -> None:
         """Take the result of an entry."""
@@ -105,13 +111,7 @@ class StallWatch:
 
     def take_whole(self, start: Observation, finish: Observation) -> None:
         """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
-        flow = self._flow(start)
-        if flow.landed:
-            if self._open:
-                for left in flow.calls:
-                    self._drop(left)
-            flow.calls.clear()
-            flow.over = False
+        flow = self._begun_flow(start)
         flow.landed = True
         flow.calls.append(start.id)
         if self._delegated or start.parent is not None:

@@ -10,8 +10,8 @@ from ctxmgr.access.resources import USER
 from ctxmgr.errors import Conflict, Denied, NotFound
 from ctxmgr.history.seeing import citations
 from ctxmgr.store import Store
-from ctxmgr.store.append import storable
 from ctxmgr.store.extract import Extract
+from ctxmgr.store.folding import storable
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.wire import Record
 

@@ -12,7 +12,8 @@ from typing import Any, cast
 from ctxmgr.access.resources import USER
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store.extract import Stored
-from ctxmgr.store.prepared import record_id, storable
+from ctxmgr.store.folding import storable
+from ctxmgr.store.prepared import record_id
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.types.checking import check
 from ctxmgr.wire import Record, decode

@@ -19,7 +19,7 @@ from ctxmgr.memory.interface import Candidates
 from ctxmgr.memory.lexical import score, searched, weight
 from ctxmgr.memory.words import WHOLE, Term, fold, terms
 from ctxmgr.store import Store
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
 from ctxmgr.types.memory import MEMORY_TAG, Episode, RecallRequest
 from ctxmgr.types.view import NoteView
 from ctxmgr.wire import Record

@@ -16,7 +16,7 @@ from ctxmgr.ids import parse_time
 from ctxmgr.memory.agreement import Claim, claim, disagreement, says_the_same
 from ctxmgr.memory.words import fold
 from ctxmgr.store import Store
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
 from ctxmgr.types.memory import (
     MEMORY_TAG,
     Contradiction,

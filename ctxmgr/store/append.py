@@ -9,10 +9,9 @@ from itertools import islice
 
 from ctxmgr import wire
 from ctxmgr.errors import Conflict, InvalidInput
+from ctxmgr.store import derived
 from ctxmgr.store.appended import Appended
 from ctxmgr.store.batch import derive_rows, insert_lines, insert_records
-from ctxmgr.store.derived import Touched
-from ctxmgr.store.folding import storable
 from ctxmgr.store.known import Doubles, Known
 from ctxmgr.store.prepared import Prepared, prepared, prepared_line
 from ctxmgr.store.reserved import PROJECT
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ctxmgr.salvage import Line
+    from ctxmgr.store.derived import Touched
     from ctxmgr.store.interface import Engine, OnConflict
     from ctxmgr.wire import Record
 
@@ -191,12 +191,7 @@ class Appender:
         if touched is None and session in self._kept:
             touched = self._touched[session] = self._kept[session]
         if touched is None:
-            stored = storable(session)
-            rows = self._engine.query("SELECT key, entries, events, messages FROM session WHERE id = :id", {"id": stored})
-            if rows:
-                touched = Touched(*map(int, rows[0]))
-            else:
-                touched = Touched(self._engine.insert("INSERT INTO session (id) VALUES (:id)", {"id": stored}))
+            touched, _ = derived.touched(self._engine, session)
             self._touched[session] = touched
         return touched
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
 from ctxmgr.store.interface import Engine
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
 from ctxmgr.store.interface import Engine, Row
 from ctxmgr.store.project import CURRENT, STATE
 

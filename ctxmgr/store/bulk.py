@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ctxmgr.store import deferred
+from ctxmgr.store import deferred, derived
 from ctxmgr.store.batch import LATE, RESULT, STEP
 from ctxmgr.store.derived import HANDLERS, Touched, remember_process
-from ctxmgr.store.folding import storable
 from ctxmgr.store.hydrate import batches, load, placeholders
 from ctxmgr.wire import chain
 
@@ -96,13 +95,9 @@ class BulkWriter:
     def _touch(self, session: str, new: list[str]) -> Touched:
         touched = self._touched.get(session)
         if touched is None:
-            stored = storable(session)
-            rows = self._engine.query("SELECT key, entries, events, messages FROM session WHERE id = :id", {"id": stored})
-            if rows:
-                touched = Touched(*map(int, rows[0]))
-            else:
+            touched, made = derived.touched(self._engine, session)
+            if made:
                 new.append(session)
-                touched = Touched(self._engine.insert("INSERT INTO session (id) VALUES (:id)", {"id": stored}))
             self._touched[session] = touched
         return touched
 

@@ -53,6 +53,17 @@ class Touched:
         )  # fmt: skip
 
 
+_SESSION = "SELECT key, entries, events, messages FROM session WHERE id = :id"
+_NEW_SESSION = "INSERT INTO session (id) VALUES (:id)"
+
+
+def touched(engine: Engine, session: str) -> tuple[Touched, bool]:
+    """Return a session as it is counted so far, made now if there is none; and whether it was made."""
+    name = {"id": storable(session)}
+    rows = engine.query(_SESSION, name)
+    return (Touched(*map(int, rows[0])), False) if rows else (Touched(engine.insert(_NEW_SESSION, name)), True)
+
+
 def optional(value: object) -> str | None:
     """Return the text of a name or a number as it is stored, None for anything else."""
     return storable(str(value)) if isinstance(value, str | int) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
 from ctxmgr.store.hydrate import ID_CONDITIONS, load
 from ctxmgr.store.interface import Engine
 from ctxmgr.wire import Record

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store import reserved
-from ctxmgr.store.append import storable
+from ctxmgr.store.folding import storable
 from ctxmgr.store.hydrate import ENTRY_COLUMNS, entry_views, load
 from ctxmgr.store.interface import Engine
 from ctxmgr.wire import Record
