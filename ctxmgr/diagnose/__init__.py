@@ -6,12 +6,36 @@ by one line in `CLASSES`. `Evidence` is what they judge.
 
 from __future__ import annotations
 
-from ctxmgr.diagnose import wrong_edit_target
+from ctxmgr.diagnose import (
+    authentication,
+    environment_missing,
+    error_elsewhere,
+    rate_limited,
+    resource_held,
+    tool_missing,
+    unknown_name,
+    unknown_reference,
+    waiting_on_lock,
+    wrong_edit_target,
+    wrong_place,
+)
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
 from ctxmgr.diagnose.interface import FailureClass
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 
-CLASSES: tuple[FailureClass, ...] = (wrong_edit_target,)
+CLASSES: tuple[FailureClass, ...] = (
+    wrong_edit_target,
+    unknown_name,
+    environment_missing,
+    unknown_reference,
+    resource_held,
+    waiting_on_lock,
+    rate_limited,
+    authentication,
+    error_elsewhere,
+    wrong_place,
+    tool_missing,
+)
 """All failure classes, the most precise first: where two apply, the earlier one speaks."""
 
 

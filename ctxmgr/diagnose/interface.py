@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.diagnose.texts import clip
+from ctxmgr.types.diagnosis import Confidence, Diagnosis, Quote
 
 
 class FailureClass(Protocol):
@@ -20,3 +21,18 @@ class FailureClass(Protocol):
     def applies(self, evidence: Evidence, /) -> Diagnosis | None:
         """Return the diagnosis, or None."""
         ...
+
+
+MOST_CAUSE, MOST_STEP = 560, 460
+"""Characters of a cause and of a next step: both stand within the first 900 or so of a prompt."""
+
+
+def diagnosis(
+    kind: str, cause: str, step: str, *quotes: Quote, check: str | None = None, confidence: Confidence = "high"
+) -> Diagnosis:
+    """Return a diagnosis whose texts are bounded; equal quotes are given once."""
+    told = tuple({(quote.source, quote.text): quote for quote in quotes}.values())
+    return Diagnosis(
+        kind=kind, cause=clip(cause, MOST_CAUSE), evidence=told[:6], next_step=clip(step, MOST_STEP),
+        check=None if check is None else clip(check, MOST_STEP), confidence=confidence,
+    )  # fmt: skip
