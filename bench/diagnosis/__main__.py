@@ -1,6 +1,6 @@
 """Does the diagnosis name cause and next step? Replays logs and scores what is said; README.md tells the format.
 
-    .venv/bin/python -m bench.diagnosis [FOLDER]
+.venv/bin/python -m bench.diagnosis [FOLDER]
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         match = _REFUSED.search(said)
         if match is None:
             continue
-        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+        line = evidence.line(entry, _REFUSED)
         return _told(evidence, entry, line)
     return None
 

@@ -28,6 +28,8 @@ _PEOPLE = ("user_message", "user_message_chunk")
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
 _EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
 
+_BARE = re.compile(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
+
 By = Literal["user", "agent", "program"]
 
 
@@ -190,6 +192,11 @@ class Evidence:
             both = output if message in output else message if output and output in message else f"{message}\n{output}"
             known = self._texts[entry.index] = clean(ends(both, _MOST_TEXT // 2)).strip("\n")
         return known
+
+    def line(self, entry: EntryView, pattern: re.Pattern[str]) -> str:
+        """Return the line of an entry's result that a pattern is found in; one that only names a code is the last choice."""
+        lines = [line.strip() for line in self.text(entry).split("\n") if pattern.search(line)]
+        return next((line for line in lines if not _BARE.search(line)), lines[0] if lines else "")
 
     def failed(self, entry: EntryView) -> bool:
         """Whether a call failed, whatever its tool called that."""

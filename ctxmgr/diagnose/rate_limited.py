@@ -39,7 +39,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         match = _LIMITED.search(said)
         if match is None:
             continue
-        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+        line = evidence.line(entry, _LIMITED)
         return _told(evidence, entry, said, line)
     return None
 

@@ -38,7 +38,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         match = _TAKEN.search(said)
         if match is None:
             continue
-        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+        line = evidence.line(entry, _TAKEN)
         port = _port(line, command_of(entry))
         return _told(evidence, entry, line, port) if port else None
     return None

@@ -36,7 +36,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         match = _LOCKED.search(said)
         if match is not None:
-            line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+            line = evidence.line(entry, _LOCKED)
             return _refused(evidence, entry, said, line)
     for entry in evidence.open_calls:
         found = _waits(evidence, entry)

@@ -125,14 +125,12 @@ def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str
         )
         step = (
             f"Do not run this again until {code(name, 80)} exists. If {code(near, 80)} is meant, use that name; if it is"
-            f" not, ask the"
-            f" user where {code(name, 80)} comes from."
+            f" not, ask"
+            f" the user where {code(name, 80)} comes from."
         )
-        return diagnosis(
-            KIND, cause, step, evidence.quote(entry, line), evidence.quote(other), check=(f"List"
-                                                                                          f" {evidence.name(folder) or 'the folder'} before you run it again."),
-            confidence="medium",
-        )  # fmt: skip
+        check = f"List {evidence.name(folder) or 'the folder'} before you run it again."
+        quotes = (evidence.quote(entry, line), evidence.quote(other))
+        return diagnosis(KIND, cause, step, *quotes, check=check, confidence="medium")
     return None
 
 

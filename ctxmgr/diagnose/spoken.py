@@ -1,0 +1,30 @@
+"""Sentences of people: what they forbade, allowed, decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ctxmgr.diagnose.evidence import Evidence, Message
+
+_SENTENCE = re.compile(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
+_MOST = 200
+
+FORBIDS = re.compile(
+    r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
+    r"|off[- ]limits"
+    r"|leave [^.]{1,60} (?:alone|as it is|untouched)|hands off|without touching|except|stay away from|keep away from|avoid)\b",
+    re.IGNORECASE,
+)
+ALLOWS = re.compile(
+    r"\b(?:you (?:may|can|are allowed)|allowed|permitted|only|instead|use|write (?:to|into)|put [^.]{1,40} (?:in|into)|ask)\b",
+    re.IGNORECASE,
+)
+
+
+def sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
+    """Yield the sentences of people, the newest message first, in the order of the message."""
+    for message in list(reversed(evidence.user_texts))[:_MOST]:
+        for sentence in _SENTENCE.findall(message.text[:8_000]):
+            if len(sentence.strip()) > 3:
+                yield message, sentence.strip()
