@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from ctxmgr.detect import vocabulary
 from ctxmgr.detect.normal import canonical
 from ctxmgr.diagnose import contents
-from ctxmgr.diagnose.calls import command_of, short_path, subject
+from ctxmgr.diagnose.calls import command_of, same_file, short_path, subject
 from ctxmgr.diagnose.texts import clean, ends, excerpt, text_of
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.finding import Finding
@@ -28,6 +28,8 @@ _PEOPLE = ("user_message", "user_message_chunk")
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
 _EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
 
+_ASKS_SERVER = re.compile(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
+_SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
 _BARE = re.compile(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
 
 By = Literal["user", "agent", "program"]
@@ -178,10 +180,21 @@ class Evidence:
                 return folder.rstrip("/")
         return ""
 
+    def inside(self, path: str) -> str:
+        """Return a path relative to the agent's folder where it lies in it."""
+        within = self.folder and path.startswith(f"{self.folder}/")
+        return (path[len(self.folder) + 1 :] if within else path).removeprefix("./").rstrip("/")
+
+    def same_place(self, one: str, other: str) -> bool:
+        """Whether two paths are one place, as far as the agent's folder tells; a longer relative path is another one."""
+        first, second = self.inside(one), self.inside(other)
+        if first.startswith("/") == second.startswith("/") or self.folder:
+            return first == second
+        return same_file(first, second)
+
     def name(self, path: str) -> str:
         """Return a path as words: relative to the agent's folder where it lies in it."""
-        inside = self.folder and path.startswith(f"{self.folder}/")
-        return short_path(path[len(self.folder) + 1 :] if inside else path)
+        return short_path(self.inside(path) or path)
 
     def text(self, entry: EntryView) -> str:
         """Return what an entry's result says, clean and bounded: its error message and its output."""
@@ -264,7 +277,10 @@ def may_change(entry: EntryView) -> bool:
     """Whether an action may change files or the like; commands are judged by what they run."""
     fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
-    return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
+    command = command_of(entry)
+    if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
+        return False
+    return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
 def given(entry: EntryView) -> str:

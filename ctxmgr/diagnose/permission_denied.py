@@ -17,7 +17,7 @@ KIND: str = "permissionDenied"
 _DENIED = re.compile(
     r"permission (?:was )?denied|\bEACCES\b|\bEPERM\b|operation not permitted|read-only file system|access (?:is )?denied"
     r"|not permitted"
-    r"|denied by|blocked by (?:policy|permission|the user|a hook)|not allowed|insufficient (?:permissions?|privileges)"
+    r"|denied by|blocked by (?:policy|permission|the user|a hook)|not allowed to|insufficient (?:permissions?|privileges)"
     r"|must be (?:run as )?root"
     r"|requires? (?:permission|approval)|haven't granted|user (?:rejected|denied|declined)|doesn't want to proceed",
     re.IGNORECASE,

@@ -96,4 +96,4 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         rounded = round(seconds) if seconds >= 1 else round(seconds, 1)
         return "1 second" if rounded == 1 else f"{rounded} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds < 7_200 else f"{seconds / 3600:.1f} hours"
+    return f"{round(seconds)} seconds ({round(seconds / 60)} minutes)" if seconds < 7_200 else f"{seconds / 3600:.1f} hours"

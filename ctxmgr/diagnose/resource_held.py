@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of
+from ctxmgr.diagnose.calls import command_of, fields_of, in_background
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code
@@ -99,9 +99,7 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
             if re.search(r"\b(?:kill|pkill|docker stop)\b|fuser -k", command):
                 return None
             continue
-        stays = (
-            other.status == "open" or re.search(r"&\s*(?:$|\n|echo|sleep|disown)|nohup|-d\b|daemon|setsid", command) is not None
-        )
+        stays = other.status == "open" or in_background(command)
         serves = re.search(r"(?:serving|listening|running|started|ready)\b[^\n]{0,80}", said, re.IGNORECASE) is not None
         background = any("background" in name and value is True for name, value in fields_of(other).items())
         if stays or serves or background:

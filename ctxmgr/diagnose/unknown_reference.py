@@ -205,13 +205,24 @@ def _names(noun: str, text: str, command: str = "") -> Iterator[str]:
         yield from (name for match in _TABLE.finditer(text) for name in match.groups() if name)
     elif noun == "column":
         for body in _CREATED.findall(text):
-            for part in re.split(r",(?![^(]{0,200}\))", body):
-                column = _COLUMN.match(part)
-                if column and column.group(1).lower() not in _NO_COLUMN:
-                    yield column.group(1)
+            columns = (_COLUMN.match(part) for part in _parts(body))
+            yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
         yield from (name for match in _TABLE_INFO.finditer(text) for name in match.groups() if name)
     else:
         for match in _HOST.finditer(text):
             name = next(group for group in match.groups() if group)
             if name.rpartition(".")[2].lower() not in _FILES:
                 yield name
+
+
+def _parts(body: str) -> Iterator[str]:
+    """Yield what stands between the commas of a table's definition, commas within brackets aside."""
+    depth, start = 0, 0
+    for place, char in enumerate(body):
+        depth += (char == "(") - (char == ")")
+        if depth < 0 or (char == "," and depth == 0):
+            yield body[start:place]
+            start = place + 1
+        if depth < 0:
+            return
+    yield body[start:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, in_background
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -145,7 +145,7 @@ def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView
     name = lock.rpartition("/")[2]
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
-        stays = other.status == "open" or re.search(r"&\s*(?:$|\n|echo|sleep|disown)|nohup|setsid", command) is not None
+        stays = other.status == "open" or in_background(command)
         if name in command and stays and not evidence.failed(other):
             return other
     return None

@@ -59,7 +59,7 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagn
         return None
     elsewhere: dict[str, Mention] = {}
     for mention in mentions(evidence, name, entry.index):
-        if not same_file(mention.path, path) and plain_name(mention.path) and not _refused(evidence, mention.path):
+        if not evidence.same_place(mention.path, path) and plain_name(mention.path) and not _refused(evidence, mention.path):
             elsewhere.setdefault(mention.path.removeprefix("./"), mention)
         if len(elsewhere) >= 4:
             break
@@ -70,11 +70,13 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagn
 
 def _was_there(evidence: Evidence, entry: EntryView, path: str) -> bool:
     """Whether the same path was seen before: then it is gone, and not sought in the wrong place."""
-    return any(each.given and same_file(each.path, path) for each in mentions(evidence, path.rpartition("/")[2], entry.index))
+    return any(
+        each.given and evidence.same_place(each.path, path) for each in mentions(evidence, path.rpartition("/")[2], entry.index)
+    )
 
 
 def _refused(evidence: Evidence, path: str) -> bool:
-    return any(same_file(path, asked) for entry in evidence.failing for asked in asked_paths(entry))
+    return any(evidence.same_place(path, asked) for entry in evidence.failing for asked in asked_paths(entry))
 
 
 def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
