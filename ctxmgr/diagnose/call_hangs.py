@@ -8,7 +8,7 @@ from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -18,9 +18,7 @@ KIND: str = "callHangs"
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
-_STEP_INPUT = (
-    "Stop it, and give it what it asks for in advance: by its options, or on its input as in `printf 'ANSWER\\n' | COMMAND`."
-)
+_STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = re.compile(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp"
     r"|\bScanner\(System\.in|\bscanf\s*\(|\bselect \w+ in\b"
@@ -130,11 +128,12 @@ def _child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not children:
         return None
     last = children[-1]
+    name = last.agent if plain_name(last.agent) else "that agent"
     cause = (
-        f"Your {entry.action[:40]} call{clock(entry.ts)} waits for {last.agent[:60]}, whose last step was"
+        f"Your {entry.action[:40]} call{clock(entry.ts)} waits for {name[:60]}, whose last step was"
         f" {evidence.source(last)}, {last.status}."
     )
-    step = f"Do not wait any longer: end {last.agent[:60]}, and do the rest of its work yourself from what it has found."
+    step = f"Do not wait any longer: end {name[:60]}, and do the rest of its work yourself from what it has found."
     return diagnosis(KIND, cause, step, evidence.quote(last), confidence="medium")
 
 

@@ -29,6 +29,10 @@ _BUILDS = re.compile(
     r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*"
     r"|yarn build|mvn|gradle|dotnet build|docker build)\b"
 )
+_RUNS = re.compile(
+    r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run"
+    r"|yarn|pnpm)\b"
+)
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
 _COPIES = (
     "build/",
@@ -139,6 +143,8 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
 
 
 def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    if not _RUNS.search(command_of(entry)):
+        return None
     said = evidence.text(entry)[:8_000]
     match = _NONE_RUN.search(said)
     if match is not None:

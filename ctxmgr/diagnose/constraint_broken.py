@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.calls import changes_of, command_of, patched_paths, path_of, written
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.spoken import ALLOWS, FORBIDS, sentences
+from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
 from ctxmgr.diagnose.texts import code
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -37,19 +37,26 @@ _LEAST = 2
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which words of the user the loop breaks."""
     for message, sentence in sentences(evidence):
-        if not FORBIDS.search(sentence):
+        if not forbids(sentence):
             continue
         breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
-        if len(breaking) >= _LEAST and breaking[-1] in evidence.loop:
+        if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
             return _told(evidence, message, sentence, breaking)
     return None
+
+
+def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
+    """Whether the user spoke of the same thing later without forbidding it."""
+    later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
+    things = {*_PATH.findall(sentence), *(word for word in _VERBS.split() if word in sentence.casefold())}
+    return any(thing in each.text and forbids(each.text) is None for each in later for thing in things)
 
 
 def _changing(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that change a path which the sentence protects."""
     if not _TOUCH.search(sentence):
         return []
-    forbidden = FORBIDS.search(sentence)
+    forbidden = forbids(sentence)
     start = forbidden.start() if forbidden else 0
     protected = [
         path

@@ -30,6 +30,11 @@ _EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode
 
 _ASKS_SERVER = re.compile(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
 _SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
+_CHECKS = re.compile(
+    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b|\b(?:go|cargo|mvn"
+    r"|gradle|gradlew"
+    r"|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
+)
 _BARE = re.compile(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
 
 By = Literal["user", "agent", "program"]
@@ -221,6 +226,10 @@ class Evidence:
         exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
         return any(code != "0" for code in exits[-1:])
 
+    def refusals(self) -> Iterator[EntryView]:
+        """Yield the failing calls whose message is about the call: what a test prints may be about anything."""
+        return (entry for entry in self.failing if not _CHECKS.search(command_of(entry)))
+
     def before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""
         return (entry for entry in reversed(self.recent) if entry.index < index)
@@ -255,7 +264,7 @@ class Evidence:
     def source(self, entry: EntryView) -> str:
         """Return where a text is from, in words: "your Read of app.py at 12:03"."""
         whose = "your" if self.agent is None or entry.agent == self.agent else f"{clean(entry.agent)[:60]}'s"
-        return f"{whose} {subject(entry, self.name)}{clock(entry.ts)}"
+        return clean(f"{whose} {subject(entry, self.name)}{clock(entry.ts)}").replace("\n", " ")
 
     def quote(self, entry: EntryView, text: str | None = None) -> Quote:
         """Return a text of an entry as a quote; without one, its result."""

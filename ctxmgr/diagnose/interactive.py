@@ -40,12 +40,13 @@ class _Rule(NamedTuple):
 
 
 _RULES = (
-    _Rule("git", _EDITOR, 'Stop it and give the message with the command: `git commit -m "..."`, or `--no-edit` to keep the old one.',
-          "commit", "-m -F -C -c --message --file --no-edit --reuse-message --fixup --dry-run"),
+    _Rule("git", _EDITOR,
+          'Stop it and give the message with the command: `git commit -m "..."`, or `--no-edit` to keep the old one.', "commit",
+          "-m -F -C -c --message --file --no-edit --reuse-message --fixup --dry-run"),
     _Rule("git", _EDITOR, "Stop it. Set `GIT_SEQUENCE_EDITOR` to a command that writes the plan, or rebase without `-i`.",
           "rebase", only="-i --interactive"),
-    _Rule("git", _EDITOR, 'Stop it and give the message with the command: `git tag -a NAME -m "..."`.', "tag", "-m"
-                                                                                                               " -F", only="-a"),
+    _Rule("git", _EDITOR, 'Stop it and give the message with the command: `git tag -a NAME -m "..."`.', "tag",
+          "-m -F", only="-a"),
     _Rule("git", "it asks about each hunk", "Stop it and name the files to add.", "add", only="-p -i --patch --interactive"),
     _Rule("vi vim nvim nano emacs visudo", _EDITOR, "Stop it and change the file with your edit tool.", unless="-es -c"),
     _Rule("crontab", _EDITOR, "Stop it and give the new content from a file instead.", only="-e"),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, clock, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import clean, code
+from ctxmgr.diagnose.texts import clean, code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 
 KIND: str = "mutualWait"
@@ -32,6 +32,8 @@ class _Wait(NamedTuple):
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which two agents wait for each other, in their own words."""
+    if evidence.finding is None:
+        return None
     agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
         m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
     }
@@ -77,6 +79,7 @@ def _told(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     )
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
     other = clean(second.who if own == first.who else first.who)[:40]
+    other = other if plain_name(other) else "the other agent"
     step = (
         f"Decide the open question yourself now, within what the user asked for, and tell {other} the decision in one"
         f" message. If it is"

@@ -22,6 +22,7 @@ _CUT = re.compile(
     r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = re.compile(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of"
     r"|/)\s*(\d{1,8})",
@@ -34,12 +35,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.rounds:
         if evidence.times(entry) < 2:
             continue
-        said = evidence.text(entry)
-        edge = f"{said[:800]}\n{said[-1_500:]}" if len(said) > 2_300 else said
-        match = _CUT.search(f" {edge}")
-        if match is not None:
-            line = next((line for line in edge.split("\n") if _CUT.search(f" {line}")), match.group(0))
-            return _told(evidence, entry, line.strip())
+        line = _notice(evidence.text(entry))
+        if line is not None:
+            return _told(evidence, entry, line)
+    return None
+
+
+def _notice(said: str) -> str | None:
+    """Return the notice that an output was cut: a line at either end that is no line of the content itself."""
+    lines = [line for line in said.split("\n") if line.strip()]
+    for line in [*lines[-4:], *lines[:3]]:
+        if len(line) < 400 and not _NUMBERED.match(line) and _CUT.search(f" {line}"):
+            return line.strip()
     return None
 
 

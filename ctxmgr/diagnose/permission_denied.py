@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.calls import command_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.spoken import ALLOWS, FORBIDS, sentences
+from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -32,7 +32,7 @@ _RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb"
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the permitted way that a person named."""
-    for entry in evidence.failing:
+    for entry in evidence.refusals():
         said = evidence.text(entry)
         if entry.status != "denied" and not _DENIED.search(said):
             continue
@@ -72,7 +72,7 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         " of the"
         " task that need no such permission."
     )
-    cause = f"{_start(evidence, entry, line)} Nobody in the record permits it, and asking the system again can't change that."
+    cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
     return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
 
 
@@ -85,7 +85,7 @@ def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
             not ways
             or not ALLOWS.search(sentence)
             or (
-                FORBIDS.search(sentence)
+                forbids(sentence)
                 and not re.search(
                     r"\b(?:only|instead"
                     r"|use)\b",

@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect import vocabulary
 from ctxmgr.detect.blur import blur
 from ctxmgr.diagnose.calls import command_of
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code
 from ctxmgr.types.diagnosis import Diagnosis
@@ -20,11 +20,9 @@ _STATE = re.compile(
     r"|]\s*[\"']?([A-Za-z_-]{3,30})",
     re.IGNORECASE,
 )
-_FAILED = re.compile(
-    r"^(?:fail(?:ed|ure)?|error(?:ed)?|cancell?ed|aborted|timed[_-]?out|rejected|crashed|dead|killed"
-    r"|expired|terminated|stopped)$",
-    re.IGNORECASE,
-)
+_FAILED = re.compile(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
+_OF_JOBS = re.compile(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
+"""States that are final for a job; a service may come back from them."""
 _DONE = re.compile(r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE)
 _ALIVE = re.compile(
     r"\b(?:running|pending|queued|in[ _-]progress|waiting|starting|building|retrying|processing"
@@ -52,7 +50,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not states or _ALIVE.search(" ".join(states)):
             continue
         state = states[0] if len(states) == 1 or _FAILED.match(states[0]) or _DONE.match(states[0]) else states[-1]
-        if _FAILED.match(state):
+        if _FAILED.match(state) or (_OF_JOBS.match(state) and _is_job(entry)):
             return _failed(evidence, entry, state, same)
         if _DONE.match(state) and _is_poll(entry, len(same)):
             return _done(evidence, entry, state, same)
@@ -61,6 +59,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _is_poll(entry: EntryView, times: int) -> bool:
     return times > _LEAST or vocabulary.classify(entry.action, "", command_of(entry)) in ("poll", "paced")
+
+
+def _is_job(entry: EntryView) -> bool:
+    return (
+        re.search(
+            r"job|run|build|task|deploy|pipeline|workflow|release|import"
+            r"|export",
+            given(entry),
+            re.IGNORECASE,
+        )
+        is not None
+    )
 
 
 def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:

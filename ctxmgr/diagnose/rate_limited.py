@@ -15,7 +15,7 @@ KIND: str = "rateLimited"
 
 _LIMITED = re.compile(
     r"too many requests|rate[ _-]?limit|ratelimit|quota exceeded|throttl(?:ed|ing)|\b429\b[^\n]{0,40}(?:error|too|limit|status)"
-    r"|(?:status|http/[\d.]+|error|code)\W{0,3}429\b|slow down",
+    r"|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
     re.IGNORECASE,
 )
 _SECONDS = re.compile(
@@ -34,7 +34,7 @@ _UNITS = {"ms": 0.001, "mi": 60, "s": 1, "m": 60, "h": 3600}
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return how long the record asks to wait."""
-    for entry in evidence.failing:
+    for entry in evidence.refusals():
         said = evidence.text(entry)
         match = _LIMITED.search(said)
         if match is None:

@@ -68,7 +68,7 @@ class _Asked(NamedTuple):
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the schema wants in place of what was given."""
-    for entry in evidence.failing:
+    for entry in evidence.refusals():
         said = evidence.text(entry)[:12_000]
         asked = _asked(entry, said)
         if asked.wanted or asked.unwanted:

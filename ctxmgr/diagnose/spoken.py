@@ -22,6 +22,19 @@ ALLOWS = re.compile(
 )
 
 
+_NO_ORDER = re.compile(
+    r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
+    r"|n['’]t (?:need|have to)\b"
+    r"|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
+    re.IGNORECASE,
+)
+
+
+def forbids(sentence: str) -> re.Match[str] | None:
+    """Return where a sentence forbids something; None of a question, a condition and of what only sounds so."""
+    return None if _NO_ORDER.search(sentence) else FORBIDS.search(sentence)
+
+
 def sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
     """Yield the sentences of people, the newest message first, in the order of the message."""
     for message in list(reversed(evidence.user_texts))[:_MOST]:

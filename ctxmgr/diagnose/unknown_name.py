@@ -88,8 +88,7 @@ def _is_asked(name: str, command: str) -> bool:
 def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis:
     suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _known(evidence, way, name, entry)
-    near = nearest(name, names, 0.5) or next(iter(suggested[:1] if len(suggested) == 1 else []), None)
-    near = near or (nearest(name, suggested, 0.3) if suggested else None)
+    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4)
     quotes = [evidence.quote(entry), *shown]
     where = (
         f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"

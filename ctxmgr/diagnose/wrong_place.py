@@ -20,6 +20,12 @@ _MISSING = re.compile(
     r"|did not match any file|file not found|unable to (?:open|read)|could not (?:open|read|find)",
     re.IGNORECASE,
 )
+_OF_FILE = re.compile(
+    r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file"
+    r"|ENOENT",
+    re.IGNORECASE,
+)
+_COMMON = re.compile(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
 _QUOTED = re.compile(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
 )
@@ -46,14 +52,14 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
     named = [path.rstrip(":.,") for path in named if "/" in path or is_file_name(path.rstrip(":.,"))]
     asked = asked_paths(entry)
     own = [path for path in named if any(same_file(path, each) for each in asked)]
-    generic = not named and len(asked) == 1
+    generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
     every: list[str] = [*own, *named, *(asked if generic else [])]
     return list(dict.fromkeys(every))[:_MOST_NAMES]
 
 
 def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     name = path.rstrip("/").rpartition("/")[2]
-    if len(name) < 3 or not plain_name(path):
+    if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
         return None
     if _was_there(evidence, entry, path):
         return None
