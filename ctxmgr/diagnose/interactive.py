@@ -40,45 +40,94 @@ class _Rule(NamedTuple):
 
 
 _RULES = (
-    _Rule("git", _EDITOR,
-          'Stop it and give the message with the command: `git commit -m "..."`, or `--no-edit` to keep the old one.', "commit",
-          "-m -F -C -c --message --file --no-edit --reuse-message --fixup --dry-run"),
-    _Rule("git", _EDITOR, "Stop it. Set `GIT_SEQUENCE_EDITOR` to a command that writes the plan, or rebase without `-i`.",
-          "rebase", only="-i --interactive"),
-    _Rule("git", _EDITOR, 'Stop it and give the message with the command: `git tag -a NAME -m "..."`.', "tag",
-          "-m -F", only="-a"),
+    _Rule(
+        "git",
+        _EDITOR,
+        'Stop it and give the message with the command: `git commit -m "..."`, or `--no-edit` to keep the old one.',
+        "commit",
+        "-m -F -C -c --message --file --no-edit --reuse-message --fixup --dry-run",
+    ),
+    _Rule(
+        "git",
+        _EDITOR,
+        "Stop it. Set `GIT_SEQUENCE_EDITOR` to a command that writes the plan, or rebase without `-i`.",
+        "rebase",
+        only="-i --interactive",
+    ),
+    _Rule(
+        "git", _EDITOR, 'Stop it and give the message with the command: `git tag -a NAME -m "..."`.', "tag", "-m -F", only="-a"
+    ),
     _Rule("git", "it asks about each hunk", "Stop it and name the files to add.", "add", only="-p -i --patch --interactive"),
     _Rule("vi vim nvim nano emacs visudo", _EDITOR, "Stop it and change the file with your edit tool.", unless="-es -c"),
     _Rule("crontab", _EDITOR, "Stop it and give the new content from a file instead.", only="-e"),
     _Rule("kubectl", _EDITOR, "Stop it and give the new content from a file instead, with `kubectl apply -f`.", "edit"),
-    _Rule("less more man top htop", "it shows pages and waits for"
-                                    " keys", "Stop it and print the text with `cat`, `head` or `ps`.", unless="-b"),
-    _Rule("npm yarn pnpm", "it asks questions about the new project, and nobody"
-                           " answers", "Stop it and give it `-y`.", "init", _YES),
-    _Rule("npm yarn pnpm", "it asks questions about the new project, and nobody"
-                           " answers", "Stop it and give it all answers as options.", "create", _YES),
-    _Rule("apt apt-get dnf yum", "it asks whether to go on, and nobody answers",
-          "Stop it and give it `-y`, if the user wants that installed.", "install", _YES),
-    _Rule("ssh-keygen", "it asks for a file and a passphrase",
-          "Stop it and name both: `ssh-keygen -N '' -f FILE`, if the user wants a key without a"
-          " passphrase.", unless="-N -P -l -R -F -y"),
-    _Rule("python python3 node irb ghci lua", _PROMPT, "Stop it and give it the code: a file, or `-c` (`-e` for node).",
-          unless="-c -e -m -V --version --help", most=0),
+    _Rule(
+        "less more man top htop",
+        "it shows pages and waits for keys",
+        "Stop it and print the text with `cat`, `head` or `ps`.",
+        unless="-b",
+    ),
+    _Rule(
+        "npm yarn pnpm",
+        "it asks questions about the new project, and nobody answers",
+        "Stop it and give it `-y`.",
+        "init",
+        _YES,
+    ),
+    _Rule(
+        "npm yarn pnpm",
+        "it asks questions about the new project, and nobody answers",
+        "Stop it and give it all answers as options.",
+        "create",
+        _YES,
+    ),
+    _Rule(
+        "apt apt-get dnf yum",
+        "it asks whether to go on, and nobody answers",
+        "Stop it and give it `-y`, if the user wants that installed.",
+        "install",
+        _YES,
+    ),
+    _Rule(
+        "ssh-keygen",
+        "it asks for a file and a passphrase",
+        "Stop it and name both: `ssh-keygen -N '' -f FILE`, if the user wants a key without a passphrase.",
+        unless="-N -P -l -R -F -y",
+    ),
+    _Rule(
+        "python python3 node irb ghci lua",
+        _PROMPT,
+        "Stop it and give it the code: a file, or `-c` (`-e` for node).",
+        unless="-c -e -m -V --version --help",
+        most=0,
+    ),
     _Rule("sqlite3", _PROMPT, "Stop it and give it the statement with the command.", unless="-cmd -init --version", most=1),
-    _Rule("psql mysql mongosh", _PROMPT, "Stop it and give it the statement with the command.",
-          unless="-c -f -e -l --command --file --execute --eval --version"),
-    _Rule("redis-cli", _PROMPT, "Stop it and give it the request with the"
-                                " command.", unless="-h -p -n -u --scan --version", most=0),
+    _Rule(
+        "psql mysql mongosh",
+        _PROMPT,
+        "Stop it and give it the statement with the command.",
+        unless="-c -f -e -l --command --file --execute --eval --version",
+    ),
+    _Rule(
+        "redis-cli", _PROMPT, "Stop it and give it the request with the command.", unless="-h -p -n -u --scan --version", most=0
+    ),
     _Rule("passwd su", "it asks for a password", "Stop it and ask the user to do this step.", unless="-c"),
-    _Rule("docker", "it asks for a password", "Stop it and ask the user to do this"
-                                              " step.", "login", "-p --password --password-stdin"),
-    _Rule("gh", "it asks questions about the account", "Stop it and ask the user to do this"
-                                                       " step.", "auth login", "--with-token"),
+    _Rule(
+        "docker",
+        "it asks for a password",
+        "Stop it and ask the user to do this step.",
+        "login",
+        "-p --password --password-stdin",
+    ),
+    _Rule(
+        "gh", "it asks questions about the account", "Stop it and ask the user to do this step.", "auth login", "--with-token"
+    ),
     _Rule("cat wc sort uniq", _NO_FILE, _ALONE, most=0),
-    _Rule("grep", _NO_FILE, "Stop it and name the file or folder behind the"
-                            " pattern.", unless="-r -R --recursive -e -f", most=1),
+    _Rule(
+        "grep", _NO_FILE, "Stop it and name the file or folder behind the pattern.", unless="-r -R --recursive -e -f", most=1
+    ),
     _Rule("sed awk", _NO_FILE, "Stop it and name the file behind the program.", unless="-n -f -e -i", most=1),
-)  # fmt: skip
+)
 
 
 def waits_for(words: list[str]) -> Wait | None:

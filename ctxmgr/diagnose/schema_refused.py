@@ -24,7 +24,8 @@ _WANTED = tuple(
         rf"(?:missing|must have|needs|lacks)(?: the)?(?: \d+)? ?required (?:keyword-only |positional )?"
         rf"(?:propert(?:y|ies)|arguments?|param(?:eter)?s?|fields?|keys?)\s?:?\s?{_WORD}",
         rf"required (?:property|argument|parameter|field|param) {_WORD}",
-        rf"{_WORD}:? (?:is|are) required(?![\w ]*by)",
+        r"[`'\"](-{0,2}[A-Za-z_][\w.-]{0,60})[`'\"]:? (?:is|are) required(?![\w ]*by)",
+        r"(?:^|\n|error: )(-{0,2}[A-Za-z_][\w.-]{0,60}): (?:is )?required\b",
         rf"(?:the following arguments are required): {_WORD}",
         rf"(?:^|\n){_WORD}\n\s+field required",
         r"\"loc\":\s*\[[^\]]{0,120}\"([A-Za-z_]\w{0,60})\"\],?[^}]{0,80}?(?:required|missing)",

@@ -35,8 +35,7 @@ _LIKE = {
     "rg": ("grep -rn",), "ag": ("grep -rn",), "ack": ("grep -rn",), "fd": ("find",), "fdfind": ("find",), "bat": ("cat",),
     "tree": ("find", "ls -R"), "jq": ("python3 -m json.tool",), "wget": ("curl",), "curl": ("wget",), "python": ("python3",),
     "pip": ("python3 -m pip",), "pip3": ("python3 -m pip",),
-    "pytest": ("python3 -m"
-                                                                        " pytest",),
+    "pytest": ("python3 -m pytest",),
     "yarn": ("npm",), "pnpm": ("npm",), "docker-compose": ("docker compose",), "docker": ("podman",), "podman": ("docker",),
     "nodejs": ("node",), "netstat": ("ss",), "ifconfig": ("ip",), "vim": ("sed",), "nano": ("sed",), "gsed": ("sed",),
     "http": ("curl",), "httpie": ("curl",), "hub": ("gh",), "shasum": ("sha256sum",), "md5": ("md5sum",),

@@ -26,7 +26,7 @@ class _Way(NamedTuple):
 
 
 def _way(pattern: str, noun: str, *manifests: str) -> _Way:
-    return _Way(re.compile(pattern, re.IGNORECASE), noun, manifests)
+    return _Way(re.compile(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
 
 
 _NAME = r"[`'\"‘]?([\w:./@-]{1,60}?)[`'\"’]?"

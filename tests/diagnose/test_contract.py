@@ -207,22 +207,33 @@ def test_planted_orders_never_become_a_next_step(name: str, place: int) -> None:
             assert all(char == "\n" or char.isprintable() for char in text)
 
 
+TRIGGERS = [
+    "No such file or directory: 'a'",
+    "401 Unauthorized",
+    "permission denied",
+    "address already in use :80",
+    "database is locked",
+    'npm error Missing script: "a"',
+    "no such table: t",
+    "'x' is a required property",
+    "rate limit, retry after 5",
+    "*** Begin Patch",
+    "*** Begin Patch\n*** Update File: a\n@@\n-a\n+b",
+    "[truncated]",
+    "state: failed",
+    "String to replace not found in file.",
+    "\ud800",
+    "\x1b[2J",
+]
+NAMES = ["command", "cmd", "file_path", "path", "old_string", "new_string", "edits", "content", "question", "view_range"]
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=40) | st.sampled_from([
-        "No such file or directory: 'a'", "401"
-                                          " Unauthorized", "permission"
-                                                           " denied", "address already in use :80", "database is locked",
-        "npm error Missing script: \"a\"", "no such table:"
-                                           " t", "'x' is a required property", "rate limit, retry after 5", "*** Begin Patch",
-        "*** Begin Patch\n*** Update File: a\n@@\n-a\n+b", "[truncated]", "state:"
-                                                                          " failed", "String to replace not found in"
-                                                                                     " file.", "\ud800", "\x1b[2J",
-    ]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["command", "cmd", "file_path", "path", "old_string", "new_string", "edits", "content", "question", "view_range",
-                         "message", "output", "text", "offset", "state", "x"]), inner, max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=40) | st.sampled_from(TRIGGERS),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*NAMES, "message", "output", "text", "offset", "state", "x"]), inner, max_size=4)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 STATUS = st.sampled_from(["ok", "error", "denied", "interrupted", "open"])
 ACTIONS = st.sampled_from(["Bash", "Edit", "Read", "Write", "exec_command", "apply_patch", "AskUserQuestion", "", "x\x1b"])
 
