@@ -19,7 +19,7 @@ TICKET = {
     "N-several": "One note may speak of several entries.",
     "N-tags": "A note may be classified by tags.",
     "N-text": "A note holds free text, kept to the letter.",
-    "N-links": "A note may link to related history.",
+    "N-links": "A note may link to related history, by id or address; what is linked to exists.",
     "N-agentless": "A note belongs to no agent and no model.",
 }
 
@@ -29,6 +29,7 @@ CONTRACTS = {
     "C-search": "Search takes a query and a maximum and returns entries that contain the query.",
     "C-show": "Show takes an index or an entry id and returns that entry or an error.",
     "C-snapshot": "Snapshot takes indices, a summary and a reasoning and returns the stored bundle.",
+    "C-names": "The field names of the tool contracts are accepted as aliases of ours.",
     "C-note": "Note takes indices, content and tags and returns the stored note.",
 }
 
