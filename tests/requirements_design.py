@@ -51,5 +51,6 @@ RULINGS = {
     "R-15": "Agents are compared literally; the default rules and needs are an opt-in template.",
     "R-16": "A denied item reads as a missing one.",
     "R-20": "A continuation has one target; its wire form has one branch that is not null.",
+    "R-30": "Names of the source documents' contracts are aliases of requests, and their tables exist as views.",
     "R-21": "A stored counter shows how many published events were lost: none.",
 }

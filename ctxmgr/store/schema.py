@@ -6,12 +6,14 @@ hold of names that filters compare (agent, action, input type, tag) is folded, s
 
 from __future__ import annotations
 
+from ctxmgr.store.contract_views import VIEWS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-LATEST = 3
+LATEST = 4
 
 _FIRST = """
 CREATE TABLE session (
@@ -162,7 +164,12 @@ DERIVED = (
 )  # fmt: skip
 """Every table of an index that follows from a log, in an order in which they can be emptied."""
 
-SCRIPTS = (("001_first", _FIRST), ("002_project", _PROJECT), ("003_lean", f"{_LEAN.rstrip()};\n{_COUNTED}"))
+SCRIPTS = (
+    ("001_first", _FIRST),
+    ("002_project", _PROJECT),
+    ("003_lean", f"{_LEAN.rstrip()};\n{_COUNTED}"),
+    ("004_views", VIEWS),
+)
 """Name of each migration and what it runs, in order."""
 
 

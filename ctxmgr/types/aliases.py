@@ -12,8 +12,14 @@ FIELDS = {
     "agent_name_filter": "agent",
     "start_time": "since",
     "end_time": "until",
+    "created_by": "author",
+    "requested_by": "author",
+    "target_version": "version",
+    "agent_id": "agent",
+    "task_id": "task",
+    "sprint_id": "sprint",
 }
-"""Our field for each field of spec 002 that has another name."""
+"""Our field for each field of the requests of specs 002 and 003 that has another name."""
 
 _LISTS = frozenset({"action_name_filter", "agent_name_filter"})
 
