@@ -88,8 +88,8 @@ def list_(
     def work(workspace: Workspace) -> Answer:
         request = build(
             ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
-            process=process, kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since, until=until,
-            offset=offset, limit=limit, newest_first=newest_first,
+            process=process, kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since,
+            until=until, offset=offset, limit=limit, newest_first=newest_first,
         )  # fmt: skip
         found = workspace.list(request)
         tell_session(workspace, session, found.session)

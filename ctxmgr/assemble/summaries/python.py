@@ -49,7 +49,7 @@ _LEVELS = (
 
 
 class PythonSummariser:
-    """Python by its syntax tree: module and class bodies, also below ``if``, ``try`` and ``with``; no definitions in functions."""
+    """Python by its syntax tree: module and class bodies, also below ``if``, ``try`` and ``with``; not what functions define."""
 
     strategy = "python/2"
     kinds = frozenset({PYTHON})

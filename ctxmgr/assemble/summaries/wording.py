@@ -38,7 +38,7 @@ def first_sentence(text: str, limit: int) -> str:
 
 
 def first_sentences(text: str, limit: int) -> str:
-    """Return as many whole sentences as fit into ``limit`` characters, as one line; the first one in any case, cut if need be."""
+    """Return as many whole sentences as fit into ``limit`` characters, as one line; the first one, if need be cut."""
     line = one_line(text[: 4 * limit + 200])
     told = first_sentence(text, limit)
     for end in _END.finditer(line):
