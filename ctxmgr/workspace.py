@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from ctxmgr.supply.service import Supply
     from ctxmgr.types.base import Shape
     from ctxmgr.types.desk import (
+        AgentPrompt,
         AgentRequest,
         DetectRequest,
         DetectResponse,
+        PromptRequest,
         RecoverRequest,
         RecoverResponse,
         SessionsRequest,
@@ -345,6 +347,24 @@ class Workspace:
         from ctxmgr.recover.service import Service
 
         return Service(self.store, self.config, progress=progress).asked(self._key(request.session), request)
+
+    def agent_prompt(self, request: PromptRequest) -> AgentPrompt:
+        """Return the text for an agent that may ask the context manager, with the names of the routing table.
+
+        Without a table the agents of the latest session are named.
+
+        Raises:
+            NotFound: the table does not name this agent. InvalidInput: it is no routing table.
+        """
+        from ctxmgr.recover.prompting import agent_prompt
+        from ctxmgr.recover.routes import from_history
+        from ctxmgr.recover.service import Service
+
+        table = Service(self.store, self.config).table(request.routes)
+        if table is None:
+            key = session_key(self.store, None)
+            table = from_history([] if key is None else self.store.sessions.agents(key))
+        return agent_prompt(request.agent, table)
 
     def import_logs(
         self,

@@ -23,6 +23,13 @@ TICKET = {
     "N-agentless": "A note belongs to no agent and no model.",
 }
 
+PROMPTING = {
+    "PN-ask": "There is a ready text that tells an agent when and how to route to the context manager.",
+    "PN-diff": "An agent can ask for what is new alone, and its text says so.",
+    "PN-memory": "An agent's text names retain and recall.",
+    "PN-episodes": "What a session decided, learned and left open is kept as an episode that recall finds.",
+}
+
 CONTRACTS = {
     "C-trace": "Trace takes an action and an agent filter and returns matching entries in order.",
     "C-list": "List takes offset, limit, start and end time and returns entries, hasMore and nextOffset.",

@@ -12,13 +12,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.schemas import checked_schema
-from ctxmgr.types.route import Routing, is_context_manager
+from ctxmgr.types.route import Role, Routing, is_context_manager
 
-Role = Literal["ordinary", "review", "merge"]
 _ROLES = ("ordinary", "review", "merge")
 _KEYS = {"request", "schema", "role", "next"}
 _LARGEST_FILE = 4_000_000

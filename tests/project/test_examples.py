@@ -58,9 +58,7 @@ def test_create_version(ask: Ask) -> None:
 
 @pytest.mark.requirement("003-X1", "003-V2")
 def test_rollback_version(ask: Ask) -> None:
-    """operation: rollback_version; target_version: 2; reason: "Architecture changes broke parser";
-    requested_by: "project_manager".
-    """
+    """operation: rollback_version; target_version: 2; reason: "Architecture changes broke parser"; by project_manager."""
     _two_versions(ask)
     _put(ask, "system_architect/architecture.yaml", "parts: [c]\n")
     reason = ("--reason", "Architecture changes broke parser")
@@ -145,8 +143,8 @@ def test_the_tables_of_the_specification_are_views(ask: Ask, tmp_path: Path) -> 
                     "started_at, completed_at, duration_seconds, error_message FROM execution_history ORDER BY id") == [
             ("exec_001", "parser_developer", "T-S1-08-001", "S1-08", "completed", 2, 45000, 8500, "2024-03-12T10:00:00.000000Z",
              "2024-03-12T10:15:00.000Z", 900.0, None),
-            ("exec_005", "parser_developer", "T-S1-08-003", "S1-08", "failed", 2, None, None, "2024-03-12T14:00:00.000000Z", None,
-             None, "Parse error at line 45"),
+            ("exec_005", "parser_developer", "T-S1-08-003", "S1-08", "failed", 2, None, None,
+             "2024-03-12T14:00:00.000000Z", None, None, "Parse error at line 45"),
         ]  # fmt: skip
         assert json.loads(rows("SELECT input_artifacts FROM execution_history WHERE id = 'exec_001'")[0][0])
         found = rows("SELECT agent_id, name, artifact_type, version, file_path, file_hash, token_count, created_at, "

@@ -49,7 +49,7 @@ _LEVELS = (
 
 
 class PythonSummariser:
-    """Python by its syntax tree: module and class bodies, also below ``if``, ``try`` and ``with``; not what functions define."""
+    """Python by its syntax tree: module and class bodies, also below ``if``, ``try`` and ``with``; no inner functions."""
 
     strategy = "python/2"
     kinds = frozenset({PYTHON})
