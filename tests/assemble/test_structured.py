@@ -213,7 +213,8 @@ def test_a_summary_of_code_tells_of_the_implementation() -> None:
     """Where there is room, the first statements of a function follow its signature, and the whole is Python."""
     body = "".join(f"    step_{number} = call_{number}(value, {number})\n" for number in range(30))
     doc = '    """Do it."""\n'
-    text = f"def work(value):\n{doc}    try:\n        first(value)\n    except ValueError:\n        pass\n{body}    return done(value)\n"
+    opening = f"def work(value):\n{doc}    try:\n        first(value)\n    except ValueError:\n        pass\n"
+    text = f"{opening}{body}    return done(value)\n"
     made = summarise("a.py", text, "", ESTIMATE)
 
     ast.parse(made.text)

@@ -70,10 +70,8 @@ def test_the_commands_of_the_text_work(tmp_path: Path) -> None:
         write(store, "s", ["> mend the parser", "Read:parser.py -> def parse(): ...", "!Bash:pytest -> 1 failed"])
     printed = run("prompt", "agent", "--for", "coder", "--store", str(path))
     assert printed.code == 0
-    commands = [
-        shlex.split(line) for line in printed.out.splitlines() if re.match(r" {4}ctxmgr request --type introspect", line)
-    ]
-
+    lines = [line for line in printed.out.splitlines() if re.match(r" {4}ctxmgr request --type introspect", line)]
+    commands = [shlex.split(line) for line in lines]
     assert len(commands) == 1
     for more in ((), ("--diff",), ("--fresh",)):
         assert run(*commands[0][1:], *more, "--store", str(path), "--json").code == 0
