@@ -84,8 +84,9 @@ class Sifting:
         """
         if record["kind"] != "note" or not record.get("links"):
             return record
-        links = record["links"] if isinstance(record["links"], list) else []
-        seen = [link for link in cast("list[object]", links) if isinstance(link, str) and self._leads(link, accepted)]
+        given: object = record["links"]
+        links = cast("list[object]", given) if isinstance(given, list) else []
+        seen = [link for link in links if isinstance(link, str) and self._leads(link, accepted)]
         return {**record, "links": seen}
 
     def _leads(self, link: str, accepted: Container[int]) -> bool:

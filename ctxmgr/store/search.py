@@ -141,10 +141,9 @@ class Search:
             wanted = self._high - self._low + 1
         noted = self._noted()
         for place, found in self._windows(wanted):
-            if noted:
-                found = sorted({*found, *(hit for hit in noted if hit[0] <= place)})
-                noted = [hit for hit in noted if hit[0] > place]
-            hits += found
+            passed = [hit for hit in noted if hit[0] <= place]
+            noted = noted[len(passed) :]
+            hits += sorted({*found, *passed}) if passed else found
             self._missing = wanted - len(hits)
             if len(hits) >= wanted and place < self._high:
                 share = (self._high - self._low + 1) / (place - self._low + 1)

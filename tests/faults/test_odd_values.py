@@ -6,7 +6,7 @@ import copy
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,10 +29,13 @@ from ctxmgr.wire import Record
 from ctxmgr.workspace import Workspace
 from tests.builders import at, entry, event, result, steps
 
-ODD = st.sampled_from(
-    [None, True, 0, -1, 1.5, 2**70, 1e300, "", " ", "x" * 300, "\ud800", [], [[]], [{}], ["a", 1], {}, {"a": []}, {"text": {}}]
-).map(copy.deepcopy)  # a record may be changed inside of it
-STATUS_ODD = [[], {}, None, "ok", 7]
+_VALUES: list[Any] = [
+    None, True, 0, -1, 1.5, 2**70, 1e300, "", " ", "x" * 300, "\ud800", [], [[]], [{}], ["a", 1], {}, {"a": []}, {"text": {}},
+]  # fmt: skip
+ODD: st.SearchStrategy[Any] = st.sampled_from(_VALUES).map(copy.deepcopy)
+"""Copies: a record may be changed inside of one."""
+
+STATUS_ODD: list[Any] = [[], {}, None, "ok", 7]
 
 KINDS: dict[str, Record] = {
     "session": build("session", "s", at(0), process="p", workflow="w", source={"importer": "x"}, meta={"title": "t"}),
@@ -93,14 +96,15 @@ def odd_records(draw: st.DrawFn) -> Record:
     for _ in range(draw(st.integers(1, 3))):
         place: dict[str, Any] = record
         names = sorted(set(place) - {"v", "kind", "session"})
-        name = draw(st.sampled_from(names))
+        name: str = draw(st.sampled_from(names))
         while isinstance(place[name], dict) and place[name] and draw(st.booleans()):
             place = place[name]
             name = draw(st.sampled_from(sorted(place)))
         if isinstance(place[name], list) and place[name] and draw(st.booleans()):
             first = place[name][0]
             if isinstance(first, dict) and first and draw(st.booleans()):
-                first[draw(st.sampled_from(sorted(first)))] = draw(ODD)
+                inner = cast("dict[str, Any]", first)
+                inner[draw(st.sampled_from(sorted(inner)))] = draw(ODD)
             else:
                 place[name] = [draw(ODD)]
         else:
