@@ -201,6 +201,11 @@ class Case:
         mine = set(self._members[-256:])
         return any(call.start.id in mine for step in sighting.steps for call in step.calls)
 
+    @property
+    def is_spoken(self) -> bool:
+        """Whether it rests on events, not on calls."""
+        return self.round[-1].first.start.kind == "event"
+
     def is_last(self, record: str) -> bool:
         """Whether the record is the newest member."""
         return self._members[-1] == record

@@ -305,7 +305,7 @@ class AgentScope:
 
     def _drift_away(self, kind: str) -> None:
         """Let a case that rests on events end when its detector no longer hears the pattern."""
-        for case in [case for case in self.active if case.kind == kind]:
+        for case in [case for case in self.active if case.kind == kind and case.is_spoken]:
             case.miss()
             if case.resolved is not None:
                 self.active.remove(case)
