@@ -48,6 +48,7 @@ class Case:
         "_members",
         "_off",
         "_session",
+        "_total",
         "_touched",
         "_unseen",
         "agent",
@@ -81,6 +82,7 @@ class Case:
         self._error = sighting.error
         self._facts = sighting.facts
         self._unseen = max(0, sighting.rounds * sighting.period - len(sighting.steps))
+        self._total = sighting.total
         self.severity: Severity = sighting.severity
         self.answered = self.back = False
         self._answered_at = 0
@@ -102,6 +104,8 @@ class Case:
         self.raisings: list[tuple[Severity, str, int | None]] = [(self.severity, *self.raised)]
         self.first_at = sighting.steps[0].started
         self.last_progress = _progress_before(sighting.steps[0].number, past)
+        if sighting.over:
+            self._resolve()
 
     def _identity(self) -> str:
         if self._error is not None:
@@ -145,6 +149,9 @@ class Case:
         self._off = frozenset()
         self._touched = False
         self._facts = sighting.facts
+        self._total = sighting.total
+        if sighting.over:
+            self._resolve()
         if self.severity != "warn" or sighting.severity == "warn":
             return False
         self.escalate(sighting)
@@ -246,7 +253,7 @@ class Case:
 
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as it stands; ``resolved`` fills in what ended it from outside the agent's own steps."""
-        rounds = (self.steps + self._unseen) // self.period
+        rounds = self._total or (self.steps + self._unseen) // self.period
         step = self.round[-1]
         answer = "" if step.first.finish is None else step.answer()
         evidence: dict[str, Any] = {

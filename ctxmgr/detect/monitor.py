@@ -292,6 +292,12 @@ class Monitor:
         return scope
 
     def _new_scope(self, key: Key) -> AgentScope:
+        spoken = self._scopes.get((key[0], None)) if key[0] is not None else None
+        if spoken is not None and not spoken.has_acted:
+            # What an agent said before it first acted names no process; it is the same agent.
+            del self._scopes[key[0], None]
+            self._scopes[key] = spoken
+            return spoken
         scope = self._scopes[key] = self._scope(self.settings)
         self._by_agent.setdefault(key[0], []).append(scope)
         return scope

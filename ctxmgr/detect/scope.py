@@ -322,6 +322,11 @@ class AgentScope:
         return last is not None and last.changes(self._settings.pollers)
 
     @property
+    def has_acted(self) -> bool:
+        """Whether it was ever shown a step; what is said is none."""
+        return self._number > 0
+
+    @property
     def is_awake(self) -> bool:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
         return is_any_awake(self._watchful)
