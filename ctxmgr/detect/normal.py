@@ -23,6 +23,11 @@ RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
     "updated_at uuid etag version time sentAt"
 )
+CLOCK_KEYS = word_set(
+    "now serverTime server_time currentTime current_time generatedAt generated_at fetchedAt fetched_at servedAt served_at "
+    "asOf as_of checkedAt checked_at requestId request_id traceId trace_id correlationId correlation_id nonce"
+)
+"""What a server stamps on every answer, whatever it says."""
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_SET = frozenset(_COMMAND_KEYS)

@@ -14,9 +14,9 @@ _ROUNDS = (
     "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "error_varied_loop_rounds",
     "failing_rounds", "failing_loop_rounds", "poll_rounds", "gesture_rounds", "transient_rounds", "interleaved_rounds",
     "interleaved_loop_rounds", "futile_rounds", "futile_loop_rounds", "near_rounds", "drift_rounds", "sweep_rounds",
-    "stagnation_rounds", "barren_rounds", "trivial_rounds", "unknown_rounds", "denied_rounds", "denied_varied_rounds",
-    "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds", "context_error_rounds", "revert_rounds",
-    "handoff_rounds",
+    "stagnation_rounds", "barren_rounds", "trivial_rounds", "trivial_loop_rounds", "unknown_rounds", "denied_rounds",
+    "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds",
+    "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
 _UNWINDOWED = frozenset({"chant_rounds", "compaction_rounds", "monologue_rounds", "paraphrase_rounds"})
 _COUNTS = ("escalate_attempts", "recovery_rounds", "volume_chars", "stalled_ledgers", "ignored_updates", "sleep_rounds")
@@ -51,7 +51,8 @@ class DetectSettings:
         stagnation_rounds: different questions about one thing with one answer; a third more where they name nothing they
             are about, twice as many for different things.
         barren_rounds: the same, where the answer is that there is none.
-        trivial_rounds: identical calls whose results differ in clock times and the like alone.
+        trivial_rounds: identical calls whose results differ in clock times, ids and the like alone: a warning;
+            ``trivial_loop_rounds``: a loop.
         unknown_rounds: calls of tools that do not exist.
         denied_rounds: refusals of one call; ``denied_varied_rounds``: of one action with varying input.
         monologue_rounds: identical or empty messages, or identical thoughts, without an action between.
@@ -106,7 +107,8 @@ class DetectSettings:
     sweep_rounds: int = 6
     stagnation_rounds: int = 6
     barren_rounds: int = 10
-    trivial_rounds: int = 15
+    trivial_rounds: int = 10
+    trivial_loop_rounds: int = 20
     unknown_rounds: int = 3
     denied_rounds: int = 3
     denied_varied_rounds: int = 6

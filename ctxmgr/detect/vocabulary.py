@@ -74,6 +74,8 @@ _SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re
 _SLEEP_STARTS = "sStT\u017f"
 _SLEEP_HINTS = ("leep", "meout")
 """What every pause holds, in small letters."""
+_TIME = re.compile(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
+_CLOCKS = word_set("time date datetime clock now timestamp")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LETTERS = re.compile(r"[^a-z]")
 _MAX_REMEMBERED = 400
@@ -148,6 +150,20 @@ def searches(start: Observation) -> bool:
     if isinstance(start.input, dict) and not _COMMAND_KEYS.isdisjoint(cast("dict[object, object]", start.input)):
         return True
     return is_shell(start.action) or not SEARCHES.isdisjoint(_words(start.action))
+
+
+def asks_the_time(start: Observation) -> bool:
+    """Whether the call asks for the time and nothing else."""
+    command = start.input if isinstance(start.input, str) and is_shell(start.action) else ""
+    if isinstance(start.input, dict):
+        fields = cast("dict[str, object]", start.input)
+        command = next((fields[key] for key in ("command", "cmd", "script") if key in fields), "")
+        if isinstance(command, list):
+            command = " ".join(str(word) for word in cast("list[object]", command)[-1:])
+    if command:
+        return isinstance(command, str) and _TIME.fullmatch(command[:400]) is not None
+    words = _words(start.action)
+    return not _CLOCKS.isdisjoint(words[-2:]) and words[:1] != ("set",)
 
 
 @lru_cache(maxsize=1024)

@@ -90,9 +90,10 @@ class TestNearDuplicate(DetectorContract):
         return story.call("search", {"q": "handler", "attempt": number}, "no match", **fields)
 
 
-class TestTrivialChange(DetectorContract):
+class TestTrivialChange(WarningContract):
     detector = TrivialChangeDetector
-    rounds = 15
+    rounds = 10
+    loop_after = 10
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Fetch the same report but for its clock."""
