@@ -39,7 +39,9 @@ _EPOCH_WORD = re.compile(r"(?<![\w.])1[5-9][0-9]{8}(?:[0-9]{3})?(?:\.[0-9]+)?(?!
 _NUMBERS = re.compile(r"[0-9]+")
 _DAY = re.compile(r"\b(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
 _CODE = re.compile(r"(?<![\w-])(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{4,80}(?![\w-])")
-_FIELD = re.compile(r'("[A-Za-z_]{0,40}(?:[iI]d|ID|uuid|UUID|[tT]oken|[eE]tag|[rR]evision|[rR]eceipt)":)(?:"[^"]*"|[0-9]+)')
+_FIELD = re.compile(
+    r'("[A-Za-z_]{0,40}(?:[iI]d|ID|uuid|UUID|[tT]oken|[eE]tag|[rR]evision|[vV]ersion|[rR]eceipt)":)(?:"[^"]*"|[0-9]+)'
+)
 _LABELLED = re.compile(
     r"((?<![a-z])(?:id|uuid|receipt|ref(?:erence)?|rev(?:ision)?|version|ticket|request|trace|transaction|order|upload|job|"
     r"message|commit|build|token|session|handle|number|no\.?)[\"']?\s*(?:[:=#]\s*|\bid\b\s*)?[\"'#]?)[0-9]+\b",

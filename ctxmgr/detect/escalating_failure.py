@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
+from ctxmgr.detect import normal
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
@@ -16,7 +17,9 @@ RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
 _MAX_TASKS = 32
 _LEAVE = 6
 _PARTS = re.compile(r"[/.:>]+")
-_NAMES = ("task", "subtask", "subtask_id", "subtaskId", "task_id", "taskId", "id", "name", "title", "description")
+_TASKS = ("task", "task_id", "taskId", "parent", "goal")
+_SUBTASKS = ("subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName")
+_NAMES = ("name", "title", "description")
 _FAILED = frozenset({"error", "failed", "failure", "fail", "blocked", "denied", "exhausted", "aborted"})
 _DONE = frozenset({"ok", "success", "succeeded", "completed", "complete", "done", "passed"})
 _QUIET = ("query", "poll", "sleep", "paced", "gesture")
@@ -106,6 +109,28 @@ def _parent(task: str) -> str:
     return "/".join(parts[:-1])
 
 
+def _name(fields: Mapping[str, object], given: object) -> str:
+    """Return what the task of a result is called: its own name below that of its parent, else what it was given to do.
+
+    Results are attempts of one subtask only where all of this is equal.
+    """
+    own = _first(fields, _SUBTASKS) or _first(fields, _NAMES)
+    parts = [part for part in (_first(fields, _TASKS), own) if part]
+    if not parts:
+        parts = [_first(fields, ("id",)) or (normal.canonical(given) or "" if given else "")]
+    return "/".join(parts)[:200]
+
+
+def _first(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, dict):
+            value = _first(cast("dict[str, object]", value), ("id", *_NAMES)) or None
+        if isinstance(value, str | int) and str(value):
+            return str(value)
+    return ""
+
+
 def _result(event: Observation) -> tuple[str, bool | None]:
     """Return which task an event tells of, and whether it failed (None: it does not say)."""
     if not isinstance(event.data, dict):
@@ -113,12 +138,12 @@ def _result(event: Observation) -> tuple[str, bool | None]:
     data = cast("dict[str, object]", event.data)
     inner = data.get("input")
     fields = {**cast("dict[str, object]", inner), **data} if isinstance(inner, dict) else data
-    name = next((fields[key] for key in _NAMES if isinstance(fields.get(key), str | int)), "")
+    name = _name(fields, inner)
     for key in ("success", "ok", "passed"):
         if isinstance(fields.get(key), bool):
-            return str(name)[:200], not fields[key]
+            return name, not fields[key]
     for key in ("result", "status", "outcome", "output"):
         value = fields.get(key)
         if isinstance(value, str) and value.lower() in _FAILED | _DONE:
-            return str(name)[:200], value.lower() in _FAILED
-    return str(name)[:200], None
+            return name, value.lower() in _FAILED
+    return name, None

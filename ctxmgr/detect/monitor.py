@@ -8,7 +8,7 @@ from typing import cast
 
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.casebook import Case
-from ctxmgr.detect.heed import REPLAYS, Heeds, is_synthetic
+from ctxmgr.detect.heed import REPLAYS, Heed, Heeds, is_synthetic
 from ctxmgr.detect.hung import StallWatch
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.recovery_loop import LOOP_SEEN
@@ -224,6 +224,8 @@ class Monitor:
     def _hear(self, event: Observation, watch: StallWatch) -> list[Case]:
         kind = event.type or ""
         heed = self._heeds.of(kind)
+        if kind == "nudge":
+            self._correct(event)
         if heed.resets is not None:
             if not is_synthetic(event):
                 watch.hear(event)
@@ -233,13 +235,17 @@ class Monitor:
             kind = "nudge"
             heed = self._heeds.of(kind)
         watch.hear(event)
+        if heed.replays:
+            for scope in self._addressed(event):
+                scope.replay()
+        raised = self._hear_words(event, heed)
         if heed.bounds:
             for scope in self._addressed(event):
                 scope.set_boundary()
-        elif heed.replays:
-            for scope in self._addressed(event):
-                scope.replay()
-        if kind == "continuation":
+        return raised
+
+    def _hear_words(self, event: Observation, heed: Heed) -> list[Case]:
+        if event.type == "continuation":
             event = self._answered(event)
         elif heed.converses and event.agent is not None:
             self._converse(event)
@@ -253,6 +259,11 @@ class Monitor:
                 raised = [*raised, *spoken, *self._tell(spoken, scope)]
         return raised
 
+    def _correct(self, nudge: Observation) -> None:
+        """Note who was told to change its way. What one program says to another in a conversation is no such thing."""
+        for scope in (*(self._by_agent.get(nudge.agent) or self._scopes.values()), self._wide):
+            scope.tell()
+
     def _converse(self, event: Observation) -> None:
         """Note that an agent that acts in this session said something new, and who may have been waiting for it.
 
@@ -263,6 +274,7 @@ class Monitor:
         if own is None or not text or self._said.get(event.agent) == text:
             return
         self._said[event.agent] = text
+        own.speak()
         # Whoever spoke before has been answered by now, but for the last one.
         if self._speaker is not None and self._speaker is not own:
             self._speaker.heard += 1

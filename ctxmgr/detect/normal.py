@@ -21,7 +21,7 @@ NOISE_KEYS = word_set(
 )
 RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
-    "updated_at uuid etag version time sentAt"
+    "updated_at uuid etag time sentAt"
 )
 CLOCK_KEYS = word_set(
     "now serverTime server_time currentTime current_time generatedAt generated_at fetchedAt fetched_at servedAt served_at "
