@@ -10,6 +10,7 @@ from ctxmgr.detect import normal
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.vocabulary import delegates
 from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
 
@@ -35,9 +36,10 @@ class _Tried(NamedTuple):
 class EscalatingFailureDetector:
     """Counts the failed attempts of each task that entries or results name.
 
-    A result of a subtask is an attempt by its own words. A failed entry is one only if it was meant to change something:
-    a question that fails is no attempt. Two failed attempts put the subtask in doubt (a loop when its results said so);
-    twice as many, or a second subtask of the same task in the same state, put the task itself in doubt.
+    A result of a subtask is an attempt by its own words, and so is work that was handed over and came back failed. Any
+    other failed entry is one only if it was meant to change something: a question that fails is no attempt. Two failed
+    attempts put the subtask in doubt (a loop when its results said so); twice as many, or a second subtask of the same task
+    in the same state, put the task itself in doubt.
     """
 
     kind: FindingKind = "escalatingFailure"
@@ -52,10 +54,10 @@ class EscalatingFailureDetector:
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when the step is one failed attempt too many."""
-        task = step.first.start.task
-        if task is None or step.meaning(self._settings.pollers) in _QUIET:
+        task = _task_of(step)
+        if not task or step.meaning(self._settings.pollers) in _QUIET:
             return None
-        return self._note(task[:200], step, step.failed, told=False)
+        return self._note(task, step, step.failed, told=False)
 
     def hear(self, event: Observation) -> Sighting | None:
         """Take the result of a subtask."""
@@ -91,10 +93,10 @@ class EscalatingFailureDetector:
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many attempts of the step's task failed."""
         needed = self._settings.escalate_attempts
-        task = step.first.start.task
-        if task is None:
+        task = _task_of(step)
+        if not task:
             return Opinion(self.kind, excerpt(step), 0, needed, "the entry names no task")
-        count = len(self.state[task[:200]].failures) if task[:200] in self.state else 0
+        count = len(self.state[task].failures) if task in self.state else 0
         return Opinion(
             self.kind, f"task {task[:80]}", count, needed, "seen" if count >= needed else "more failed attempts wanted"
         )
@@ -102,6 +104,16 @@ class EscalatingFailureDetector:
     def reset(self) -> None:
         """Forget everything: a person spoke."""
         self.state = {}
+
+
+def _task_of(step: Step) -> str:
+    """Return the task a step belongs to, or that it hands over; "" when there is none."""
+    start = step.first.start
+    if start.task is not None:
+        return start.task[:200]
+    if isinstance(start.input, dict) and len(step.calls) == 1 and delegates(start.action):
+        return _name(cast("dict[str, object]", start.input), None)
+    return ""
 
 
 def _parent(task: str) -> str:
@@ -138,7 +150,7 @@ def _result(event: Observation) -> tuple[str, bool | None]:
     data = cast("dict[str, object]", event.data)
     inner = data.get("input")
     fields = {**cast("dict[str, object]", inner), **data} if isinstance(inner, dict) else data
-    name = _name(fields, inner)
+    name = _name(fields, cast("object", inner))
     for key in ("success", "ok", "passed"):
         if isinstance(fields.get(key), bool):
             return name, not fields[key]

@@ -25,7 +25,8 @@ RECEIPT_KEYS = word_set(
 )
 CLOCK_KEYS = word_set(
     "now serverTime server_time currentTime current_time generatedAt generated_at fetchedAt fetched_at servedAt served_at "
-    "asOf as_of checkedAt checked_at requestId request_id traceId trace_id correlationId correlation_id nonce"
+    "asOf as_of checkedAt checked_at requestId request_id traceId trace_id correlationId correlation_id queryId query_id "
+    "responseId response_id executionId execution_id nonce"
 )
 """What a server stamps on every answer, whatever it says."""
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
@@ -46,6 +47,7 @@ _GENERIC = word_set(
 _EMPTY_ERROR = word_set("error errors failed failure fail exit code command status exited returned non zero with the")
 _PUT_IN = "§"
 _NAMING = re.compile(r"[\w./:@-]{2,200}")
+_ADDRESS_PATH = re.compile(r"://[^/\s'\"]{1,200}(/[^\s'\"?#]{1,400})")
 _CLEAR = 4
 _MAX_LEAVES = 40
 _MAX_QUOTED = 2000
@@ -186,6 +188,7 @@ def _parts_of(given: object) -> set[str]:
             text = value[:_MAX_QUOTED].strip()
             parts.add(text)
             parts |= {word for word in _NAMING.findall(text)[:_MAX_LEAVES] if not word.isalpha() or len(text.split()) < 3}
+            parts |= set(_ADDRESS_PATH.findall(text)[:_MAX_LEAVES])
             parts |= {part for word in text.split()[:_MAX_LEAVES] for part in word.strip("'\"").split("/")[-1:]}
         elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER:
             parts.add(str(value))

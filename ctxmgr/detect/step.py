@@ -21,7 +21,9 @@ _CHANGE_KEYS = frozenset({
     "old_string", "old_str", "old", "old_text", "oldString", "oldText", "search", "find", "content", "file_text", "contents",
     "new_content", "text", "edits",
 })  # fmt: skip
-_TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS
+TASK_KEYS = frozenset({"subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName", "description", "title"})
+"""How work that is handed over is called."""
+_TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
 _DOING_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
@@ -48,6 +50,8 @@ class Call:
                     traits |= _SPAN
                 if not _CHANGE_KEYS.isdisjoint(fields):
                     traits |= _CHANGE
+                if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(start.action):
+                    traits |= _TASK
         else:
             texts = None
         text = normal.canonical(cast("object", given)) if texts is None else "\n".join(texts)
