@@ -254,6 +254,7 @@ class Monitor:
         raised = self._wide.hear(event) if heed.is_wide else []
         if heed.is_heard and not self._wide.covers(event.id):
             scope = self._hearer(event)
+            scope.others_changes = self._all_changes - scope.changes
             spoken = scope.hear(event)
             if spoken or scope.came_back:
                 raised = [*raised, *spoken, *self._tell(spoken, scope)]

@@ -64,7 +64,7 @@ class AgentScope:
         self._latest: dict[str, Step] = {}
         self.came_back: list[Case] = []
         self.changes = self.others_changes = 0
-        self.heard = 0
+        self.heard = self._known_changes = 0
         self.spoke_since = self.foreseen = False
         self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []
@@ -299,6 +299,11 @@ class AgentScope:
             self._attempt = self._mark()
         raised: list[Case] = []
         listeners = self._listeners.get(event.type or "", ())
+        if self.others_changes != self._known_changes:
+            self._known_changes = self.others_changes
+            for detector in listeners:
+                if detector.kind == "monologue":
+                    detector.reset()  # others have worked meanwhile: to say the same again is not to talk to oneself
         for detector in listeners:
             sighting = detector.hear(event)
             if sighting is not None:

@@ -143,3 +143,13 @@ def test_a_call_ends_what_was_said_before_the_first_call() -> None:
     assert [finding.resolved for finding in story.found()] == [None]
     story.call("Read", {"path": "a"}, "text")
     assert [finding.resolved for finding in story.found()] == ["progress"]
+
+
+def test_the_same_words_while_others_work_are_no_monologue() -> None:
+    """Who asks for the next piece with the same words each time gets another piece each time."""
+    story = Scenario()
+    for number in range(6):
+        story.say("message", {"text": "Please go on."}, agent="planner")
+        story.call("Edit", {"path": "a", "old": f"{number}", "new": f"{number + 1}"}, "applied", agent="coder")
+        story.say("message", {"text": f"Part {number} is done."}, agent="coder")
+    assert story.found() == []
