@@ -59,7 +59,7 @@ def _meant(location: str | None, folder: Path, environment: Mapping[str, str], c
     if environment.get(STORE_VARIABLE):
         return path, f"named by {STORE_VARIABLE}", True
     if explicit:
-        return path, f"named by {config.path}", True
+        return path, f"named by {config.file_of('store')}", True
     return path, f"the nearest {STORE_NAME} upwards", False
 
 
