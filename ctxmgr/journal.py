@@ -64,6 +64,10 @@ class Journal:
         mask: bool = True,
         timeout: float = 10.0,
     ) -> None:
+        try:
+            require_no_link(os.fspath(path), writing=True)
+        except OSError as error:
+            raise StorageFailed(f"can't open log {os.fspath(path)!r}: {error.strerror}", _hint(error)) from error
         self.path = os.path.abspath(path)  # the working directory may change before a fork opens it again
         self.durability = durability
         self._create = create
