@@ -153,7 +153,18 @@ def _ignored(place: Path) -> bool | None:
     """Ask git whether it ignores a file; None when there is no git, or it does not answer."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # A repository's own settings could make git start a program to watch files.
-    command = ["git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit", "check-ignore", "--quiet", "--", str(place)]
+    command = [
+        "git",
+        "--no-pager",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "safe.bareRepository=explicit",
+        "check-ignore",
+        "--quiet",
+        "--",
+        str(place),
+    ]
     try:
         ran = subprocess.run(
             command, cwd=place.parent, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -54,8 +54,9 @@ def _run(words: list[str], seconds: int) -> int:
 
 
 if __name__ == "__main__":
-    import ctxmgr.cli.application  # loaded once, for all forks
-    import ctxmgr.workspace  # noqa: F401
+    from ctxmgr.cli import build_app, lane, lane_judging, lane_notes  # noqa: F401
+    from ctxmgr.recover import agent, service  # noqa: F401
 
+    build_app()  # loaded once, for all forks
     given = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    sys.stdout.write(json.dumps([_run(words, 3 if words[0] == "watch" else 25) for words in given]))
+    sys.stdout.write(json.dumps([_run(words, 2 if words[0] == "watch" else 20) for words in given]))

@@ -165,13 +165,14 @@ def nesting(folder: Path, _outside: Path) -> None:
 
 
 def huge(folder: Path, _outside: Path) -> None:
-    """Make every file of ours of a terabyte, most of which takes no room."""
-
-    def make(place: Path) -> None:
-        with place.open("wb") as stream:
+    """Make every file that is read whole a terabyte long, most of which takes no room."""
+    _files(folder)
+    _history(folder)
+    (folder / ".agent_context").mkdir()
+    names = (".agent_context/state.json", ".agent_context/loops.json", "pyproject.toml", "schema.json", "routes.toml")
+    for name in (*names, "plan.md", "rules.toml", "task.yaml"):
+        with (folder / name).open("wb") as stream:
             stream.truncate(1 << 40)
-
-    _plant(folder, make)
 
 
 def look_alikes(folder: Path, outside: Path) -> None:

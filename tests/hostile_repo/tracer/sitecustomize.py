@@ -58,10 +58,14 @@ class Tracer:
 
 
 def _is_own(arguments: tuple[object, ...]) -> bool:
-    """Whether this is one of the two programs that ctxmgr itself starts: git, asked one question, and its own second half."""
+    """Whether this is what ctxmgr starts by itself: git, asked one question, its own second half, or what `platform` asks."""
     words = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], list) else []
     asks = words[:1] == ["git"] and "check-ignore" in words and "core.fsmonitor=false" in words
-    return asks or (words[:1] == [sys.executable] and any("import marshal" in str(word) for word in words))
+    return (
+        asks
+        or words == ["uname", "-p"]
+        or (words[:1] == [sys.executable] and any("import marshal" in str(word) for word in words))
+    )
 
 
 if os.environ.get("CTXMGR_TRACE"):
