@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 
 sys.path[0:1] = []
@@ -54,9 +55,11 @@ def _run(words: list[str], seconds: int) -> int:
 
 
 if __name__ == "__main__":
-    from ctxmgr.cli import build_app, lane, lane_judging, lane_notes  # noqa: F401
-    from ctxmgr.recover import agent, service  # noqa: F401
+    from ctxmgr.cli import build_app
 
     build_app()  # loaded once, for all forks
+    for name in ("cli.lane", "cli.lane_judging", "cli.lane_notes", "recover.agent", "recover.service"):
+        import_module(f"ctxmgr.{name}")
+
     given = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     sys.stdout.write(json.dumps([_run(words, 2 if words[0] == "watch" else 20) for words in given]))

@@ -18,8 +18,8 @@ from tests.hostile_repo.planting import WORLDS
 HERE = Path(__file__).parent
 KEYS = ("OPENAI_API_KEY", "CTXMGR_API_KEY", "ANTHROPIC_API_KEY")
 
-LINES = [
-    line.split()
+LINES: list[list[str]] = [
+    list[str](line.split())
     for line in """
     doctor
     sessions --json

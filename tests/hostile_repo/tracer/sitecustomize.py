@@ -7,6 +7,7 @@ library does by itself raises no audit event (SQLite's files), so that tests com
 import json
 import os
 import sys
+from typing import cast
 
 _CHANGES = ("os.mkdir", "os.rmdir", "os.remove", "os.truncate", "os.chmod", "os.chown", "os.utime", "os.mkfifo", "os.mknod")
 _PAIRS = ("os.rename", "os.link", "os.symlink")
@@ -46,7 +47,7 @@ class Tracer:
         return self._is_outside(arguments[0], event in ("os.truncate", "os.utime"))
 
     def _is_outside(self, path: object, follow: bool) -> bool:
-        if not isinstance(path, (str, bytes, os.PathLike)):
+        if not isinstance(path, (str, bytes)):  # a descriptor; what Python opens by a path object is a text by now
             return False
         text = os.path.join(os.getcwd(), os.fsdecode(path))
         folder, name = os.path.split(text.rstrip("/"))
@@ -59,13 +60,11 @@ class Tracer:
 
 def _is_own(arguments: tuple[object, ...]) -> bool:
     """Whether this is what ctxmgr starts by itself: git, asked one question, its own second half, or what `platform` asks."""
-    words = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], list) else []
-    asks = words[:1] == ["git"] and "check-ignore" in words and "core.fsmonitor=false" in words
-    return (
-        asks
-        or words == ["uname", "-p"]
-        or (words[:1] == [sys.executable] and any("import marshal" in str(word) for word in words))
-    )
+    given = arguments[1] if len(arguments) > 1 else None
+    words = [str(word) for word in cast("list[object]", given)] if isinstance(given, list) else []
+    if words[:1] == ["git"]:
+        return "check-ignore" in words and "core.fsmonitor=false" in words
+    return words == ["uname", "-p"] or (words[:1] == [sys.executable] and any("import marshal" in word for word in words))
 
 
 if os.environ.get("CTXMGR_TRACE"):
