@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from ctxmgr.secret_disguises import decoded, has_run, views
+from ctxmgr.secret_disguises import decoded, has_run, joined, views
 from ctxmgr.secret_names import OWNERS, URL_TOKEN, USERINFO, Span, named_spans
 from ctxmgr.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
 
@@ -49,30 +49,37 @@ _HEXLIKE = "[0-9aefk]"
 
 @cache
 def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
-    """Return a pattern for each last byte of a beginning, and the kinds of its groups."""
+    """Return a pattern for each anchor, and the kinds of its groups."""
     shapes: dict[str, list[tuple[str, str, str]]] = {}
     for kind, starts, body, _ in TOKENS:
-        for size in sorted({len(start) for start in starts.split()}):
-            same = [start for start in starts.split() if len(start) == size]
-            for last in sorted({start[-1] for start in same}):
-                behind = "|".join(re.escape(start) for start in same if start[-1] == last)
-                shapes.setdefault(last, []).append((kind, f"(?:{behind})", body))
-    return tuple((_pattern(last, rows), tuple(kind for kind, _, _ in rows)) for last, rows in sorted(shapes.items()))
+        same: dict[tuple[int, str, str], list[str]] = {}
+        for start in starts.split():
+            at = _anchor_of(start)
+            same.setdefault((at, start[at], start[at + 1 :]), []).append(start[: at + 1])
+        for (_, anchor, tail), heads in same.items():
+            shapes.setdefault(anchor, []).append((kind, "|".join(map(re.escape, heads)), f"{tail}({body})"))
+    return tuple((_pattern(anchor, rows), tuple(kind for kind, _, _ in rows)) for anchor, rows in sorted(shapes.items()))
 
 
-def _pattern(last: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]:
-    """Return all shapes that share one literal byte as branches of one pattern; few processes ever need it compiled."""
-    inside = _INSIDE_DOTTED if last == "." else ALNUM
+def _anchor_of(start: str) -> int:
+    """Return the place of the anchor in the beginning of a token: its last sign, or a capital that stands near it."""
+    return max(map(start.rfind, "_-.AS"))
+
+
+def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]:
+    """Return all shapes that share an anchor as branches of one pattern; few processes ever need it compiled."""
+    inside = _INSIDE_DOTTED if anchor == "." else ALNUM
     branches: list[str] = []
-    for _, behind, body in rows:
+    for _, heads, rest in rows:
+        behind = f"(?:{heads})"
         # A word begins after anything but `inside`, or right after an escape, whose last letter is no letter.
         escapes = (r"\\[bfnrt]", r"\\u[0-9a-f]{4}", r"\[[0-9]m", r"\[[0-9]{2}m")
         start = "|".join((f"(?<!{inside}{behind})", *(f"(?<={escape}{behind})" for escape in escapes)))
-        if behind.startswith(r"(?:\."):  # it stands behind what else belongs to the token
-            start = ""
-        branches.append(f"(?<={behind})(?:{start})({body})")
-    ends = "|".join(f"(?<={behind})" for behind in sorted({behind for _, behind, _ in rows}))
-    return re.compile(f"{re.escape(last)}(?:{ends})(?={WORD}{{1,8}})(?:{'|'.join(branches)})".encode())
+        # Where the beginning is a sign, it stands behind what else belongs to the token.
+        branches.append(f"(?<={behind}){rest}" if heads.startswith(r"\.") else f"(?<={behind})(?:{start}){rest}")
+    before = "".join(sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1}))
+    near = f"(?<=[{re.escape(before)}]{re.escape(anchor)})" if before and anchor in "_-." else ""
+    return re.compile(f"{re.escape(anchor)}{near}(?={WORD}{{{_LEAST}}})(?:{'|'.join(branches)})".encode())
 
 
 @cache
@@ -84,8 +91,9 @@ _DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")
 _DENSE = re.compile(rb"[A-Za-z0-9]{12}")
 
 
-def _token_spans(line: bytes) -> Iterator[Span]:
-    for pattern, kinds in _finders():
+def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
+    """Yield (start, end, kind) of every token; those of `FRAMED` alone where no other is there."""
+    for pattern, kinds in _finders() if anchored else ():
         for match in pattern.finditer(line):
             index = match.lastindex or 1
             kind, value = kinds[index - 1], match[index]
@@ -119,22 +127,23 @@ def _token_sieve() -> re.Pattern[bytes]:
     hex_starts = {start.encode() for _, starts, body, _ in TOKENS for start in starts.split() if body.startswith("[0-9a")}
     usual: dict[int, set[str]] = {}
     apart: set[str] = set()
+    before: set[str] = set()
+    begun: set[str] = set()
     pairs: dict[str, set[str]] = {}
     for start in [*beginnings(), b":AA"]:
         word = _folded(start)
         at = word.rfind("_")
-        if at < 0:  # the other sieve looks for it
-            continue
         head, tail = word[: at + 1], word[at + 1 :]
         fill = f"{_HEXLIKE if start in hex_starts and tail else '.'}{{{_LEAST - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
-            apart.add(f"(?<={found})")
+            begun.add(f"(?<={found})")
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
             # It could be the end of a part of a UUID, of which every record holds several.
             left = max(0, 4 - at)
             guard = f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_.{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})" if left else ""
-            apart.add(f"(?<={found}){guard}")
+            apart.add(f"(?<={found})(?:{guard})" if guard else f"(?<={found})")
+            before.add(head[-2])
         else:
             usual.setdefault(at, set()).add(found)
             pairs.setdefault(head[-3], set()).add(head[-2])
@@ -142,9 +151,9 @@ def _token_sieve() -> re.Pattern[bytes]:
     # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
     lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
     # Airtable's and Discord's tokens, which are told by where their dots are.
-    dotted = rf"(?<=uat.{{14}}_{_HEXLIKE}{{16}})|(?<=_[a-z0-9_]{{6}}_[a-z0-9_]{{9}})(?<=[a-z0-9_]{{20}}_.{{6}}_.{{9}})"
+    dotted = rf"(?<=uat.{{14}}_{_HEXLIKE}{{16}})|(?<=_[a-z0-9]{{6}}_[a-z0-9_]{{9}})|(?<=_g[a-z0-9_]{{5}}_[a-z0-9_]{{9}})"
     return re.compile(
-        f"_[a-z0-9_=+/]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|{'|'.join(sorted(apart))}|{dotted})".encode()
+        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))})|{dotted})".encode()
     )
 
 
@@ -167,23 +176,30 @@ def _name_sieve() -> re.Pattern[bytes]:
     )
 
 
-def _other_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line with a token or a name that neither of the other sieves looks for."""
-    passwords = r"""[a_][s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} )))"""
+def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
+    """Return what finds a place in every line with a token or a name that neither of the other sieves looks for.
+
+    ``hidden``: also escapes that something may hide behind, which are its only group.
+    """
+    passwords = (
+        r"""[a_][s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
+        r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} )))"""
+    )
     auth = r"""th(?<=[a_]uth)["'`]?[ ]{0,4}[:=]"""
+    escapes = r"(00(?:1k|ae)|034f|061k|180e|20(?:0[kef]|2[aekf]|6[0-9aefk])|feff)"
     return re.compile(
-        rf"u(?:{passwords}|{auth}|e=(?<=n[a_]tue=)|el (?<=kuel )|(?<= _u)[^ ]{{3}}|i{_HEXLIKE}{{32}}(?<=eaui.{{32}})"
-        rf"|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]))".encode()
+        (
+            rf"u(?:{passwords}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}"
+            rf"|_(?<=ezu_)(?:live|te[s_]t)_|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
+        ).encode()
     )
 
 
-_passes_tokens, _passes_names, _passes_others = (
-    make().search for make in (_token_sieve, _name_sieve, _other_sieve)
-)
+_passes_tokens, _passes_names = _token_sieve().search, _name_sieve().search
+_passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for hidden in (True, False))
 _passes_authorization = re.compile(rb"z[a_]tien(?<=[a_]utheeiz[a_]tien)").search
-_may_hide = re.compile(rb"u(?:001k|00ae|034f|061k|180e|200[kef]|202[aekf]|206[0-9aefk]|feff)").search
-_may_code = re.compile(rb"x[2-7][0-9aefk]").search
-_J, _Z, _AT, _AND, _PERCENT, _X = b"Jz@&%x"  # as numbers they are looked for without any call
+_may_code = re.compile(rb"x[2-7][0-9aefk]|%[2-7][0-9aefk]").search
+_J, _Z, _AT, _AND, _STAR, _X, _PERCENT = b"Jz@&*x%"  # as numbers they are looked for without any call
 
 
 def mask(line: bytes) -> bytes:
@@ -193,38 +209,60 @@ def mask(line: bytes) -> bytes:
     secrets comes back as the same object.
     """
     folded = line.translate(_ALPHABET, b"\\")
-    if _passes(line, folded) or (
-        (_PERCENT in folded or _may_hide(folded) or _may_code(folded))
-        and any(_passes(view.text, view.text.translate(_ALPHABET, b"\\")) for view, _ in views(line))
+    tokens, other = _passes_tokens(folded), _passes_others(folded)
+    hidden = other is not None and other.lastindex is not None
+    if (
+        tokens
+        or (_passes_others_openly(folded) if hidden else other)
+        or _passes_names(folded)
+        or _passes_signs(line, folded)
+        or (has_run(line) and any(_holds(said) for _, _, said in decoded(line)))
+    ):
+        return _masked(line, tokens=bool(tokens))
+    if (hidden or ((_X in folded or _PERCENT in folded) and _may_code(folded))) and any(
+        _passes(view.text) for view in views(line)
     ):
         return mask_unsieved(line)
     return line
 
 
-def _passes(line: bytes, folded: bytes) -> bool:
+def _passes(line: bytes) -> bool:
     """Whether a line may hold a secret that is not hidden."""
+    folded = line.translate(_ALPHABET, b"\\")
+    return bool(_passes_tokens(folded) or _passes_names(folded) or _passes_others_openly(folded)) or _passes_signs(line, folded)
+
+
+def _passes_signs(line: bytes, folded: bytes) -> bool:
+    """Whether a line may hold a secret that is told by single signs, which are looked for in no time."""
     return bool(
-        _passes_tokens(folded)
-        or _passes_names(folded)
-        or _passes_others(folded)
-        or (_Z in folded and _passes_authorization(folded))
+        (_Z in folded and _passes_authorization(folded))
         or (_J in line and b"eyJ" in line and b".eyJ" in line)
         or (_AT in line and (USERINFO.search(line) or URL_TOKEN.search(line)))
-        or (_AND in line and b"ig=" in line)
+        or (_AND in line and b"sig=" in line)
         or b":5432:" in line
-        or b":*:" in line
-        or (has_run(line) and any(_holds(said) for _, _, said in decoded(line)))
+        or (_STAR in line and b":*:" in line)
     )
 
 
 def mask_unsieved(line: bytes) -> bytes:
     """Return what `mask` returns, which asks here about the few lines that its sieves let pass."""
-    spans = [*_token_spans(line), *named_spans(line)]
+    return _masked(line, tokens=True)
+
+
+def _masked(line: bytes, tokens: bool) -> bytes:
+    """Return the line with its secrets masked; ``tokens``: whether it may hold tokens that are not hidden."""
+    spans = [*_token_spans(line, anchored=tokens), *named_spans(line)]
     ends = {start: end for start, end, _ in spans}
-    for view, joined in views(line):
-        for start, end, kind in (*_token_spans(view.text), *(() if joined else named_spans(view.text))):
+    for view in views(line):
+        for start, end, kind in (*_token_spans(view.text), *named_spans(view.text)):
             first, last = view.origin(start, end)
-            if first not in ends or (last > ends[first] and (not joined or _goes_on(line[ends[first] : last]))):
+            if last > ends.get(first, 0):
+                spans.append((first, last, kind))
+    if tokens:
+        view = joined(line)
+        for start, end, kind in _token_spans(view.text) if view.changed else ():
+            first, last = view.origin(start, end)
+            if first not in ends or (last > ends[first] and _goes_on(line[ends[first] : last])):
                 spans.append((first, last, kind))
     for start, end, said in decoded(line):
         kind = _holds(said)

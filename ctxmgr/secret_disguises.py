@@ -11,20 +11,19 @@ from binascii import Error, a2b_base64, a2b_hex
 from collections.abc import Iterator
 from itertools import chain
 
-_ESCAPE = rb"\\{1,8}(?:u001b|x1b|033|e)\[[0-9;:?]{0,24}[A-Za-z]"
-_INVISIBLE = rb"\\{1,8}u(?:00ad|034f|061c|180e|200[b-f]|202[a-e]|206[0-9a-f]|feff|001b)"
-_CODED = rb"%[2-7][0-9A-Fa-f]|\\{1,8}x[2-7][0-9a-fA-F]"
-_BREAK = rb"(?<=[A-Za-z0-9_\-]{3})(?:\\{1,7}(?:r|n)){1,2}(?=[A-Za-z0-9_\-]{4})|\\{2,8}n(?=[A-Za-z0-9_\-]{4})"
-_HIDDEN = re.compile(b"(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b")")
-_COLOURED = re.compile(_ESCAPE)
-_BROKEN = re.compile(b"(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b")|" + _BREAK)
+_ESCAPE = rb"\\{0,7}u001b\[[0-9;:?]{0,24}[A-Za-z]"
+_INVISIBLE = rb"\\{0,7}u(?:00ad|034f|061c|180e|200[b-f]|202[a-e]|206[0-9a-f]|feff|001b)"
+_CODED = rb"(?<=%)[2-7][0-9A-Fa-f]|\\{0,7}(?<=\\)x[2-7][0-9a-fA-F]"
+_BREAK = rb"\\{0,7}(?<=\\)(?:n|r\\{1,8}n)(?=[A-Za-z0-9_\-]{4})"
+_HIDDEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b"))")
+_COLOURED = re.compile(rb"\\" + _ESCAPE)
+_BROKEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b")|" + _BREAK + b")")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=@?& ~!,;")
 
-RUN = 44
-"""The fewest signs of an encoded text that is decoded: base64 of 33 bytes."""
+RUN = 40
+"""The fewest signs of an encoded text that is decoded: base64 of 30 bytes, hex of 20."""
 _RUNS = bytes(97 if chr(code).isalnum() and code < 128 or code in b"+/" else 32 for code in range(256))
 _RUN_OF = b"a" * RUN
-_ENCODED = re.compile(rb"[A-Za-z0-9+/]{44,}+={0,2}")
 _HEX_RUN = re.compile(rb"(?:[0-9a-f]{2})+|(?:[0-9A-F]{2})+")
 _HEAD = 48
 
@@ -67,15 +66,17 @@ def _replacement(found: re.Match[bytes], gap: bytes) -> bytes | None:
     return gap if names.get("escape") else b""
 
 
-def views(line: bytes) -> Iterator[tuple[View, bool]]:
-    """Yield the views of a line that differ from it; with each whether lines were joined in it."""
+def views(line: bytes) -> Iterator[View]:
+    """Yield the line without what is hidden in it, where it holds such: escapes parting words, then escapes left out."""
     if _HIDDEN.search(line):
         if _COLOURED.search(line):
-            yield View(line, _HIDDEN, b" "), False
-        yield View(line, _HIDDEN, b""), False
-    broken = View(line, _BROKEN, b"")
-    if broken.changed:
-        yield broken, True
+            yield View(line, _HIDDEN, b" ")
+        yield View(line, _HIDDEN, b"")
+
+
+def joined(line: bytes) -> View:
+    """Return the line with what was written on two lines in one, and without what is hidden in it."""
+    return View(line, _BROKEN, b"")
 
 
 def has_run(line: bytes) -> bool:
@@ -85,20 +86,22 @@ def has_run(line: bytes) -> bool:
 
 def decoded(line: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the place of every piece in base64 or hex that is a text, and that text."""
-    if not has_run(line):
-        return
-    for found in _ENCODED.finditer(line):
-        said = _said(found[0])
+    runs = line.translate(_RUNS)
+    start = runs.find(_RUN_OF)
+    while start >= 0:
+        end = runs.find(b" ", start)
+        end = len(line) if end < 0 else end
+        said = _said(line[start:end])
         if said is not None:
-            yield found.start(), found.end(), said
+            yield start, end, said
+        start = runs.find(_RUN_OF, end)
 
 
 def _said(piece: bytes) -> bytes | None:
     """Return what a piece says, or None when it is no text: an id, a hash, a picture. Its beginning tells most of them."""
-    bare = piece.rstrip(b"=")
-    whole = _HEX_RUN.fullmatch(bare) is not None
-    for size in (_HEAD, len(bare) // 4 * 4 + (len(bare) % 4 if len(bare) % 4 != 1 else 0)):
-        part = bare[:size]
+    whole = _HEX_RUN.fullmatch(piece) is not None
+    for size in (_HEAD, len(piece) - (len(piece) % 4 == 1)):
+        part = piece[:size]
         try:
             told = a2b_hex(part[: len(part) // 2 * 2]) if whole else a2b_base64(part + b"=" * (-len(part) % 4))
         except Error:

@@ -32,7 +32,7 @@ _KEY = "|".join(f"(?<={owner}{joint}k)" for owner in OWNERS.split("|") for joint
 def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
     return (
         ("password", re.compile(rb"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _ASSIGN)),
-        ("passphrase", re.compile(rb"p(?:(?<=[^a-z]p)|(?<=^p))ass(?:phrase|code)?" + _ASSIGN)),
+        ("passphrase", re.compile(rb"p(?:(?<=[^a-z]p)|(?<=pgp))ass(?:phrase|code)?" + _ASSIGN)),
         ("secret", re.compile(rb"c(?<=sec)ret" + _ASSIGN)),
         # A private key block is met here too: its first line ends in "private key-----".
         ("key", re.compile(rb"k(?:(?<=tok)en|(?=ey)(?:" + _KEY + rb")ey)(?:" + _ASSIGN + rb"|(?: block)?-----)")),
@@ -65,20 +65,24 @@ URL_TOKEN = re.compile(rb"://([A-Za-z0-9_\-]{20,128})(?::x-oauth-basic)?@")
 _Q = rb"(?:\\{0,7}[\"'])?"
 _VALUE = rb"([^\s\"'`\\<>(){}\[\]$;|&]{3,128})"
 _OPTION = re.compile(
-    rb"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|pass|passphrase|token|secret|key)[ ]{1,3}" + _Q + rb"(?!-)" + _VALUE
+    rb"--(?:[a-z0-9]{1,20}-){0,3}?(?:password|passwd|pass|passphrase|secret|(?<![a-z]-)token|(?:api|auth|access|bot|deploy)-token|"
+    rb"(?:api|access|secret|private|auth|account)-key)[ ]{1,3}" + _Q + rb"(?!-)" + _VALUE
 )
 _SSHPASS = re.compile(rb"sshpass[ ]{1,3}(?:-[a-oq-z]{1,3}[ ]{1,3}){0,3}-p[ ]{0,3}" + _Q + _VALUE)
 _SQL = re.compile(rb"(?:mysql|mariadb)[a-z\-]{0,12}[ ](?:[^\n|;&\\]{0,200}?[ ])?-p" + _Q + _VALUE)
 _CURL = re.compile(rb"curl[ ](?:[^\n|;\\]{0,300}?[ ])?(?:-[a-z]{0,4}u|--(?:proxy-)?user)[ =]{0,2}" + _Q + rb"[^\s:\"'\\]{0,64}:" + _VALUE)
 _COOKIES = re.compile(rb"cookie" + _Q + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _Q + rb"([^\"'\\]{8,4096})")
-_COOKIE = re.compile(rb"(?:^|;[ ]?)[^=;\s,]{1,64}=([^=;\s,]{8,}={0,2})")
-_SIGNATURE = re.compile(rb"(?:(?:signature|[?&;]sig)=)([A-Za-z0-9%+/=_~\-]{20,})")
+_COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
+_SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%+/=_~\-]{20,})")
 _NETRC = re.compile(
     rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
 )
 _PGPASS = re.compile(rb"(?<![^\s\"n])[\w.*\-]{1,64}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:([^\s\"'\\:]{4,128})")
-_ELEMENT = re.compile(rb"(?:passw(?:or)?d|pwd|secret|token|(?:api|access|secret|private)_?key)>([^\s<>\"'\\${}]{4,128})</")
-_AUTH = re.compile(rb"(?<![a-z0-9])_?auth" + _Q + rb"[ ]{0,4}[:=][ ]{0,4}" + _Q + rb"([a-z0-9+/]{8,}={0,2})")
+_ELEMENT = re.compile(
+    rb">(?:(?<=password>)|(?<=passwd>)|(?<=pwd>)|(?<=secret>)|(?<=token>)|(?<=(?:api|ess|ret|ate)key>)|(?<=(?:api|ess|ret|ate)_key>))"
+    rb"([^\s<>\"'\\${}]{4,128})</"
+)
+_AUTH = re.compile(rb"auth(?<![a-z0-9]auth)" + _Q + rb"[ ]{0,4}[:=][ ]{0,4}" + _Q + rb"([a-z0-9+/]{8,}={0,2})")
 _RELAXED = frozenset({b"path", b"expires", b"max-age", b"domain", b"samesite"})
 
 _PEM_HEADER = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
@@ -124,7 +128,7 @@ def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[byt
         if not opened and after in (b"(", b"[", b"{", b"<"):
             continue
         # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
-        if kind == "passphrase" and not opened and line[match.start() - 1 : match.start()] not in b"_-" and b"passp" not in lowered[match.start() : match.start() + 5]:
+        if kind == "passphrase" and not opened and line[match.start() - 1 : match.start()] not in b"_-" and line[match.start() : match.start() + 4] != b"PASS" and b"passp" not in lowered[match.start() : match.start() + 5]:
             continue
         if (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0]):
             yield start, value.end(), told
@@ -188,13 +192,14 @@ def _count(value: bytes) -> tuple[int, int]:
 
 
 def _in_urls(line: bytes) -> Iterator[Span]:
-    for match in USERINFO.finditer(line):
-        yield *match.span(1), "url-password"
-    for match in URL_TOKEN.finditer(line):
-        digits, letters = _count(match[1])
-        if digits >= 2 and letters >= 4:
+    if b"@" in line:
+        for match in USERINFO.finditer(line):
             yield *match.span(1), "url-password"
-    for match in _SIGNATURE.finditer(line.lower()):
+        for match in URL_TOKEN.finditer(line):
+            digits, letters = _count(match[1])
+            if digits >= 2 and letters >= 4:
+                yield *match.span(1), "url-password"
+    for match in _SIGNATURE.finditer(line):
         if _count(match[1])[0] >= 2:
             yield *match.span(1), "signature"
 
@@ -210,7 +215,7 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
     for found in _COOKIES.finditer(lowered):
         for match in _COOKIE.finditer(lowered, *found.span(1)):
             digits, letters = _count(match[1])
-            if letters and digits and not _is_placeholder(match[1]) and not match[0].lstrip(b"; ").startswith(tuple(_RELAXED)):
+            if letters and digits and not _is_placeholder(match[1]) and not match[0].startswith(tuple(_RELAXED)):
                 yield *match.span(1), "cookie"
 
 

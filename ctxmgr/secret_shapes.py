@@ -11,6 +11,9 @@ WORD = r"[A-Za-z0-9_\-]"
 HEX = "[0-9a-fA-F]"
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 
+_BEGIN = rf"(?:(?<!{WORD})|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{{4}})|(?<=\[[0-9]m)|(?<=\[[0-9]{{2}}m))"
+"""A word begins after anything but its own signs, or right after an escape, whose last letter is no letter."""
+
 TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("github", "ghp_ gho_ ghu_ ghs_ ghr_", f"{ALNUM}{{36,}}+", "docs.github.com: GitHub's token formats"),
     ("github", "github_pat_", "[A-Za-z0-9_]{40,}+", "docs.github.com: GitHub's token formats"),
@@ -53,7 +56,6 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("buildkite", "bkua_", f"{HEX}{{40}}", "buildkite.com/docs: token security"),
     ("circleci", "CCIPAT_ CCIPRJ_ ccipat_", f"{ALNUM}{{22}}_{HEX}{{40}}", "circleci.com/docs: API tokens"),
     ("duffel", "duffel_live_ duffel_test_", f"{WORD}{{43}}", "duffel.com/docs"),
-    ("razorpay", "rzp_live_ rzp_test_", f"{ALNUM}{{14,}}+", "razorpay.com/docs: API keys"),
     ("octopus", "octt_", f"{ALNUM}{{36}}", "GitHub's list of supported secrets"),
     ("prefect", "pnu_ pnb_", f"{ALNUM}{{36}}", "docs.prefect.io: API keys"),
     ("wakatime", "waka_", UUID, "wakatime.com/developers"),
@@ -97,7 +99,6 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("yandex", "AQVN", f"{WORD}{{35,38}}(?!{WORD})", "yandex.cloud/docs: API keys"),
     ("easypost", "EZAK EZTK", f"{ALNUM}{{54}}", "docs.easypost.com: authentication"),
     ("twilio", "SK", f"[0-9a-f]{{32}}(?!{ALNUM})", "twilio.com/docs: API keys"),
-    ("databricks", "dapi", f"[0-9a-f]{{32}}(?:-[0-9]{{1,2}})?(?!{ALNUM})", "docs.databricks.com: personal access tokens"),
 )  # fmt: skip
 """Tokens that begin with letters of their own."""
 
@@ -105,10 +106,12 @@ FRAMED: tuple[tuple[str, str, str, str], ...] = (
     ("slack", "slack.com/", r"slack\.com/(?:services|workflows)/([A-Z0-9]{6,16}/[A-Z0-9]{6,16}/[A-Za-z0-9/]{16,}+)", "api.slack.com: webhooks"),
     ("discord", "/api/webhooks/", rf"/api/webhooks/[0-9]{{16,20}}/({WORD}{{60,70}})", "discord.com/developers: webhooks"),
     ("telegram", ":AA", rf"(?<=[0-9]):A(A{WORD}{{33}})", "core.telegram.org/bots: authorising your bot"),
-    ("airtable", "pat", rf"(?<!{ALNUM})pat({ALNUM}{{14}}\.[0-9a-f]{{64}})", "airtable.com/developers: personal access tokens"),
+    ("databricks", "dapi", rf"{_BEGIN}dapi([0-9a-f]{{32}}(?:-[0-9]{{1,2}})?)(?!{ALNUM})", "docs.databricks.com: personal access tokens"),
+    ("razorpay", "rzp_", rf"{_BEGIN}rzp_(?:live|test)_({ALNUM}{{14,}}+)", "razorpay.com/docs: API keys"),
+    ("airtable", "pat", rf"{_BEGIN}pat({ALNUM}{{14}}\.[0-9a-f]{{64}})", "airtable.com/developers: personal access tokens"),
     ("mailchimp", "-us", r"-us(?<=([0-9a-f]{32})-us)(?<![0-9A-Za-z][0-9a-f]{32}-us)[0-9]{1,2}(?![A-Za-z0-9])", "mailchimp.com/developer: API keys"),
-    ("discord", ".", rf"(?<!{WORD})[MNO]({WORD}{{23,27}}\.{WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})", "discord.com/developers: bot tokens"),
-    ("jwt", "eyJ", rf"(?<!{WORD})eyJ({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
+    ("discord", ".", rf"{_BEGIN}[MNO]({WORD}{{23,27}}\.{WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})", "discord.com/developers: bot tokens"),
+    ("jwt", "eyJ", rf"{_BEGIN}eyJ({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
 )  # fmt: skip
 """Tokens that are known by what stands inside of them or before them."""
 

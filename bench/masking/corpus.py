@@ -39,9 +39,9 @@ TOKENS = """
     pul-<<{H40}>> tskey-auth-<<{A30}>> AGE-SECRET-KEY-<<1{U58}>> hvs.<<{W90}>> dp.pt.<<{A43}>> ATATT3<<xFfGF0{W180}>>
     https://hooks.slack.com/services/<<T{U8}/B{U8}/{A24}>> {D10}:AA<<{W33}>> dapi<<{H32}>> pat<<{A14}.{H64}>> <<{H32}>>-us12
     pscale_tkn_<<{W43}>> pscale_pw_<<{W43}>> pscale_oauth_<<{W43}>> pcsk_<<{A6}_{A63}>> lsv2_pt_<<{H32}_{H10}>>
-    lsv2_sk_<<{H32}_{H10}>> fo1_<<{W43}>> fm2_<<{B120}>> sqp_<<{H40}>> squ_<<{H40}>> sqa_<<{H40}>> dt0c01.<<{U24}.{U64}>>
-    dt0s01.<<{U24}.{U64}>> M<<{A23}.{A6}.{W38}>> O<<{A25}.{A6}.{W30}>> https://discord.com/api/webhooks/{D18}/<<{W68}>>
-    AC{H32}:<<{H32}>>@api.twilio.com vercel_<<{A24}>> nfp_<<{A36}>> HRKU-<<AA{W58}>> v1.0-<<{H24}-{H146}>> CFPAT-<<{W43}>>
+    lsv2_sk_<<{H32}_{H10}>> fo1_<<{W43}>> fm2_<<lJPECAAAAAAAA{B110}>> sqp_<<{H40}>> squ_<<{H40}>> sqa_<<{H40}>> dt0c01.<<{U24}.{U64}>>
+    dt0s01.<<{U24}.{U64}>> M<<{A23}.G{A5}.{W38}>> O<<{A25}.G{A5}.{W30}>> https://discord.com/api/webhooks/{D18}/<<{W68}>>
+    https://AC{H32}:<<{H32}>>@api.twilio.com vercel_<<{A24}>> nfp_<<{A36}>> HRKU-<<AA{W58}>> v1.0-<<{H24}-{H146}>> CFPAT-<<{W43}>>
     ATCTT3<<xFfGN0{W170}>> ATBB<<{A32}>> flyv1_<<{A40}>> jina_<<{A60}>> csk-<<{A48}>> fw_<<{A24}>> tgp_v1_<<{W43}>>
     sntryu_<<{H64}>> sgp_<<{H16}_{H40}>> gitea_<<{H40}>> rdme_<<{L12}{H58}>> doo_v1_<<{H64}>> shpss_<<{H32}>> shpca_<<{H32}>>
     EAACEdEose0cBA<<{A60}>> PRODUCT-<<{A10}>>-not
