@@ -83,8 +83,8 @@ def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]
 
 
 @cache
-def _framed() -> tuple[tuple[re.Pattern[bytes], bytes, str], ...]:
-    return tuple((re.compile(pattern.encode()), literal.encode(), kind) for kind, literal, pattern, _ in FRAMED)
+def _framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str], ...]:
+    return tuple((re.compile(pattern.encode()), re.compile(gate.encode()), kind) for kind, gate, pattern, _ in FRAMED)
 
 
 _DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")
@@ -102,8 +102,8 @@ def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
                     continue
                 kind = _provider(value)
             yield match.start(index), match.end(index), kind
-    for pattern, literal, kind in _framed():
-        if literal in line:
+    for pattern, gate, kind in _framed():
+        if gate.search(line):
             yield from ((*match.span(1), kind) for match in pattern.finditer(line))
 
 
@@ -122,8 +122,11 @@ def _folded(start: bytes) -> str:
     return start.translate(_ALPHABET, b"\\").decode("ascii")
 
 
-def _token_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a token of `TOKENS` stands that has an anchor."""
+def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
+    """Return what finds a place in every line in which a token stands that has an anchor.
+
+    ``dotted``: also what looks like one of Discord's, which are told by where their dots are; it is the only group.
+    """
     hex_starts = {start.encode() for _, starts, body, _ in TOKENS for start in starts.split() if body.startswith("[0-9a")}
     usual: dict[int, set[str]] = {}
     apart: set[str] = set()
@@ -141,7 +144,7 @@ def _token_sieve() -> re.Pattern[bytes]:
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
             # It could be the end of a part of a UUID, of which every record holds several.
             left = max(0, 4 - at)
-            guard = f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_.{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})" if left else ""
+            guard = f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_[0-9aefk_]{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})" if left else ""
             apart.add(f"(?<={found})(?:{guard})" if guard else f"(?<={found})")
             before.add(head[-2])
         else:
@@ -150,10 +153,10 @@ def _token_sieve() -> re.Pattern[bytes]:
     ends = "|".join(f"(?<={'|'.join(sorted(found))})" for _, found in sorted(usual.items()))
     # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
     lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
-    # Airtable's and Discord's tokens, which are told by where their dots are.
-    dotted = rf"(?<=uat.{{14}}_{_HEXLIKE}{{16}})|(?<=_[a-z0-9]{{6}}_[a-z0-9_]{{9}})|(?<=_g[a-z0-9_]{{5}}_[a-z0-9_]{{9}})"
+    airtable = rf"(?<=uat.{{14}}_{_HEXLIKE}{{16}})"
+    discord = "|((?<=_[a-z0-9]{6}_[a-z0-9_]{9})|(?<=_g[a-z0-9_]{5}_[a-z0-9_]{9}))" if dotted else ""
     return re.compile(
-        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))})|{dotted})".encode()
+        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))})|{airtable}{discord})".encode()
     )
 
 
@@ -161,7 +164,7 @@ def _name_sieve() -> re.Pattern[bytes]:
     """Return what finds a place in every line in which a name such as "secret" is given a value, or a bearer stands."""
     sign = r"""(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=>]"""
     # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
-    short = r"""[_0-9"'` \t:=>](?<=[s_u]ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
+    short = r"""[_0-9"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
     owners = OWNERS.encode().translate(_ALPHABET).decode().replace("a", "[a_]").replace("s", "[s_]").split("|")
     key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", "[_ ]"))
     key = rf"y(?:(?<=_key)[ ]|(?:{key})(?:{sign}|(?: klekk)?_____))"
@@ -170,7 +173,7 @@ def _name_sieve() -> re.Pattern[bytes]:
     hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
     return re.compile(
         (
-            rf"ke(?:n(?<=teken)(?:{sign}|(?<=_teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})|e(?<=[s_]keee){sign})"
+            rf"ke(?:n(?<=teken)(?:{sign}|(?<=_teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})|e(?<=[s_]{{2}}keee){sign})"
             rf"|{short}|{key}|[a_]eee |{hooks})"
         ).encode()
     )
@@ -195,10 +198,12 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     )
 
 
-_passes_tokens, _passes_names = _token_sieve().search, _name_sieve().search
+_passes_tokens, _passes_tokens_surely = (_token_sieve(dotted=dotted).search for dotted in (True, False))
+_passes_names = _name_sieve().search
+_dotted = re.compile(rb"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}").search
 _passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for hidden in (True, False))
 _passes_authorization = re.compile(rb"z[a_]tien(?<=[a_]utheeiz[a_]tien)").search
-_may_code = re.compile(rb"x[2-7][0-9aefk]|%[2-7][0-9aefk]").search
+_may_code, _may_quote = re.compile(rb"x[2-7][0-9aefk]").search, re.compile(rb"%[2-7][0-9aefk]").search
 _J, _Z, _AT, _AND, _STAR, _X, _PERCENT = b"Jz@&*x%"  # as numbers they are looked for without any call
 
 
@@ -210,16 +215,15 @@ def mask(line: bytes) -> bytes:
     """
     folded = line.translate(_ALPHABET, b"\\")
     tokens, other = _passes_tokens(folded), _passes_others(folded)
+    if tokens is not None and tokens.lastindex is not None:
+        tokens = _passes_tokens_surely(folded) or _dotted(line)
     hidden = other is not None and other.lastindex is not None
-    if (
-        tokens
-        or (_passes_others_openly(folded) if hidden else other)
-        or _passes_names(folded)
-        or _passes_signs(line, folded)
-        or (has_run(line) and any(_holds(said) for _, _, said in decoded(line)))
-    ):
-        return _masked(line, tokens=bool(tokens))
-    if (hidden or ((_X in folded or _PERCENT in folded) and _may_code(folded))) and any(
+    if hidden:
+        other = _passes_others_openly(folded)
+    named = bool(other or _passes_names(folded)) or _passes_signs(line, folded)
+    if tokens or named or (has_run(line) and any(_holds(said) for _, _, said in decoded(line))):
+        return _masked(line, tokens=bool(tokens), named=named)
+    if (hidden or (_X in folded and _may_code(folded)) or (_PERCENT in folded and _may_quote(folded))) and any(
         _passes(view.text) for view in views(line)
     ):
         return mask_unsieved(line)
@@ -229,7 +233,8 @@ def mask(line: bytes) -> bytes:
 def _passes(line: bytes) -> bool:
     """Whether a line may hold a secret that is not hidden."""
     folded = line.translate(_ALPHABET, b"\\")
-    return bool(_passes_tokens(folded) or _passes_names(folded) or _passes_others_openly(folded)) or _passes_signs(line, folded)
+    found = _passes_tokens_surely(folded) or _dotted(line) or _passes_names(folded) or _passes_others_openly(folded)
+    return bool(found) or _passes_signs(line, folded)
 
 
 def _passes_signs(line: bytes, folded: bytes) -> bool:
@@ -246,12 +251,18 @@ def _passes_signs(line: bytes, folded: bytes) -> bool:
 
 def mask_unsieved(line: bytes) -> bytes:
     """Return what `mask` returns, which asks here about the few lines that its sieves let pass."""
-    return _masked(line, tokens=True)
+    return _masked(line, tokens=True, named=True)
 
 
-def _masked(line: bytes, tokens: bool) -> bytes:
-    """Return the line with its secrets masked; ``tokens``: whether it may hold tokens that are not hidden."""
-    spans = [*_token_spans(line, anchored=tokens), *named_spans(line)]
+def _masked(line: bytes, *, tokens: bool, named: bool) -> bytes:
+    """Return the line with its secrets masked.
+
+    Args:
+        line: one record.
+        tokens: whether it may hold tokens that are not hidden.
+        named: whether it may hold secrets that are not hidden and are told by their names or by single signs.
+    """
+    spans = [*(_token_spans(line, anchored=tokens) if tokens or named else ()), *(named_spans(line) if named else ())]
     ends = {start: end for start, end, _ in spans}
     for view in views(line):
         for start, end, kind in (*_token_spans(view.text), *named_spans(view.text)):

@@ -14,7 +14,7 @@ from itertools import chain
 _ESCAPE = rb"\\{0,7}u001b\[[0-9;:?]{0,24}[A-Za-z]"
 _INVISIBLE = rb"\\{0,7}u(?:00ad|034f|061c|180e|200[b-f]|202[a-e]|206[0-9a-f]|feff|001b)"
 _CODED = rb"(?<=%)[2-7][0-9A-Fa-f]|\\{0,7}(?<=\\)x[2-7][0-9a-fA-F]"
-_BREAK = rb"\\{0,7}(?<=\\)(?:n|r\\{1,8}n)(?=[A-Za-z0-9_\-]{4})"
+_BREAK = rb"(?<=[A-Za-z0-9_\-]{3}\\)\\{0,7}(?:n|r\\{1,8}n)(?=[A-Za-z0-9_\-]{4})"
 _HIDDEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b"))")
 _COLOURED = re.compile(rb"\\" + _ESCAPE)
 _BROKEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b")|" + _BREAK + b")")

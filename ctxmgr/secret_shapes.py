@@ -11,8 +11,15 @@ WORD = r"[A-Za-z0-9_\-]"
 HEX = "[0-9a-fA-F]"
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 
-_BEGIN = rf"(?:(?<!{WORD})|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{{4}})|(?<=\[[0-9]m)|(?<=\[[0-9]{{2}}m))"
-"""A word begins after anything but its own signs, or right after an escape, whose last letter is no letter."""
+
+def begun(what: str) -> str:
+    """Return what holds right behind ``what`` where a word begins with it.
+
+    A word begins after anything but its own signs, or right after an escape, whose last letter is no letter.
+    """
+    escapes = (r"\\[bfnrt]", r"\\u[0-9a-f]{4}", r"\[[0-9]m", r"\[[0-9]{2}m")
+    return "|".join((f"(?<!{WORD}{what})", *(f"(?<={escape}{what})" for escape in escapes)))
+
 
 TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("github", "ghp_ gho_ ghu_ ghs_ ghr_", f"{ALNUM}{{36,}}+", "docs.github.com: GitHub's token formats"),
@@ -103,17 +110,18 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
 """Tokens that begin with letters of their own."""
 
 FRAMED: tuple[tuple[str, str, str, str], ...] = (
-    ("slack", "slack.com/", r"slack\.com/(?:services|workflows)/([A-Z0-9]{6,16}/[A-Z0-9]{6,16}/[A-Za-z0-9/]{16,}+)", "api.slack.com: webhooks"),
+    ("slack", r"slack\.com/", r"slack\.com/(?:services|workflows)/([A-Z0-9]{6,16}/[A-Z0-9]{6,16}/[A-Za-z0-9/]{16,}+)", "api.slack.com: webhooks"),
     ("discord", "/api/webhooks/", rf"/api/webhooks/[0-9]{{16,20}}/({WORD}{{60,70}})", "discord.com/developers: webhooks"),
-    ("telegram", ":AA", rf"(?<=[0-9]):A(A{WORD}{{33}})", "core.telegram.org/bots: authorising your bot"),
-    ("databricks", "dapi", rf"{_BEGIN}dapi([0-9a-f]{{32}}(?:-[0-9]{{1,2}})?)(?!{ALNUM})", "docs.databricks.com: personal access tokens"),
-    ("razorpay", "rzp_", rf"{_BEGIN}rzp_(?:live|test)_({ALNUM}{{14,}}+)", "razorpay.com/docs: API keys"),
-    ("airtable", "pat", rf"{_BEGIN}pat({ALNUM}{{14}}\.[0-9a-f]{{64}})", "airtable.com/developers: personal access tokens"),
+    ("telegram", ":AA", rf":A(?<=[0-9]:A)(A{WORD}{{33}})", "core.telegram.org/bots: authorising your bot"),
+    ("razorpay", "rzp_", rf"rzp_(?:{begun('rzp_')})(?:live|test)_({ALNUM}{{14,}}+)", "razorpay.com/docs: API keys"),
+    ("databricks", "dapi", rf"dapi(?:{begun('dapi')})([0-9a-f]{{32}}(?:-[0-9]{{1,2}})?)(?!{ALNUM})", "docs.databricks.com: personal access tokens"),
+    ("airtable", "pat", rf"pat(?:{begun('pat')})({ALNUM}{{14}}\.[0-9a-f]{{64}})", "airtable.com/developers: personal access tokens"),
     ("mailchimp", "-us", r"-us(?<=([0-9a-f]{32})-us)(?<![0-9A-Za-z][0-9a-f]{32}-us)[0-9]{1,2}(?![A-Za-z0-9])", "mailchimp.com/developer: API keys"),
-    ("discord", ".", rf"{_BEGIN}[MNO]({WORD}{{23,27}}\.{WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})", "discord.com/developers: bot tokens"),
-    ("jwt", "eyJ", rf"{_BEGIN}eyJ({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
+    ("discord", rf"\.{WORD}{{6}}\.{WORD}{{27}}", rf"[MNO](?:{begun('[MNO]')})({WORD}{{23,27}}\.{WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})", "discord.com/developers: bot tokens"),
+    ("jwt", "eyJ", rf"eyJ(?:{begun('eyJ')})({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
 )  # fmt: skip
-"""Tokens that are known by what stands inside of them or before them."""
+"""Tokens that are known by what stands inside of them or before them: kind, what every line with one holds, the whole with a
+group around the secret, source."""
 
 
 def beginnings() -> list[bytes]:
