@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from ctxmgr.secret_disguises import decoded, has_run, joined, views
+from ctxmgr.secret_disguises import RUN_OF as _RUN_OF, RUNS as _RUNS, decoded, joined, views
 from ctxmgr.secret_names import OWNERS, URL_TOKEN, USERINFO, Span, named_spans
 from ctxmgr.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
 
@@ -140,7 +140,7 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
         fill = f"{_HEXLIKE if start in hex_starts and tail else '.'}{{{_LEAST - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
-            begun.add(f"(?<={found})")
+            begun.add(f"(?<={found})(?=[0-9aefkn]{{14}})" if start in hex_starts else f"(?<={found})")
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
             # It could be the end of a part of a UUID, of which every record holds several.
             left = max(0, 4 - at)
@@ -151,12 +151,13 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
             usual.setdefault(at, set()).add(found)
             pairs.setdefault(head[-3], set()).add(head[-2])
     ends = "|".join(f"(?<={'|'.join(sorted(found))})" for _, found in sorted(usual.items()))
+    # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
+    ends = f"(?<!isk_.{{16}})(?<![^0-9aefk]ask_.{{16}})(?:{ends})"
     # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
     lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
-    airtable = rf"(?<=uat.{{14}}_{_HEXLIKE}{{16}})"
-    discord = "|((?<=_[a-z0-9]{6}_[a-z0-9_]{9})|(?<=_g[a-z0-9_]{5}_[a-z0-9_]{9}))" if dotted else ""
+    discord = "|((?<=_[a-z0-9][a-z0-9_]{5}_.{9}))" if dotted else ""
     return re.compile(
-        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))})|{airtable}{discord})".encode()
+        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
     )
 
 
@@ -182,17 +183,17 @@ def _name_sieve() -> re.Pattern[bytes]:
 def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     """Return what finds a place in every line with a token or a name that neither of the other sieves looks for.
 
-    ``hidden``: also escapes that something may hide behind, which are its only group.
+    ``hidden``: also escapes that something may hide behind, which are its groups.
     """
     passwords = (
         r"""[a_][s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
         r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} )))"""
     )
     auth = r"""th(?<=[a_]uth)["'`]?[ ]{0,4}[:=]"""
-    escapes = r"(00(?:1k|ae)|034f|061k|180e|20(?:0[kef]|2[aekf]|6[0-9aefk])|feff)"
+    escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     return re.compile(
         (
-            rf"u(?:{passwords}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}"
+            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}"
             rf"|_(?<=ezu_)(?:live|te[s_]t)_|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
         ).encode()
     )
@@ -220,8 +221,12 @@ def mask(line: bytes) -> bytes:
     hidden = other is not None and other.lastindex is not None
     if hidden:
         other = _passes_others_openly(folded)
-    named = bool(other or _passes_names(folded)) or _passes_signs(line, folded)
-    if tokens or named or (has_run(line) and any(_holds(said) for _, _, said in decoded(line))):
+    named = bool(
+        other
+        or _passes_names(folded)
+        or ((_Z in folded or _J in line or _AT in line or _AND in line or _STAR in line) and _passes_signs(line, folded))
+    )
+    if tokens or named or (_RUN_OF in line.translate(_RUNS) and any(_holds(said) for _, _, said in decoded(line))):
         return _masked(line, tokens=bool(tokens), named=named)
     if (hidden or (_X in folded and _may_code(folded)) or (_PERCENT in folded and _may_quote(folded))) and any(
         _passes(view.text) for view in views(line)
@@ -244,7 +249,6 @@ def _passes_signs(line: bytes, folded: bytes) -> bool:
         or (_J in line and b"eyJ" in line and b".eyJ" in line)
         or (_AT in line and (USERINFO.search(line) or URL_TOKEN.search(line)))
         or (_AND in line and b"sig=" in line)
-        or b":5432:" in line
         or (_STAR in line and b":*:" in line)
     )
 

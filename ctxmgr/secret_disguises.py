@@ -22,8 +22,8 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 RUN = 40
 """The fewest signs of an encoded text that is decoded: base64 of 30 bytes, hex of 20."""
-_RUNS = bytes(97 if chr(code).isalnum() and code < 128 or code in b"+/" else 32 for code in range(256))
-_RUN_OF = b"a" * RUN
+RUNS = bytes(97 if chr(code).isalnum() and code < 128 or code in b"+/" else 32 for code in range(256))
+RUN_OF = b"a" * RUN
 _HEX_RUN = re.compile(rb"(?:[0-9a-f]{2})+|(?:[0-9A-F]{2})+")
 _HEAD = 48
 
@@ -79,22 +79,17 @@ def joined(line: bytes) -> View:
     return View(line, _BROKEN, b"")
 
 
-def has_run(line: bytes) -> bool:
-    """Whether a line holds a text so long that it may be an encoded one."""
-    return _RUN_OF in line.translate(_RUNS)
-
-
 def decoded(line: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the place of every piece in base64 or hex that is a text, and that text."""
-    runs = line.translate(_RUNS)
-    start = runs.find(_RUN_OF)
+    runs = line.translate(RUNS)
+    start = runs.find(RUN_OF)
     while start >= 0:
         end = runs.find(b" ", start)
         end = len(line) if end < 0 else end
         said = _said(line[start:end])
         if said is not None:
             yield start, end, said
-        start = runs.find(_RUN_OF, end)
+        start = runs.find(RUN_OF, end)
 
 
 def _said(piece: bytes) -> bytes | None:

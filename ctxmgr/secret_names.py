@@ -239,7 +239,7 @@ def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
     """Yield the secrets in the notations of password files: netrc, pgpass, XML, Docker's and npm's."""
     if b"login" in lowered and b"password" in lowered:
         yield from ((*match.span(1), "password") for match in _NETRC.finditer(lowered))
-    if b":5432:" in line or b":*:" in line:
+    if b":*:" in line or b"pgpass" in lowered:
         yield from ((*match.span(1), "password") for match in _PGPASS.finditer(line))
     if b"</" in line:
         for match in _ELEMENT.finditer(lowered):

@@ -54,7 +54,6 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("vercel", "vercel_ vcp_ vci_ vca_ vcr_ vck_", f"(?=[A-Za-z]{{0,40}}[0-9]){ALNUM}{{24,}}+", "vercel.com/docs: tokens"),
     ("netlify", "nfp_ nfc_ nfo_ nfu_", f"{ALNUM}{{36,}}+", "docs.netlify.com: access tokens"),
     ("jina", "jina_", f"(?=[A-Za-z]{{0,40}}[0-9]){ALNUM}{{40,}}+", "jina.ai: API keys"),
-    ("fireworks", "fw_", f"(?=[A-Za-z]{{0,40}}[0-9]){ALNUM}{{22,}}+", "docs.fireworks.ai: API keys"),
     ("together", "tgp_v1_", f"{WORD}{{40,}}+", "docs.together.ai: API keys"),
     ("sourcegraph", "sgp_", f"(?:{HEX}{{16}}_|local_)?{HEX}{{40}}", "sourcegraph.com/docs: access tokens"),
     ("readme", "rdme_", "[a-z0-9]{70}", "docs.readme.com: API keys"),

@@ -42,7 +42,7 @@ TOKENS = """
     lsv2_sk_<<{H32}_{H10}>> fo1_<<{W43}>> fm2_<<lJPECAAAAAAAA{B110}>> sqp_<<{H40}>> squ_<<{H40}>> sqa_<<{H40}>> dt0c01.<<{U24}.{U64}>>
     dt0s01.<<{U24}.{U64}>> M<<{A23}.G{A5}.{W38}>> O<<{A25}.G{A5}.{W30}>> https://discord.com/api/webhooks/{D18}/<<{W68}>>
     https://AC{H32}:<<{H32}>>@api.twilio.com vercel_<<{A24}>> nfp_<<{A36}>> HRKU-<<AA{W58}>> v1.0-<<{H24}-{H146}>> CFPAT-<<{W43}>>
-    ATCTT3<<xFfGN0{W170}>> ATBB<<{A32}>> flyv1_<<{A40}>> jina_<<{A60}>> csk-<<{A48}>> fw_<<{A24}>> tgp_v1_<<{W43}>>
+    ATCTT3<<xFfGN0{W170}>> ATBB<<{A32}>> flyv1_<<{A40}>> jina_<<{A60}>> csk-<<{A48}>> tgp_v1_<<{W43}>>
     sntryu_<<{H64}>> sgp_<<{H16}_{H40}>> gitea_<<{H40}>> rdme_<<{L12}{H58}>> doo_v1_<<{H64}>> shpss_<<{H32}>> shpca_<<{H32}>>
     EAACEdEose0cBA<<{A60}>> PRODUCT-<<{A10}>>-not
     A3T<<{U17}>> p8e-<<{A32}>> ddp_<<{A36}>> NRII-<<{W32}>> ops_<<eyJ{A250}>> glffct-<<{W20}>> glagent-<<{W50}>> gloas-<<{H64}>>
@@ -96,7 +96,7 @@ ASSIGNED = r"""
     https://user:<<{A6}%40{A6}>>@example.org/x
     machine api.example.org login bot password <<{A12}>>
     machine h\n  login bot\n  password <<{A12}>>
-    db.example.org:5432:app:deploy:<<{A12}>>
+    # ~/.pgpass\ndb.example.org:5432:app:deploy:<<{A12}>>
     *:*:*:postgres:<<{A12}>>
     <password><<{A10}>></password>
     <Password><<{L6}{D4}>></Password>
