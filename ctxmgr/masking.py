@@ -77,7 +77,9 @@ def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]
         start = "|".join((f"(?<!{inside}{behind})", *(f"(?<={escape}{behind})" for escape in escapes)))
         # Where the beginning is a sign, it stands behind what else belongs to the token.
         branches.append(f"(?<={behind}){rest}" if heads.startswith(r"\.") else f"(?<={behind})(?:{start}){rest}")
-    before = "".join(sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1}))
+    before = "".join(
+        sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1})
+    )
     near = f"(?<=[{re.escape(before)}]{re.escape(anchor)})" if before and anchor in "_-." else ""
     return re.compile(f"{re.escape(anchor)}{near}(?={WORD}{{{_LEAST}}})(?:{'|'.join(branches)})".encode())
 
@@ -144,7 +146,11 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
             # It could be the end of a part of a UUID, of which every record holds several.
             left = max(0, 4 - at)
-            guard = f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_[0-9aefk_]{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})" if left else ""
+            guard = (
+                f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_[0-9aefk_]{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})"
+                if left
+                else ""
+            )
             apart.add(f"(?<={found})(?:{guard})" if guard else f"(?<={found})")
             before.add(head[-2])
         else:
@@ -187,7 +193,7 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     """
     passwords = (
         r"""[a_][s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
-        r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} )))"""
+        r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
     )
     auth = r"""th(?<=[a_]uth)["'`]?[ ]{0,4}[:=]"""
     escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"

@@ -59,7 +59,7 @@ _AUTHORIZATION = re.compile(
     rb"(?P<scheme>(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,2})?([a-z0-9._~+/=\-:]{8,}+)"
 )
 _BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")
-USERINFO = re.compile(rb"://[^\s/@:\"'\\<>]{0,64}:((?:[^\s/@\"'\\<>${}%*]|%[0-9A-Fa-f]{2}){2,128})@")
+USERINFO = re.compile(rb"://[^\s/@:\"'\\<>\[]{0,64}:((?:[^\s/@\"'\\<>${}%*]|%[0-9A-Fa-f]{2}){2,128})@")
 URL_TOKEN = re.compile(rb"://([A-Za-z0-9_\-]{20,128})(?::x-oauth-basic)?@")
 
 _Q = rb"(?:\\{0,7}[\"'])?"
@@ -69,15 +69,17 @@ _OPTION = re.compile(
     rb"(?:api|access|secret|private|auth|account)-key)[ ]{1,3}" + _Q + rb"(?!-)" + _VALUE
 )
 _SSHPASS = re.compile(rb"sshpass[ ]{1,3}(?:-[a-oq-z]{1,3}[ ]{1,3}){0,3}-p[ ]{0,3}" + _Q + _VALUE)
-_SQL = re.compile(rb"(?:mysql|mariadb)[a-z\-]{0,12}[ ](?:[^\n|;&\\]{0,200}?[ ])?-p" + _Q + _VALUE)
-_CURL = re.compile(rb"curl[ ](?:[^\n|;\\]{0,300}?[ ])?(?:-[a-z]{0,4}u|--(?:proxy-)?user)[ =]{0,2}" + _Q + rb"[^\s:\"'\\]{0,64}:" + _VALUE)
+_SQL = re.compile(rb"mysql[a-z\-]{0,12}[ ](?:[^\n|;&\\]{0,200}?[ ])?-p" + _Q + _VALUE)
+_CURL = re.compile(
+    rb"curl[ ](?:[^\n|;\\]{0,300}?[ ])?(?:-[a-z]{0,4}u|--(?:proxy-)?user)[ =]{0,2}" + _Q + rb"[^\s:\"'\\]{0,64}:" + _VALUE
+)
 _COOKIES = re.compile(rb"cookie" + _Q + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _Q + rb"([^\"'\\]{8,4096})")
 _COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
 _SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%+/=_~\-]{20,})")
 _NETRC = re.compile(
     rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
 )
-_PGPASS = re.compile(rb"(?<![^\s\"n])[\w.*\-]{1,64}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:([^\s\"'\\:]{4,128})")
+_PGPASS = re.compile(rb"(?<![^\s\"n])[\w.*\-]{1,64}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:([^\s\"'\\:\[]{4,128})")
 _ELEMENT = re.compile(
     rb">(?:(?<=password>)|(?<=passwd>)|(?<=pwd>)|(?<=secret>)|(?<=token>)|(?<=(?:api|ess|ret|ate)key>)|(?<=(?:api|ess|ret|ate)_key>))"
     rb"([^\s<>\"'\\${}]{4,128})</"
@@ -128,7 +130,13 @@ def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[byt
         if not opened and after in (b"(", b"[", b"{", b"<"):
             continue
         # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
-        if kind == "passphrase" and not opened and line[match.start() - 1 : match.start()] not in b"_-" and line[match.start() : match.start() + 4] != b"PASS" and b"passp" not in lowered[match.start() : match.start() + 5]:
+        if (
+            kind == "passphrase"
+            and not opened
+            and line[match.start() - 1 : match.start()] not in b"_-"
+            and line[match.start() : match.start() + 4] != b"PASS"
+            and b"passp" not in lowered[match.start() : match.start() + 5]
+        ):
             continue
         if (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0]):
             yield start, value.end(), told
@@ -223,11 +231,17 @@ def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
     """Yield the secrets that are given to programs as arguments."""
     for match in _OPTION.finditer(lowered):
         digits, letters = _count(match[1])
-        if len(match[1]) >= 5 and digits and letters and not match[1].startswith((b"/", b"./", b"~")):
+        if (
+            len(match[1]) >= 5
+            and digits
+            and letters
+            and b"example" not in match[1]
+            and not match[1].startswith((b"/", b"./", b"~"))
+        ):
             yield *match.span(1), "password"
     if b"sshpass" in lowered:
         yield from ((*match.span(1), "password") for match in _SSHPASS.finditer(lowered))
-    if b"mysql" in lowered or b"mariadb" in lowered:
+    if b"mysql" in lowered:
         # The sign of the password is a small p, a large one is that of the port.
         yield from ((*match.span(1), "password") for match in _SQL.finditer(lowered)
                     if line[match.start() : match.start(1)].rstrip(b"\\\"'").endswith(b"-p"))  # fmt: skip

@@ -130,7 +130,14 @@ ASSIGNED = r"""
     -----BEGIN OPENSSH PRIVATE KEY-----\n<<{B70}\n{B70}>>
 """
 
-_CARRIED = ("ghp_<<{A36}>>", "AKIA<<{U16}>>", "sk-ant-<<api03-{W93}AA>>", "npm_<<{A36}>>", "glpat-<<{W20}>>", "DB_PASSWORD=<<{A16}>>")
+_CARRIED = (
+    "ghp_<<{A36}>>",
+    "AKIA<<{U16}>>",
+    "sk-ant-<<api03-{W93}AA>>",
+    "npm_<<{A36}>>",
+    "glpat-<<{W20}>>",
+    "DB_PASSWORD=<<{A16}>>",
+)
 """What is disguised: three providers' keys of different anchors, one longer, one shorter, one password."""
 
 Case = tuple[str, str, tuple[str, ...]]
@@ -177,7 +184,11 @@ def _disguised(source: random.Random) -> Iterator[Case]:
         yield f"hex {name}", text.encode().hex(), (text.encode().hex()[8:],)
         yield f"percent {name}", "".join(f"%{ord(sign):02X}" for sign in text), ("".join(f"%{ord(s):02X}" for s in secret),)
         yield f"percent where needed {name}", quote(text, safe="").replace("_", "%5F").replace("-", "%2D"), (secret[-10:],)
-        yield f"backslash x {name}", "".join(f"\\x{ord(sign):02x}" for sign in text), ("".join(f"\\x{ord(sign):02x}" for sign in secret[-8:]),)
+        yield (
+            f"backslash x {name}",
+            "".join(f"\\x{ord(sign):02x}" for sign in text),
+            ("".join(f"\\x{ord(sign):02x}" for sign in secret[-8:]),),
+        )
 
 
 SURROUNDINGS = {

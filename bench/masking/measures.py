@@ -34,8 +34,30 @@ def recall(mask: Mask, half: str, seed: int, draws: int = 10) -> tuple[float, di
 
 def ordinary(folders: list[Path], count: int) -> Iterator[str]:
     """Yield lines of files that stand on every machine: programs, documentation, data."""
-    endings = (".py", ".md", ".txt", ".json", ".yaml", ".yml", ".toml", ".c", ".h", ".js", ".ts", ".sh", ".pl", ".pm", ".cfg", ".rst", ".jsonl", ".log", ".diff")
-    files = [p for folder in folders for p in sorted(folder.rglob("*")) if p.suffix in endings and p.is_file() and not p.is_symlink()]
+    endings = (
+        ".py",
+        ".md",
+        ".txt",
+        ".json",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".c",
+        ".h",
+        ".js",
+        ".ts",
+        ".sh",
+        ".pl",
+        ".pm",
+        ".cfg",
+        ".rst",
+        ".jsonl",
+        ".log",
+        ".diff",
+    )
+    files = [
+        p for folder in folders for p in sorted(folder.rglob("*")) if p.suffix in endings and p.is_file() and not p.is_symlink()
+    ]
     step = max(1, len(files) // 2_000)
     rows = (row for path in files[::step] for row in islice(_lines(path), 60))
     return islice(rows, count)
