@@ -20,7 +20,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from ctxmgr.secret_disguises import RUN_OF as _RUN_OF, RUNS as _RUNS, decoded, joined, views
+from ctxmgr.secret_disguises import RUN_OF as _RUN_OF
+from ctxmgr.secret_disguises import RUNS as _RUNS
+from ctxmgr.secret_disguises import decoded, joined, views
 from ctxmgr.secret_names import OWNERS, URL_TOKEN, USERINFO, Span, named_spans
 from ctxmgr.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
 
@@ -264,8 +266,22 @@ def mask_unsieved(line: bytes) -> bytes:
     return _masked(line, tokens=True, named=True)
 
 
+def secret_spans(line: bytes) -> list[Span]:
+    """Return (start, end, kind) of everything that `mask` would replace in a line, in order; most lines have none."""
+    kept: list[Span] = []
+    for span in sorted(_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
 def _masked(line: bytes, *, tokens: bool, named: bool) -> bytes:
-    """Return the line with its secrets masked.
+    spans = _spans(line, tokens=tokens, named=named)
+    return _replace(line, spans) if spans else line
+
+
+def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
+    """Return the places of the secrets of a line.
 
     Args:
         line: one record.
@@ -289,7 +305,7 @@ def _masked(line: bytes, *, tokens: bool, named: bool) -> bytes:
         kind = _holds(said)
         if kind:
             spans.append((start, end, kind))
-    return _replace(line, spans) if spans else line
+    return spans
 
 
 def _goes_on(rest: bytes) -> bool:

@@ -36,7 +36,7 @@ _OWNERS = (
 
 _HIGH = b"234567"
 _LONG, _ENCODED = 40, 40
-_WORDS = bytes(code if chr(code).isalnum() and code < 128 or code in b"+/.-_" else 32 for code in range(256))
+_WORDS = bytes(code if (chr(code).isalnum() and code < 128) or code in b"+/.-_" else 32 for code in range(256))
 
 _FEW = 32
 _asked = 0

@@ -22,7 +22,7 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 RUN = 40
 """The fewest signs of an encoded text that is decoded: base64 of 30 bytes, hex of 20."""
-RUNS = bytes(97 if chr(code).isalnum() and code < 128 or code in b"+/" else 32 for code in range(256))
+RUNS = bytes(97 if (chr(code).isalnum() and code < 128) or code in b"+/" else 32 for code in range(256))
 RUN_OF = b"a" * RUN
 _HEX_RUN = re.compile(rb"(?:[0-9a-f]{2})+|(?:[0-9A-F]{2})+")
 _HEAD = 48

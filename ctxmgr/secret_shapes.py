@@ -24,7 +24,12 @@ def begun(what: str) -> str:
 TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("github", "ghp_ gho_ ghu_ ghs_ ghr_", f"{ALNUM}{{36,}}+", "docs.github.com: GitHub's token formats"),
     ("github", "github_pat_", "[A-Za-z0-9_]{40,}+", "docs.github.com: GitHub's token formats"),
-    ("gitlab", "glpat- glptt- glcbt- glimt- glrt- gldt- glft- glsoat- gloas- glffct- glagent-", f"{WORD}{{20,}}+", "docs.gitlab.com: token prefixes"),
+    (
+        "gitlab",
+        "glpat- glptt- glcbt- glimt- glrt- gldt- glft- glsoat- gloas- glffct- glagent-",
+        f"{WORD}{{20,}}+",
+        "docs.gitlab.com: token prefixes",
+    ),
     ("stripe", "sk_live_ sk_test_ rk_live_ rk_test_", f"{ALNUM}{{16,}}+", "docs.stripe.com/keys"),
     ("stripe", "whsec_", "[A-Za-z0-9+/=]{24,}+", "docs.stripe.com/webhooks"),
     ("npm", "npm_", f"{ALNUM}{{36,}}+", "docs.npmjs.com: about access tokens"),
@@ -105,20 +110,45 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("yandex", "AQVN", f"{WORD}{{35,38}}(?!{WORD})", "yandex.cloud/docs: API keys"),
     ("easypost", "EZAK EZTK", f"{ALNUM}{{54}}", "docs.easypost.com: authentication"),
     ("twilio", "SK", f"[0-9a-f]{{32}}(?!{ALNUM})", "twilio.com/docs: API keys"),
-)  # fmt: skip
+)
 """Tokens that begin with letters of their own."""
 
 FRAMED: tuple[tuple[str, str, str, str], ...] = (
-    ("slack", r"slack\.com/", r"slack\.com/(?:services|workflows)/([A-Z0-9]{6,16}/[A-Z0-9]{6,16}/[A-Za-z0-9/]{16,}+)", "api.slack.com: webhooks"),
+    (
+        "slack",
+        r"slack\.com/",
+        r"slack\.com/(?:services|workflows)/([A-Z0-9]{6,16}/[A-Z0-9]{6,16}/[A-Za-z0-9/]{16,}+)",
+        "api.slack.com: webhooks",
+    ),
     ("discord", "/api/webhooks/", rf"/api/webhooks/[0-9]{{16,20}}/({WORD}{{60,70}})", "discord.com/developers: webhooks"),
     ("telegram", ":AA", rf":A(?<=[0-9]:A)(A{WORD}{{33}})", "core.telegram.org/bots: authorising your bot"),
     ("razorpay", "rzp_", rf"rzp_(?:{begun('rzp_')})(?:live|test)_({ALNUM}{{14,}}+)", "razorpay.com/docs: API keys"),
-    ("databricks", "dapi", rf"dapi(?:{begun('dapi')})([0-9a-f]{{32}}(?:-[0-9]{{1,2}})?)(?!{ALNUM})", "docs.databricks.com: personal access tokens"),
-    ("airtable", "pat", rf"pat(?:{begun('pat')})({ALNUM}{{14}}\.[0-9a-f]{{64}})", "airtable.com/developers: personal access tokens"),
-    ("mailchimp", "-us", r"-us(?<=([0-9a-f]{32})-us)(?<![0-9A-Za-z][0-9a-f]{32}-us)[0-9]{1,2}(?![A-Za-z0-9])", "mailchimp.com/developer: API keys"),
-    ("discord", rf"\.{WORD}{{6}}\.{WORD}{{27}}", rf"[MNO](?:{begun('[MNO]')})({WORD}{{23,27}}\.{WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})", "discord.com/developers: bot tokens"),
+    (
+        "databricks",
+        "dapi",
+        rf"dapi(?:{begun('dapi')})([0-9a-f]{{32}}(?:-[0-9]{{1,2}})?)(?!{ALNUM})",
+        "docs.databricks.com: personal access tokens",
+    ),
+    (
+        "airtable",
+        "pat",
+        rf"pat(?:{begun('pat')})({ALNUM}{{14}}\.[0-9a-f]{{64}})",
+        "airtable.com/developers: personal access tokens",
+    ),
+    (
+        "mailchimp",
+        "-us",
+        r"-us(?<=([0-9a-f]{32})-us)(?<![0-9A-Za-z][0-9a-f]{32}-us)[0-9]{1,2}(?![A-Za-z0-9])",
+        "mailchimp.com/developer: API keys",
+    ),
+    (
+        "discord",
+        rf"\.{WORD}{{6}}\.{WORD}{{27}}",
+        rf"[MNO](?:{begun('[MNO]')})({WORD}{{23,27}}\.{WORD}{{6}}\.{WORD}{{27,38}})(?!{WORD})",
+        "discord.com/developers: bot tokens",
+    ),
     ("jwt", "eyJ", rf"eyJ(?:{begun('eyJ')})({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
-)  # fmt: skip
+)
 """Tokens that are known by what stands inside of them or before them: kind, what every line with one holds, the whole with a
 group around the secret, source."""
 

@@ -94,11 +94,20 @@ def put(
         ),
     ] = None,
     message: Annotated[str | None, typer.Option("--message", "-m", help="What the new version is.")] = None,
+    reject_secrets: Annotated[
+        bool, typer.Option("--reject-secrets", help="Store nothing when a text holds what looks like a secret.")
+    ] = False,
+    allow_secrets: Annotated[
+        bool, typer.Option("--allow-secrets", help="Do not warn of what looks like a secret.")
+    ] = False,
     store: o.Store = None,
     *,
     how: Shown,
 ) -> None:  # fmt: skip
     """Keep files as artifacts, all or none. New content makes one new version; the same content makes none.
+
+    Contents are kept byte for byte and are not masked. A text that holds what looks like a secret is kept with a warning
+    that names its kind and line.
 
     Examples:
       ctxmgr artifact put architecture.yaml --agent system_architect --depends requirements_gatherer/requirements.yaml
@@ -107,6 +116,8 @@ def put(
     """
 
     def work(workspace: Workspace) -> Answer:
+        if reject_secrets and allow_secrets:
+            raise InvalidInput("--reject-secrets and --allow-secrets exclude each other", "give one of them")
         if name is not None and len(files) > 1:
             raise InvalidInput(f"--name is for one file, not {len(files)}", "leave it out, or put the files one by one")
         needed = None if depends is None else [_dependency(text) for text in depends]
@@ -118,8 +129,12 @@ def put(
             for file in files
         ]  # fmt: skip
         done = workspace.artifacts.put(
-            build(PutRequest, agent=_owner(agent), artifacts=items, description=message), sys.stdin.buffer
-        )
+            build(
+                PutRequest, agent=_owner(agent), artifacts=items, description=message,
+                secrets="reject" if reject_secrets else "allow" if allow_secrets else "warn",
+            ),
+            sys.stdin.buffer,
+        )  # fmt: skip
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
         return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
 
