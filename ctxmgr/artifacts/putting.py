@@ -58,7 +58,9 @@ def put(store: Store, guard: Guard, request: PutRequest, stream: BinaryIO | None
         known = _known(store, held, request)
         dependencies = Dependencies(store, guard, held.current, request)
         objects = Objects(held.folder, each=len(request.artifacts) < _BATCH)
-        taken = [_take(objects, item, known.get(item.name), stream, reject=request.secrets == "reject") for item in request.artifacts]
+        taken = [
+            _take(objects, item, known.get(item.name), stream, reject=request.secrets == "reject") for item in request.artifacts
+        ]
         changed = {
             item.name: _row(request.agent, item, measured, known.get(item.name), held.next)
             for item, measured in zip(request.artifacts, taken, strict=True)
