@@ -182,8 +182,8 @@ def _name_sieve() -> re.Pattern[bytes]:
     hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
     return re.compile(
         (
-            rf"ke(?:n(?<=teken)(?:{sign}|(?<=_teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})|e(?<=[s_]{{2}}keee){sign})"
-            rf"|{short}|{key}|[a_]eee |{hooks})"
+            rf"ke(?:n(?<=teken)(?:{sign}|(?<=_teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})"
+            rf"|e(?<=[s_]{{2}}keee){sign})|{short}|{key}|[a_]eee |{hooks})"
         ).encode()
     )
 
@@ -201,8 +201,9 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     return re.compile(
         (
-            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}"
-            rf"|_(?<=ezu_)(?:live|te[s_]t)_|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
+            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )"
+            rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}|_(?<=ezu_)(?:live|te[s_]t)_"
+            rf"|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
         ).encode()
     )
 

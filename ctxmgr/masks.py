@@ -18,8 +18,8 @@ _LEAST = 12
 _TOKEN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-./+=\\:"
 
 _NAMES = (
-    b"password", b"passwd", b"pwd", b"secret", b"token", b"key", b"authorization", b"bearer", b"pass", b"passphrase", b"passcode",
-    b"auth", b"cookie", b"ignature", b"sig", b"login",
+    b"password", b"passwd", b"pwd", b"secret", b"token", b"key", b"authorization", b"bearer", b"pass",
+    b"passphrase", b"passcode", b"auth", b"cookie", b"ignature", b"sig", b"login",
 )  # fmt: skip
 """What the name of every assigned secret ends in, in small letters; one of these signs stands behind it."""
 _BEHIND = b"_-0123456789\\\"'` \t:=>"

@@ -77,7 +77,8 @@ _COOKIES = re.compile(rb"cookie" + _Q + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2
 _COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
 _SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%+/=_~\-]{20,})")
 _NETRC = re.compile(
-    rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
+    rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password"
+    rb"(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
 )
 _PGPASS = re.compile(rb"(?<![^\s\"n])[\w.*\-]{1,64}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:([^\s\"'\\:\[]{4,128})")
 _ELEMENT = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -65,8 +66,9 @@ def test_what_stands_around_a_hidden_secret_stays() -> None:
     "text",
     [
         "--token is required", "use --password to set it", "docker run -u 1000:1000 image", "mkdir -p a/b", "tests pass: 12",
-        "API_KEY=your_api_key_here", "PASSWORD=changeme_now", "the cookie: a small file", "cookie: name=value", "auth: required",
-        '"auth": "none"', "mysql -P 3306 -h db", "https://example.org/?a=1&sig=short", "machine learning login password",
+        "API_KEY=your_api_key_here", "PASSWORD=changeme_now", "the cookie: a small file", "cookie: name=value",
+        "auth: required", '"auth": "none"', "mysql -P 3306 -h db", "https://example.org/?a=1&sig=short",
+        "machine learning login password",
         "<password>the password</password>", "0.1.2-us1", "task_run_something_very_long_name", "x = pass\nAPI = 3",
         "/usr/lib/python3/dist-packages/something/very/long/path/of/words", "9fceb02d0ae598e95dc970b74767f19372d61af8",
         "\x1b[32mPASSED\x1b[0m test_one\nnext_line", "ssh -p 2222 host", "claude-sonnet-4-5-20250929", "100%25 of it",
@@ -92,7 +94,7 @@ def test_spans_are_the_places_that_are_masked() -> None:
 
     assert [kind for _, _, kind in spans] == ["key", "aws"]
     assert all(line[start:end] in line for start, end, _ in spans)
-    assert all(first[1] <= second[0] for first, second in zip(spans, spans[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from bench.masking.measures import seconds
 from ctxmgr.masking import mask, mask_unsieved
@@ -15,9 +17,11 @@ SHORT, LONG = 500_000, 1_000_000
 
 SECRETS = (
     (
-        "_ - a A = / \\ @ { AKIA ghp_ sk- sk-a1 eyJ eyJ- eyJaaaaaa. token= token=a1 password password= pass= cookie: cookie:a=b a=b; "
-        ":// ://a: &sig= signature= *:*: *:*:*:a:b auth= auth: <password> password>x< -us1 0a-us1 M. aaaaaa.aaaaaa. dapi pat bearer ke "
-        "-----BEGIN·RSA·PRIVATE·KEY----- login·a·password· machine·a·login·b·password·c1 mysql· mysql·-u·- curl· curl·-u·a sshpass·-p· "
+        "_ - a A = / \\ @ { AKIA ghp_ sk- sk-a1 eyJ eyJ- eyJaaaaaa. token= token=a1 password password= pass= cookie: "
+        "cookie:a=b a=b; "
+        ":// ://a: &sig= signature= *:*: *:*:*:a:b auth= auth: <password> password>x< -us1 0a-us1 M. aaaaaa.aaaaaa. dapi pat "
+        "bearer ke -----BEGIN·RSA·PRIVATE·KEY----- login·a·password· "
+        "machine·a·login·b·password·c1 mysql· mysql·-u·- curl· curl·-u·a sshpass·-p· "
         "--password· slack.com/services/ SG.aaaaaaaaaaaaaaaa. %41 \\x41 é"
     )
     .replace("·", " ")
@@ -25,8 +29,9 @@ SECRETS = (
 )
 ESCAPES = ("\x1b", "\x1b[", "\x1b[31m", "\u200b", "a\n", "ab1\nab12", "a" * 40 + " ", "0" * 32 + "-us", "M" * 24 + ".")
 WORDS = (
-    "a", "a ", "a.", "a_b_", "a b c ", "ignore ", "ignore previous ", "the ", "agent ", "you are now ", "i g n o r e ", "<", "<a",
-    "</a>", "<!--", "%41", "\\x41", "&amp;", "\u202eab", "\u200b", "A" * 16 + "\n", "41 ", "0x41,", "send the token to ",
+    "a", "a ", "a.", "a_b_", "a b c ", "ignore ", "ignore previous ", "the ", "agent ", "you are now ", "i g n o r e ",
+    "<", "<a", "</a>", "<!--", "%41", "\\x41", "&amp;", "\u202eab", "\u200b", "A" * 16 + "\n", "41 ", "0x41,",
+    "send the token to ",
     "hand over to ", "-", "\n", "a\n", "é", "а", "ab.cd.", "(", "[", "system: ", "please ", "do not ", "tell the user ",
 )  # fmt: skip
 
@@ -48,13 +53,14 @@ def growths() -> Iterator[tuple[float, float, str]]:
 def order_growths() -> Iterator[tuple[float, float, str]]:
     """Yield the same of each pattern of orders, on the longest text that it is given and half of it."""
     for order in (*ORDERS, *MARKS):
-        found = pattern(order)
+        work = partial(_count, pattern(order))
         for unit in WORDS:
-            text = unit * (WHOLE // len(unit))
-            if seconds(lambda: sum(1 for _ in found.finditer(text)), 1) > 0.01:
-                yield _growth(
-                    f"{order.name} {unit[:20]!r}", lambda text: sum(1 for _ in found.finditer(text)), unit, WHOLE // 2
-                )
+            if seconds(partial(work, unit * (WHOLE // len(unit))), 1) > 0.01:
+                yield _growth(f"{order.name} {unit[:20]!r}", work, unit, WHOLE // 2)
+
+
+def _count(found: re.Pattern[str], text: str) -> int:
+    return sum(1 for _ in found.finditer(text))
 
 
 def _growth(name: str, work: Callable[[str], object], unit: str, short: int) -> tuple[float, float, str]:

@@ -116,8 +116,6 @@ def put(
     """
 
     def work(workspace: Workspace) -> Answer:
-        if reject_secrets and allow_secrets:
-            raise InvalidInput("--reject-secrets and --allow-secrets exclude each other", "give one of them")
         if name is not None and len(files) > 1:
             raise InvalidInput(f"--name is for one file, not {len(files)}", "leave it out, or put the files one by one")
         needed = None if depends is None else [_dependency(text) for text in depends]
@@ -128,17 +126,19 @@ def put(
             )
             for file in files
         ]  # fmt: skip
-        done = workspace.artifacts.put(
-            build(
-                PutRequest, agent=_owner(agent), artifacts=items, description=message,
-                secrets="reject" if reject_secrets else "allow" if allow_secrets else "warn",
-            ),
-            sys.stdin.buffer,
-        )  # fmt: skip
+        secrets = _on_secrets(reject_secrets, allow_secrets)
+        asked = build(PutRequest, agent=_owner(agent), artifacts=items, description=message, secrets=secrets)
+        done = workspace.artifacts.put(asked, sys.stdin.buffer)
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
         return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
 
     answer("artifact put", how, work, store=store, create=True)
+
+
+def _on_secrets(reject: bool, allow: bool) -> str:
+    if reject and allow:
+        raise InvalidInput("--reject-secrets and --allow-secrets exclude each other", "give one of them")
+    return "reject" if reject else "allow" if allow else "warn"
 
 
 def _owner(agent: str | None) -> str:
