@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from ctxmgr.supply.service import Supply
     from ctxmgr.types.base import Shape
     from ctxmgr.types.desk import (
+        AgentPrompt,
         AgentRequest,
         DetectRequest,
         DetectResponse,
+        PromptRequest,
         RecoverRequest,
         RecoverResponse,
         SessionsRequest,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
         ReflectResponse,
         RetainRequest,
         RetainResponse,
+        RetainSessionRequest,
     )
     from ctxmgr.types.query import (
         AddNoteRequest,
@@ -277,6 +280,21 @@ class Workspace:
 
         return EmbeddedMemory(self.store).retain(request)
 
+    def retain_session(self, request: RetainSessionRequest) -> RetainResponse:
+        """Keep the episode of a session: what it decided, learned and left open; the same one is kept once.
+
+        Raises:
+            NoHistory: there is no session, or nothing happened in it. Denied: the asker may not write it.
+        """
+        from ctxmgr.memory.episodes import retain_session
+        from ctxmgr.memory.finding import episode_of
+        from ctxmgr.types.memory import RetainResponse
+
+        key = self._key(request.session)
+        note = self.store.annotations.note(key, retain_session(self.store, key))
+        assert note is not None, "an appended note can be read back"
+        return RetainResponse(episode=episode_of(note))
+
     def recall(self, request: RecallRequest) -> RecallResponse:
         """Return the episodes of memory that answer a query best."""
         from ctxmgr.memory.embedded import EmbeddedMemory
@@ -346,6 +364,24 @@ class Workspace:
 
         return Service(self.store, self.config, progress=progress).asked(self._key(request.session), request)
 
+    def agent_prompt(self, request: PromptRequest) -> AgentPrompt:
+        """Return the text for an agent that may ask the context manager, with the names of the routing table.
+
+        Without a table the agents of the latest session are named.
+
+        Raises:
+            NotFound: the table does not name this agent. InvalidInput: it is no routing table.
+        """
+        from ctxmgr.recover.prompting import agent_prompt
+        from ctxmgr.recover.routes import from_history
+        from ctxmgr.recover.service import Service
+
+        table = Service(self.store, self.config).table(request.routes)
+        if table is None:
+            key = session_key(self.store, None)
+            table = from_history([] if key is None else self.store.sessions.agents(key))
+        return agent_prompt(request.agent, table)
+
     def import_logs(
         self,
         paths: Sequence[Path] | None,
@@ -356,13 +392,18 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring foreign logs into the store; see `ctxmgr.history.ingest.import_logs`."""
+        """Bring foreign logs into the store, and keep the episodes of sessions that ended; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.ingest import import_logs
 
-        return import_logs(
+        report = import_logs(
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
+        if report.added:
+            from ctxmgr.memory.episodes import retain_ended
+
+            retain_ended(self.store, report.sessions)
+        return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
         """Return the index of each of the session's entries that exists, for showing references as people read them."""

@@ -177,13 +177,13 @@ class ArtifactStore:
         """Make a version on request; see `ctxmgr.artifacts.versions.create_version`."""
         from ctxmgr.artifacts.versions import create_version
 
-        return create_version(self._store, self._guard, request.description)
+        return create_version(self._store, self._guard, request.description, request.author)
 
     def rollback(self, request: RollbackRequest) -> RolledBack:
         """Make another version current; see `ctxmgr.artifacts.versions.rollback`."""
         from ctxmgr.artifacts.versions import rollback
 
-        return rollback(self._store, self._guard, request.version, request.reason)
+        return rollback(self._store, self._guard, request.version, request.reason, request.author)
 
     def versions(self) -> list[VersionView]:
         """Return the versions, oldest first; see `ctxmgr.artifacts.versions.list_versions`."""

@@ -17,6 +17,7 @@ COMMANDS = {
     "detect": ("stuck", "detect"),
     "recover": ("recovery", "recover"),
     "request": ("recovery", "request"),
+    "prompt": ("prompt", "prompt_app"),
     "trace": ("history", "trace"),
     "list": ("history", "list_"),
     "search": ("history", "search"),

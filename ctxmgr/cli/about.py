@@ -112,6 +112,8 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "memory recall": (memory.Episode, memory.RecallRequest),
     "memory reflect": (memory.Reflection, memory.ReflectRequest),
     "recover": (desk.RecoverResponse, desk.RecoverRequest),
+    "prompt": (desk.AgentPrompt, desk.PromptRequest),
+    "prompt agent": (desk.AgentPrompt, desk.PromptRequest),
     "request": (desk.RecoverResponse, desk.AgentRequest),
     "goal": (goal.GoalState, None),
     "goal add": (goal.GoalAnswer, goal.AddRequest),

@@ -29,6 +29,7 @@ def trace(
     agent: o.Agent = None,
     input_type: o.InputType = None,
     status: o.Status = None,
+    process: o.Process = None,
     since: o.Since = None,
     until: o.Until = None,
     offset: o.Offset = 0,
@@ -47,7 +48,7 @@ def trace(
     def work(workspace: Workspace) -> Answer:
         request = build(
             TraceRequest, session=session, action=[*([action] if action else []), *(actions or [])] or None, agent=agent,
-            input_type=input_type, status=status, since=since, until=until, offset=offset, limit=limit,
+            input_type=input_type, status=status, process=process, since=since, until=until, offset=offset, limit=limit,
         )  # fmt: skip
         found = workspace.trace(request)
         tell_session(workspace, session, found.session)
@@ -63,6 +64,7 @@ def list_(
     agent: o.Agent = None,
     input_type: o.InputType = None,
     status: o.Status = None,
+    process: o.Process = None,
     kind: o.Kind = "entry",
     event_type: o.EventType = None,
     since: o.Since = None,
@@ -80,13 +82,14 @@ def list_(
       ctxmgr list --limit 50
       ctxmgr list -r --status error
       ctxmgr list --kind all --since 2h --json
+      ctxmgr list --process 01a1ffcb
     """
 
     def work(workspace: Workspace) -> Answer:
         request = build(
             ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
-            kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since, until=until,
-            offset=offset, limit=limit, newest_first=newest_first,
+            process=process, kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since,
+            until=until, offset=offset, limit=limit, newest_first=newest_first,
         )  # fmt: skip
         found = workspace.list(request)
         tell_session(workspace, session, found.session)
@@ -106,6 +109,7 @@ def search(
     agent: o.Agent = None,
     input_type: o.InputType = None,
     status: o.Status = None,
+    process: o.Process = None,
     kind: o.Kind = "all",
     event_type: o.EventType = None,
     since: o.Since = None,
@@ -114,7 +118,7 @@ def search(
     *,
     how: Shown,
 ) -> None:
-    """Find text in actions, inputs, outputs, errors and messages, regardless of case.
+    """Find text in actions, inputs, outputs, errors, notes and messages, regardless of case.
 
     Examples:
       ctxmgr search Discovery
@@ -125,8 +129,8 @@ def search(
     def work(workspace: Workspace) -> Answer:
         request = build(
             SearchRequest, query=query, session=session, all_sessions=all_sessions, max_results=max_, offset=offset,
-            action=action, agent=agent, input_type=input_type, status=status, kind=kind, event_type=event_type,
-            since=since, until=until,
+            action=action, agent=agent, input_type=input_type, status=status, process=process, kind=kind,
+            event_type=event_type, since=since, until=until,
         )  # fmt: skip
         found = workspace.search(request)
         if not all_sessions:
@@ -171,6 +175,7 @@ def show(
 def messages(
     address: Annotated[str | None, typer.Argument(help="SESSION@42, @-1 or an entry id; else the whole session.")] = None,
     session: o.Session = None,
+    process: o.Process = None,
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
@@ -188,7 +193,7 @@ def messages(
         place = parse(address, session) if address is not None else parse("@0", session)
         request = build(
             MessagesRequest, session=place.session, index=place.index if address is not None else None,
-            entry_id=place.entry_id, offset=offset, limit=limit,
+            entry_id=place.entry_id, process=process, offset=offset, limit=limit,
         )  # fmt: skip
         found = workspace.messages(request)
         tell_session(workspace, place.session, found.session)

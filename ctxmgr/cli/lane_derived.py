@@ -25,8 +25,8 @@ COMMANDS = (
 SERVED = frozenset({
     "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "ever", "exit_zero", "format_",
     "full", "input_type", "json_", "judge", "kind", "limit", "link", "mask", "max_", "message", "newest_first", "now", "offset",
-    "query", "reasoning", "session", "set_", "since", "status", "store", "summary", "supersedes", "tag", "trust_project",
-    "until",
+    "process", "query", "reasoning", "session", "set_", "since", "status", "store", "summary", "supersedes", "tag",
+    "trust_project", "until",
 })  # fmt: skip
 """Parameters that the lane understands; a command line that gives any other is typer's."""
 

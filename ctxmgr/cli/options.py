@@ -31,6 +31,12 @@ Agent = Annotated[list[str] | None, typer.Option("--agent", help="Only this agen
 InputType = Annotated[
     list[str] | None, typer.Option("--input-type", help="Only this input type; repeatable.", rich_help_panel=_WHICH)
 ]
+Process = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--process", metavar="ID", help="Only this process (id or prefix) of the session; repeatable.", rich_help_panel=_WHICH
+    ),
+]
 Status = Annotated[
     list[str] | None,
     typer.Option("--status", help="ok, error, denied, interrupted or open; repeatable.", rich_help_panel=_WHICH),

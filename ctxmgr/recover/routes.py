@@ -12,16 +12,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.files import MOST_SETTINGS, is_inside, read_regular
 from ctxmgr.places import OWN_FILE
 from ctxmgr.recover.schemas import checked_schema
-from ctxmgr.types.route import Routing, is_context_manager
+from ctxmgr.types.route import Role, Routing, is_context_manager
 
-Role = Literal["ordinary", "review", "merge"]
 _ROLES = ("ordinary", "review", "merge")
 _KEYS = {"request", "schema", "role", "next"}
 _LARGEST_FILE = 4_000_000

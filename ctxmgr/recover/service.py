@@ -73,7 +73,7 @@ class Service:
         if request.type == "INTROSPECT_AGENT_CONTEXT" and request.to not in (None, request.requester):
             raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
         verdict = judging.judge_now(self._store, key, self._config.detect, None)
-        table = self._table(request.routes)
+        table = self.table(request.routes)
         if table is None and request.type == "PROCEED":  # a name is no proof: it only keeps a review from going straight back
             table = from_history(self._store.sessions.agents(key))
         reviews = request.review or (table is not None and table.route(request.requester).role != "ordinary")
@@ -105,7 +105,7 @@ class Service:
         attempts = self._config.attempts
         return Manner(
             to=request.to,
-            table=self._table(request.routes),
+            table=self.table(request.routes),
             diff=self._config.diff if request.diff is None else request.diff,
             plan=request.plan,
             consult=None if request.plan else self._consult(request.model),
@@ -113,7 +113,7 @@ class Service:
             beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
         )
 
-    def _table(self, named: str | None) -> RoutingTable | None:
+    def table(self, named: str | None) -> RoutingTable | None:
         """Return the routing table that is named, else the configured one, else None."""
         if named is not None:
             return from_file(Path(named))

@@ -143,6 +143,17 @@ class Sessions:
         )
         return [str(row[0]) for row in rows] if process else []
 
+    def by_process(self, process: str) -> list[int]:
+        """Return the keys of up to three sessions that a process with this id executed, else one whose id begins so."""
+        for condition in ("process.process = :process", "process.process > :process AND process.process < :after"):
+            rows = self._engine.query(
+                f"SELECT DISTINCT process.session FROM process WHERE {condition} LIMIT 3",
+                {"process": storable(process), "after": storable(process) + "\U0010ffff"},
+            )
+            if rows or not process:
+                return [int(row[0]) for row in rows]
+        return []
+
     def of_entry(self, entry_id: str) -> list[int]:
         """Return the keys of up to three sessions with an entry of this id, or of one that starts so.
 

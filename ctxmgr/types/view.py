@@ -68,6 +68,7 @@ class EventView(Shape):
     """One captured event: a message, a thought, an interrupt, a tool-call update.
 
     ``entry`` is the id of the entry it belongs to, if any; ``after`` the index of the last entry recorded before it.
+    ``notes`` are those on that entry (SC-008); of a message on the way to the entry that it was asked for, those on that one.
     """
 
     kind: Literal["event"] = "event"
@@ -79,6 +80,7 @@ class EventView(Shape):
     entry: Text | None
     after: int | None
     data: Json
+    notes: list[NoteView] = []
 
 
 class SnapshotView(Shape):

@@ -118,7 +118,8 @@ def both(stores: Path, tmp_path: Path) -> Both:
 
 ADDED = [
     "note add 0 -m text", "note add @0 @-1 -m ' two ' -t A -t a --tag b -t ''",
-    "note add healthy@1 --message=x --link y --link z", "note add -m x -- 0", "note add - -m x", "note add - 2 -m x -s heal",
+    "note add healthy@1 --message=x --link healthy@0 --link @-1", "note add -m x -- 0", "note add - -m x",
+    "note add - 2 -m x -s heal",
     "note add härte/ö@0 -m '' -m é\ud800", "note add 0 0 -m x",
     "note add healthy-e0001 --author ann --supersedes n1 -m x -s healthy", "note add 0 -m x --store log.jsonl -s heal",
     "note add 0 -m --json", "note add 0 -m x -s p1", f"note add 0 -m {SECRET}", "snapshot create 0 --summary s",

@@ -76,6 +76,9 @@ CASES: dict[str, tuple[str, ...]] = {
     "recover-hung": ("recover", "--session", "hung"),
     "recover-healthy": ("recover", "--session", "healthy"),
     "recover-empty": ("recover", "--store", "EMPTY"),
+    "prompt-agent": ("prompt", "agent", "--for", "coder"),
+    "prompt-agent-empty": ("prompt", "agent", "--store", "EMPTY"),
+    "prompt-agent-error": ("prompt", "agent", "--routes", "ABSENT"),
     "request": (
         "request", "--session", "healthy", "--type", "proceed", "--review", "--from", "reviewer", "--to", "merger",
         "--reason", "reviewed", "--goal", "merge it",
