@@ -67,7 +67,7 @@ def _growth(name: str, work: Callable[[str], object], unit: str, short: int) -> 
     """Return the growth; what looks worse than it may be on a busy machine is measured again, each time more often."""
     lower, upper = unit * (short // len(unit)), unit * (2 * short // len(unit))
     first = second = float("inf")
-    for rounds in (1, 2, 4):
+    for rounds in (2, 4, 8):
         first = min(first, seconds(lambda: work(lower), rounds))
         second = min(second, seconds(lambda: work(upper), rounds))
         if second < 0.02 or second / first <= 2.2:
