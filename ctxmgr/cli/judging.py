@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import NamedTuple
 
@@ -30,11 +31,16 @@ class Detected(NamedTuple):
     code: Exit
 
 
-def listed(workspace: Workspace, agent: str | None, offset: int, limit: int, *, judge: bool) -> Listed:
+def further(command: str, session: str, store: str | None) -> str:
+    """Return a command about a session that can be pasted; ``store`` is the one that was named, if any."""
+    return shlex.join(["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])])
+
+
+def listed(workspace: Workspace, agent: str | None, offset: int, limit: int, *, judge: bool, store: str | None) -> Listed:
     """Return one page of sessions; raises as `Workspace.sessions`."""
     found = workspace.sessions(build(SessionsRequest, agent=agent, offset=offset, limit=limit, judge=judge))
     stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
-    return Listed(found, [f"ctxmgr detect --session {stuck[0]}"] if stuck else [])
+    return Listed(found, [further("detect", stuck[0], store)] if stuck else [])
 
 
 def detected(
@@ -46,6 +52,7 @@ def detected(
     all_sessions: bool,
     ever: bool,
     exit_zero: bool,
+    store: str | None,
 ) -> Detected:
     """Return what is wrong with one session or with all, judged by the settings with ``changes`` over them.
 
@@ -60,7 +67,7 @@ def detected(
         tell_session(workspace, session, verdicts[0].session)
     every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
-    following = [f"ctxmgr recover --session {stuck[0]}"] if stuck else []
+    following = [further("recover", stuck[0], store)] if stuck else []
     return Detected(found, verdicts, following, Exit.OK if exit_zero else VERDICTS[every])
 
 

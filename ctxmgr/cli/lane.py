@@ -12,6 +12,7 @@ import os
 import sys
 
 from ctxmgr import places
+from ctxmgr.cli.address import located, located_action, located_entry, located_log, parse
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, slow_search, tell_session, told, write_json, write_lines
 from ctxmgr.cli.lane_answer import Answer, Asked
 from ctxmgr.cli.lane_table import TABLE
@@ -79,11 +80,13 @@ def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
             given.append(word)
         elif not _take(command, word, rest, values):
             return None
-    argument = command["argument"]
-    if len(given) > (argument is not None) and not command["many"]:
+    arguments = command["arguments"]
+    if len(given) > len(arguments) and not command["many"]:
         return None
-    if given and argument is not None:
-        values[argument] = given if command["many"] else given[0]
+    if command["many"] and given:
+        values[arguments[0]] = given
+    else:
+        values.update(zip(arguments, given, strict=False))
     if any(values[name] is None for name in command["required"]):
         return None
     return values if _valid(command, values) else None
@@ -138,6 +141,7 @@ def _worked(name: str, values: dict[str, Any]) -> Answer:
         from ctxmgr.cli import lane_notes
 
         tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
+    _locate(name, values)
     store, warnings = _opened(values["store"], writes, create=name == "record", masked=values.get("mask", True))
     try:
         answer = tool(store, values)
@@ -145,6 +149,21 @@ def _worked(name: str, values: dict[str, Any]) -> Answer:
         _close(store)
     answer.warnings[:0] = warnings
     return answer
+
+
+def _locate(name: str, values: dict[str, Any]) -> None:
+    """Let a file that stands in the place of a session be the store."""
+    session, store, address = values.get("session"), values["store"], values.get("address")
+    if name == "sessions":
+        values["store"] = located_log(values["log"], store)
+    elif name == "trace":
+        values["action"], values["session"], values["store"] = located_action(
+            values["action"], values["target"], session, store
+        )
+    elif address is not None:
+        values["address"], values["session"], values["store"] = located_entry(address, session, store)
+    elif name != "record":
+        values["session"], values["store"] = located(values.get("target"), session, store)
 
 
 def _close(store: Store) -> None:
@@ -261,8 +280,8 @@ def _show(store: Store, values: dict[str, Any]) -> Answer:
 
 def _messages(store: Store, values: dict[str, Any]) -> Answer:
     address = values["address"]
-    asked, session = _addressed("@0" if address is None else address, values["session"])
-    if address is None:
+    asked, session = _addressed(address or "@0", values["session"])
+    if not address:
         asked["index"] = None
     reader = Rows(store.engine, verbatim=True)
     found = tools.messages(store, reader, Asked({**values, **asked}))
@@ -271,8 +290,6 @@ def _messages(store: Store, values: dict[str, Any]) -> Answer:
 
 
 def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
-    from ctxmgr.cli.address import parse
-
     place = parse(address, session)
     return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
 

@@ -13,8 +13,9 @@ import typer
 
 from ctxmgr import wire
 from ctxmgr.cli import options as o
+from ctxmgr.cli.address import located_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, say
+from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed, say
 from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
@@ -76,6 +77,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new .jsonl file; else stdout.")
     ] = None,
+    target: o.Target = None,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
     store: o.Store = None,
@@ -85,7 +87,9 @@ def export(
     Examples:
       ctxmgr export --all-sessions -o history.jsonl
       ctxmgr export --session 01a1ffcb | gzip > run.jsonl.gz
+      ctxmgr export rollout.jsonl -o run.jsonl
     """
+    session, store = placed("export", Shown(), target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         key = None if all_sessions else session_key(workspace.store, session)
@@ -142,6 +146,7 @@ def _sealed(records: Iterator[wire.Record]) -> Iterator[bytes]:
 
 
 def verify(
+    log: o.Log = None,
     store: o.Store = None,
     *,
     how: Shown,
@@ -151,8 +156,10 @@ def verify(
     Exit codes: 0 sound, 5 damaged.
 
     Examples:
-      ctxmgr verify --store history.jsonl
+      ctxmgr verify
+      ctxmgr verify history.jsonl
     """
+    store = named_by("verify", how, located_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
         checked, damage = workspace.store.verify()

@@ -54,8 +54,8 @@ class BlackboardHistory:
 
     It is subscribed from the moment it is made until `end`, which its ``with`` block calls also when the workflow raises.
     Whatever is published meanwhile is recorded with its number; what could not be recorded with its content is counted in
-    `lost`, which is stored with the end of the session and must read 0. What a `Recorder` promises holds. Safe to share between threads; a
-    forked child goes on as a process of its own.
+    `lost`, which is stored with the end of the session and must read 0. What a `Recorder` promises holds. Safe to share
+    between threads; a forked child goes on as a process of its own.
 
     A session that exists already is shown to the detectors first, so that they know what went before.
 

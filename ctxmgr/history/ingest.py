@@ -8,7 +8,6 @@ beginning of a log, and can simply be run again.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
+from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, read_head, recognised
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.plain import shorten
@@ -29,22 +29,15 @@ from ctxmgr.store.imported import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.checking import check
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
-from ctxmgr.wire import MAX_LINE, Record, decode, encode
+from ctxmgr.wire import MAX_LINE, Record, encode
 
 _T = TypeVar("_T")
 
-HEAD = 64 * 1024
-OWN_FORMAT = "ctxmgr"
-FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
 
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
-_LINES = 50
 _PART = 10_000
 """Records of our own format that are written together; of other formats it is a whole session."""
-
-_OWN_START = re.compile(rb'\{"v":1,"kind":"')
-_OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
 
 Progress = Callable[[int, int, Path], None]
 """Called with bytes done, bytes in all, and the file being read."""
@@ -151,7 +144,8 @@ def _named(
         # What is remembered of a file must hold in every folder that ctxmgr is run in.
         for file, asked_for in _files(Path(os.path.abspath(path))):
             try:
-                importer = _claims(importers, file, only)
+                head = read_head(file)
+                importer = recognised(file, head, importers, own=only in (None, OWN_FORMAT))
             except OSError as error:
                 if asked_for:
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
@@ -183,32 +177,6 @@ def _files(path: Path) -> Iterator[tuple[Path, bool]]:
     if not path.is_file():
         raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
     yield path, True
-
-
-def _claims(importers: Sequence[Importer], path: Path, only: str | None) -> str | None:
-    """Return the name of the format that a file is of, or None.
-
-    Raises:
-        OSError: when it can't be read.
-    """
-    with path.open("rb") as stream:
-        head = stream.read(HEAD).lstrip(b"\0 \t\r\n")
-    own = only in (None, OWN_FORMAT)
-    if own and _OWN_START.match(head):
-        return OWN_FORMAT
-    found = next((importer.name for importer in importers if importer.sniff(path, head)), None)
-    return OWN_FORMAT if found is None and own and any(map(_is_own, head.split(b"\n")[:_LINES])) else found
-
-
-def _is_own(line: bytes) -> bool:
-    """Whether a line of a file is a record of ours: one written by another program, or one behind damage."""
-    if b'"kind"' not in line or b'"session"' not in line:
-        return False
-    try:
-        record = decode(line.strip(b" \0\r"))
-    except ValueError:
-        return _OWN_RECORD.search(line) is not None
-    return record.get("v") == 1 and isinstance(record.get("kind"), str) and isinstance(record.get("session"), str)
 
 
 def _unread(path: Path, error: OSError) -> FileReport:
@@ -258,6 +226,29 @@ def _import_group(
     totals.appended.plus(done.appended)
     totals.sessions.update(done.sessions)
     totals.untrusted += done.untrusted
+
+
+def import_session(
+    store: Store, importer: Importer, group: Sequence[Path], progress: Callable[[int, int], None] | None = None
+) -> None:
+    """Import the files of one session; searching is not prepared.
+
+    Args:
+        store: to import into.
+        importer: of their format.
+        group: the files.
+        progress: hears of bytes read and in all.
+
+    Raises:
+        OSError: a file can't be read.
+    """
+    totals, total = _Totals(), _size(group)
+    if progress is not None:
+        progress(0, total)
+    _import_group(store, importer, group, totals, None, trusted=False)
+    for report in totals.files:
+        if report.skipped:
+            raise OSError(None, report.skipped, report.path)
 
 
 def _append(

@@ -43,6 +43,7 @@ def open_store(
     masked: bool = True,
     durable: bool = False,
     progress: Progress | None = None,
+    is_log: bool = False,
 ) -> Store:
     """Open the store at a path: a ``.jsonl`` log is read in place, anything else is a SQLite database.
 
@@ -53,6 +54,7 @@ def open_store(
         masked: mask secrets in what is appended.
         durable: sync every append to the disk (level ``os``).
         progress: hears of long indexing.
+        is_log: it is a log, whatever its name.
 
     Raises:
         NotFound: it is not there and ``create`` is false.
@@ -64,7 +66,7 @@ def open_store(
     if "://" in location:
         raise InvalidInput(f"no store engine for {location!r}", "give a path to a .db or .jsonl file")
     path = _tidied(location)
-    if _suffix(path) in LOG_SUFFIXES:
+    if is_log or _suffix(path) in LOG_SUFFIXES:
         from ctxmgr.store.log_file import LogStore
 
         if create and _mode(path) is None:

@@ -30,13 +30,14 @@ _EXCERPT = 300
 _PAST = 3
 
 
-def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries: Entries) -> None:
+def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries: Entries, store: str | None = None) -> None:
     """Show the findings of each session; a healthy session takes one line.
 
     Args:
         printer: where to.
         verdicts: the sessions with their findings.
         entries: those of the entries they name that are at hand, by id.
+        store: the one that was named, if any.
     """
     if not verdicts:
         printer.hint("No sessions to look at yet: 'ctxmgr import' reads the logs on this machine.")
@@ -67,11 +68,15 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
             _finding(printer, finding, own)
         if verdict.verdict != "warn":
             printer.line()
-            printer.line(Span("next  ", "dim"), command("recover", "--session", verdict.session), indent=2)
+            printer.line(Span("next  ", "dim"), _recovery(verdict.session, store), indent=2)
     if len(verdicts) > 1:
         stuck = sum(verdict.verdict not in ("healthy", "warn") for verdict in verdicts)
         printer.line()
         printer.line(Span(f"{stuck:,} of {plural(len(verdicts), 'session')} stuck", "loop" if stuck else "healthy"))
+
+
+def _recovery(session: str, store: str | None) -> str:
+    return command("recover", "--session", session, *(["--store", store] if store is not None else []))
 
 
 def _healthy(printer: Printer, verdict: SessionVerdict, entries: Entries) -> None:
