@@ -48,7 +48,7 @@ def parse(text: str, session: str | None = None) -> Address:
             raise InvalidInput(f"{text!r} and --session {session!r} name different sessions", "leave one of them out")
         return Address(named or session, -1 if place == "last" else int(place))
     if not text.strip():
-        raise InvalidInput("an empty address", "e.g. SESSION@42, @-1, @last, or an entry id")
+        raise InvalidInput("an empty address", "e.g. SESSION@42, run.jsonl@-1, @last, or an entry id")
     return Address(session, entry_id=text)
 
 

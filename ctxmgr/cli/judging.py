@@ -10,9 +10,12 @@ from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.settings import merged
 from ctxmgr.cli.times import moment
+from ctxmgr.errors import NoHistory
 from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
 from ctxmgr.types.finding import SessionVerdict, verdict_of
 from ctxmgr.workspace import Workspace
+
+NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr import' reads those on this machine"
 
 
 class Listed(NamedTuple):
@@ -57,11 +60,14 @@ def detected(
     """Return what is wrong with one session or with all, judged by the settings with ``changes`` over them.
 
     Raises:
+        NoHistory: there is no session to judge.
         InvalidInput: a wrong setting or time.
         CtxmgrError: as `Workspace.detect`.
     """
     workspace.adjust(merged(dict(workspace.config.detect), changes))
     found = workspace.detect(DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time())))
+    if not found.verdicts:
+        raise NoHistory(NOTHING_READ)
     verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
     if len(verdicts) == 1:
         tell_session(workspace, session, verdicts[0].session)

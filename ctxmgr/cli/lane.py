@@ -12,7 +12,6 @@ import os
 import sys
 
 from ctxmgr import places
-from ctxmgr.cli.address import located, located_action, located_entry, located_log, parse
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, slow_search, tell_session, told, write_json, write_lines
 from ctxmgr.cli.lane_answer import Answer, Asked
 from ctxmgr.cli.lane_table import TABLE
@@ -153,17 +152,21 @@ def _worked(name: str, values: dict[str, Any]) -> Answer:
 
 def _locate(name: str, values: dict[str, Any]) -> None:
     """Let a file that stands in the place of a session be the store."""
-    session, store, address = values.get("session"), values["store"], values.get("address")
+    named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
+    if name == "record" or not any(word is not None and not isinstance(word, list) for word in named):
+        return
+    from ctxmgr.cli import address as a
+
+    session, store, given = values.get("session"), values["store"], values.get("address")
     if name == "sessions":
-        values["store"] = located_log(values["log"], store)
+        values["store"] = a.located_log(values["log"], store)
     elif name == "trace":
-        values["action"], values["session"], values["store"] = located_action(
-            values["action"], values["target"], session, store
-        )
-    elif address is not None:
-        values["address"], values["session"], values["store"] = located_entry(address, session, store)
-    elif name != "record":
-        values["session"], values["store"] = located(values.get("target"), session, store)
+        found = a.located_action(values["action"], values["target"], session, store)
+        values["action"], values["session"], values["store"] = found
+    elif given is not None:
+        values["address"], values["session"], values["store"] = a.located_entry(given, session, store)
+    else:
+        values["session"], values["store"] = a.located(values.get("target"), session, store)
 
 
 def _close(store: Store) -> None:
@@ -290,6 +293,8 @@ def _messages(store: Store, values: dict[str, Any]) -> Answer:
 
 
 def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
+    from ctxmgr.cli.address import parse
+
     place = parse(address, session)
     return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
 

@@ -19,7 +19,7 @@ from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed, say
 from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
-from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.address import session_key
 from ctxmgr.store.reserved import untrusted
 from ctxmgr.workspace import Workspace
@@ -153,7 +153,7 @@ def verify(
 ) -> None:
     """Check every record against its sum, and report every damaged range; nothing is changed.
 
-    Exit codes: 0 sound, 5 damaged.
+    Exit codes: 0 sound, 3 there is nothing to check, 5 damaged.
 
     Examples:
       ctxmgr verify
@@ -164,14 +164,19 @@ def verify(
     def work(workspace: Workspace) -> Answer:
         checked, damage = workspace.store.verify()
         workspace.warnings.clear()
+        if not checked and not damage:
+            raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
         rows: list[dict[str, Any]] = [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damage]
         data = {"records": checked, "damaged": rows}
+        origin = workspace.source.origin
+        warnings = [f"a log of {origin} carries no sums: only that its records can be read was checked"] if origin else []
 
         def draw(out: Printer) -> None:
             out.line(f"{checked} records checked, {len(rows)} damaged ranges")
             for row in rows:
                 out.line(f"offset {row['offset']}, {row['length']} bytes: {row['reason']}", indent=2)
 
-        return Answer(data, draw, "partial" if rows else "ok", code=Exit.STORE if rows else Exit.OK)
+        status = "partial" if rows else "ok"
+        return Answer(data, draw, status, warnings=warnings, code=Exit.STORE if rows else Exit.OK)
 
     answer("verify", how, work, store=store)

@@ -75,7 +75,7 @@ def detect(
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
-    Exit codes: 0 healthy, 10 loop, 11 hung, 12 both.
+    Exit codes: 0 no loop and no stall, 3 nothing to judge, 10 loop, 11 hung, 12 both.
 
     Examples:
       ctxmgr detect

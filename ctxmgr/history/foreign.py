@@ -39,6 +39,7 @@ class ForeignStore(Store):
 
     def __init__(self, engine: SqliteEngine, path: str, importer: Importer, files: list[Path]) -> None:
         super().__init__(engine, path, readonly=False, masked=True)
+        self.origin = importer.title
         self.importer = importer
         self.files = files
 
