@@ -133,7 +133,7 @@ def placed(command: str, how: Shown, target: str | None, session: str | None, st
     return named_by(command, how, located, target, session, store)
 
 
-def named_by(command: str, how: Shown, locate: Callable[..., _T], *named: str | None) -> _T:
+def named_by(command: str, how: Shown, locate: Callable[..., _T], *named: object) -> _T:
     """Return what ``locate`` makes of words of the command line; what can't be is told, and ends the command."""
     try:
         return locate(*named)

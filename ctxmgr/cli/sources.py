@@ -21,7 +21,9 @@ from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.address import session_key
+from ctxmgr.history.ingest import require_logs
 from ctxmgr.store.reserved import untrusted
+from ctxmgr.types.importing import ImportReport
 from ctxmgr.workspace import Workspace
 
 NOT_UNDERSTOOD = 0.02
@@ -43,13 +45,15 @@ def import_(
 ) -> None:
     """Import the logs that agents leave on disk; run it again at any time, only what is new is added.
 
-    Exit code 8 when more than 2 % was not understood.
+    Exit codes: 2 no log at the paths, 8 a file was passed over, or more than 2 % was not understood.
 
     Examples:
       ctxmgr import
       ctxmgr import ~/.claude/projects/my-project
       ctxmgr import rollout.jsonl --from codex --json
     """
+    if paths:  # before a store is made for nothing
+        named_by("import", how, require_logs, paths, from_)
 
     def work(workspace: Workspace) -> Answer:
         report = workspace.import_logs(
@@ -59,18 +63,25 @@ def import_(
             progress=Pace("importing", "MB", 1_000_000),
             indexing=Pace("indexing for search", "records", 1),
         )
-        partial = report.not_understood > NOT_UNDERSTOOD or any(file.skipped for file in report.files)
+        partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0
         empty = not report.files and not report.unchanged
         return Answer(
             report.to_json(),
             lambda out: views.show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
-            warnings=[untrusted(report.untrusted)] if report.untrusted else [],
+            warnings=_told(report),
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
 
     answer("import", how, work, store=store, create=True, masked=mask)
+
+
+def _told(report: ImportReport) -> list[str]:
+    told = [untrusted(report.untrusted)] if report.untrusted else []
+    if report.skipped:
+        told.append(f"passed over: {report.skipped:,} that can't be read as a log")
+    return told
 
 
 def export(

@@ -8,6 +8,7 @@ beginning of a log, and can simply be run again.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
-from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, read_head, recognised
+from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.plain import shorten
@@ -35,6 +36,13 @@ _T = TypeVar("_T")
 
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
 
+_BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
+"""Paths of what agents, and ctxmgr, keep beside logs."""
+
+_CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
+"""A key that a JSON document with somebody's conversation has, and a file of settings has not."""
+
+_TOLD = 5
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 _PART = 10_000
 """Records of our own format that are written together; of other formats it is a whole session."""
@@ -50,6 +58,7 @@ class _Totals:
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     unchanged: int = 0
     untrusted: int = 0
+    others: int = 0
 
 
 @dataclass(slots=True)
@@ -91,12 +100,10 @@ def import_logs(
         indexing: hears of places of the log done and in all while what was added is indexed for searching.
 
     Raises:
-        InvalidInput: an unknown format name, or none of the named files is of a known format.
+        InvalidInput: an unknown format name, or there is no log of a known format at any of the paths.
         NotFound, StorageFailed: a named path is not there, or can't be read.
     """
-    if only is not None and only not in FORMATS:
-        raise InvalidInput(f"unknown log format {only!r}", f"known formats: {', '.join(FORMATS)}")
-    importers = [importer for importer in IMPORTERS if only in (None, importer.name)]
+    importers = _chosen(only)
     totals = _Totals()
     chosen = _discovered(importers, home, environment) if paths is None else _named(importers, paths, only, totals)
     work: list[tuple[Importer | None, list[Path]]] = []
@@ -138,39 +145,76 @@ def _discovered(
 def _named(
     importers: Sequence[Importer], paths: Sequence[Path], only: str | None, totals: _Totals
 ) -> list[tuple[Importer | None, list[Path]]]:
+    """Return the files at ``paths`` by their importers; what is passed over goes into ``totals``."""
     by_importer: dict[str, list[Path]] = {}
-    refused: list[FileReport] = []
     for path in paths:
+        taken = len(totals.files), totals.others, sum(map(len, by_importer.values()))
         # What is remembered of a file must hold in every folder that ctxmgr is run in.
-        for file, asked_for in _files(Path(os.path.abspath(path))):
+        for file, asked_for in _files(Path(os.path.abspath(path)), totals):
             try:
                 head = read_head(file)
-                importer = recognised(file, head, importers, own=only in (None, OWN_FORMAT))
+                name = recognised(file, head, importers, own=only in (None, OWN_FORMAT))
             except OSError as error:
                 if asked_for:
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
-            if importer is not None:
-                by_importer.setdefault(importer, []).append(file)
-            elif asked_for:
-                refused.append(_refusal(file))
-    totals.files += refused
-    if refused and not by_importer:
-        first = refused[0]
-        raise InvalidInput(f"{first.path}: {first.skipped}", f"ctxmgr reads: {', '.join(FORMATS)}; see 'ctxmgr import --help'")
+            if name is not None:
+                by_importer.setdefault(name, []).append(file)
+            elif not asked_for and file.suffix == ".json" and not _CONVERSATION.search(head):
+                totals.others += 1
+            elif asked_for or only is None or recognised(file, head) is None:
+                totals.files.append(_refusal(file, head))
+        if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
+            within = len(totals.files) - taken[0] + totals.others - taken[1]
+            why = f"none of its {within:,} files is a log of a known format" if within else "there is no log in it"
+            totals.files.append(_file_report(FileCount(path), "", skipped=why))
+    if paths and not by_importer:
+        raise _nothing(totals.files)
     named = {importer.name: importer for importer in importers}
     return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
 
 
-def _files(path: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not."""
+def _nothing(passed: Sequence[FileReport]) -> InvalidInput:
+    """Return the error for paths in which there is no log; the last of the files is the folder, if one was named."""
+    *others, last = passed
+    seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_TOLD])
+    more = f"\n  and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
+    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", f"ctxmgr reads: {known_formats()}")
+
+
+def require_logs(paths: Sequence[Path], only: str | None = None) -> None:
+    """Return when there is a log to import at ``paths``; nothing is read but how the files begin.
+
+    Raises:
+        InvalidInput, NotFound, StorageFailed: as `import_logs`.
+    """
+    _named(_chosen(only), paths, only, _Totals())
+
+
+def _chosen(only: str | None) -> list[Importer]:
+    if only is not None and only not in FORMATS:
+        raise InvalidInput(f"unknown log format {only!r}", f"known formats: {', '.join(FORMATS)}")
+    return [importer for importer in IMPORTERS if only in (None, importer.name)]
+
+
+def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
+    """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not.
+
+    Files of a folder whose names are no log's are counted, what agents keep beside their logs is not.
+    """
     if path.is_dir():
         for folder, names, files in os.walk(path):
             names.sort()
             for name in sorted(files):
-                if name.endswith(_SUFFIXES) and (file := Path(folder, name)).is_file():
+                if not (file := Path(folder, name)).is_file():
+                    continue
+                if _BESIDE_LOGS.search(str(file)):
+                    continue
+                if name.endswith(_SUFFIXES):
                     yield file, False
+                else:
+                    totals.others += 1
         return
     if not path.exists():
         raise NotFound(f"no file or folder at {path}", "check the path")
@@ -183,10 +227,9 @@ def _unread(path: Path, error: OSError) -> FileReport:
     return _file_report(FileCount(path), "", skipped=f"can't be read: {error.strerror or error}")
 
 
-def _refusal(path: Path) -> FileReport:
-    empty = path.stat().st_size == 0
-    count = FileCount(path)
-    return _file_report(count, "", skipped="the file is empty" if empty else "not a log of a known format")
+def _refusal(path: Path, head: bytes) -> FileReport:
+    why = f"not a log of a known format; it looks like {looks_like(head)}" if head else "the file is empty"
+    return _file_report(FileCount(path), "", skipped=why)
 
 
 def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
@@ -365,7 +408,8 @@ def _report(totals: _Totals) -> ImportReport:
     damaged = sum(len(report.damaged) for report in totals.files)
     missed = unknown.total() + damaged
     return ImportReport(
-        files=totals.files, unchanged=totals.unchanged, sessions=list(totals.sessions), records=records,
+        files=totals.files, skipped=sum(report.skipped is not None for report in totals.files), others=totals.others,
+        unchanged=totals.unchanged, sessions=list(totals.sessions), records=records,
         entries=sum(report.tool_calls for report in totals.files),
         open_calls=sum(report.open_calls for report in totals.files), added=totals.appended.added,
         known=totals.appended.known, doubles=totals.appended.doubles, changed=totals.appended.changed,

@@ -113,7 +113,8 @@ def test_every_code_is_explained_and_reached() -> None:
     ("arguments", "code", "status"),
     [
         (("list",), 0, "empty"), (("trace",), 0, "empty"), (("search", "x"), 0, "empty"), (("messages",), 0, "empty"),
-        (("sessions",), 0, "empty"), (("detect", "--all-sessions", "--exit-zero"), 3, "error"), (("detect",), 3, "error"), (("note", "list"), 0, "empty"),
+        (("sessions",), 0, "empty"), (("detect", "--exit-zero"), 3, "error"),
+        (("detect",), 3, "error"), (("note", "list"), 0, "empty"),
         (("snapshot", "list"), 0, "empty"), (("verify",), 3, "error"), (("show", "@0"), 3, "error"),
         (("note", "add", "0", "-m", "x"), 3, "error"), (("snapshot", "create", "0", "--summary", "x"), 3, "error"),
         (("recover",), 3, "error"),
