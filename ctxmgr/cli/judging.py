@@ -12,7 +12,7 @@ from ctxmgr.cli.settings import merged
 from ctxmgr.cli.times import moment
 from ctxmgr.errors import NoHistory
 from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
-from ctxmgr.types.finding import SessionVerdict, verdict_of
+from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
 from ctxmgr.workspace import Workspace
 
 NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr import' reads those on this machine"
@@ -78,4 +78,7 @@ def detected(
 
 
 def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
-    return verdict.model_copy(update={"verdict": verdict_of(verdict.findings, ever=ever)}) if ever else verdict
+    if not ever:
+        return verdict
+    every = verdict_of(verdict.findings, ever=True)
+    return verdict.model_copy(update={"verdict": every, "summary": summary_of(every, verdict.notes)})

@@ -66,7 +66,7 @@ def request_for(session: str, finding: Finding | None, *, force: bool) -> Contex
     """
     if finding is None and not force:
         raise NotStuck(
-            f"session {session!r} is healthy: no loop and no stall",
+            f"no loop and no stall found in session {session!r}",
             "'--force' gives a continuation all the same; 'ctxmgr request' asks for context explicitly",
         )
     if finding is None:

@@ -118,7 +118,7 @@ FAULTS: list[tuple[tuple[str, ...], int, str, str]] = [
     (("show", "nosuch"), 3, "notFound", "no entry 'nosuch' in session healthy"),
     (("note", "add", "0", "-m", " "), 2, "invalid", "Note content cannot be empty"),
     (("note", "add", "50", "-m", "x"), 3, "outOfBounds", "Index out of bounds"),
-    (("recover", "-s", "healthy"), 21, "healthy", "session 'healthy' is healthy: no loop and no stall"),
+    (("recover", "-s", "healthy"), 21, "healthy", "no loop and no stall found in session 'healthy'"),
     (("snapshot", "show", "nosuch"), 3, "notFound", "no snapshot 'nosuch'"),
     (("import", "nowhere"), 3, "notFound", "no file or folder at"),
     (("import", "--from", "word", "."), 2, "invalid", "unknown log format 'word'"),

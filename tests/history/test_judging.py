@@ -16,7 +16,7 @@ from ctxmgr.store.imported import FileState
 from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.workspace import Workspace
-from tests.builders import START, at, entry, entry_id, event, result, write
+from tests.builders import START, at, build, entry, entry_id, event, result, write
 
 LOOP = ["Read:a", *["!Bash:make -> no rule to make it"] * 4]
 
@@ -214,3 +214,39 @@ def test_events_alone(store: Store) -> None:
     store.append([event("s", 0, "user_message", {"text": "hello"})])
 
     assert sessions(store) == {"s": ("healthy", 0)}
+
+
+@pytest.mark.parametrize(("steps", "end", "notes"), [
+    (["> go", "Edit:a -> ok"], "completed", []),
+    (["> go", *(f"!Edit:a{n} -> no {n}x of {n}" for n in range(5))], None, ["5 failures in a row"]),
+    (["> go", "!Edit:a -> x", "!Read:b -> y"], None, []),
+    (["> go", *(f"!Edit:a{n} -> no {n}x of {n}" for n in range(5)), "Read:b -> fine"], None, []),
+    (["> go"], None, ["no action recorded"]),
+    (["> go", "Edit:a -> ok"], "failed", ["ended as failed"]),
+])  # fmt: skip
+def test_healthy_is_said_of_what_is(steps: list[str], end: str | None, notes: list[str], store: Store) -> None:
+    """Failures in a row, an end in failure and a session without actions are named, though they are no finding."""
+    write(store, "s", steps)
+    if end is not None:
+        store.append([build("sessionEnd", "s", at(99), outcome=end)])
+    workspace = Workspace(store, Config())
+    verdict = workspace.detect(DetectRequest()).verdicts[0]
+    row = workspace.sessions(SessionsRequest()).sessions[0]
+
+    if verdict.verdict == "healthy":
+        assert (verdict.notes, verdict.summary) == (notes, ", ".join(["no loop found", *notes]) if notes else "healthy")
+    assert verdict.notes == notes
+    assert row.summary == verdict.summary
+
+
+def test_an_end_in_an_error_is_named(store: Store) -> None:
+    """An error behind which nothing came is told; one of a hook, or one that the run got over, is not."""
+    for session, data, after in (
+        ("ended", {"text": "API error 529"}, []), ("hook", {"reason": "hookFailed"}, []),
+        ("over", {"text": "API error 529"}, [build("event", "over", at(9), id="m", type="message", data="done")]),
+    ):  # fmt: skip
+        write(store, session, ["> go", "Edit:a -> ok"])
+        store.append([build("event", session, at(8), id=f"{session}-error", type="error", data=data), *after])
+    found = Workspace(store, Config()).detect(DetectRequest(all_sessions=True)).verdicts
+
+    assert {each.session: each.notes for each in found} == {"ended": ["ended in an error"], "hook": [], "over": []}

@@ -31,7 +31,7 @@ _PAST = 3
 
 
 def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries: Entries, store: str | None = None) -> None:
-    """Show the findings of each session; a healthy session takes one line.
+    """Show the findings of each session; one without any that lasts takes one line.
 
     Args:
         printer: where to.
@@ -60,7 +60,7 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
         parted = False
         printer.rule(
             Span(verdict.verdict, verdict_style(verdict.verdict)), "  ", Span(verdict.session, "strong"),
-            Span(f"  {plural(len(verdict.findings), 'finding')}", "dim"),
+            Span(f"  {', '.join([plural(len(verdict.findings), 'finding'), *verdict.notes])}", "dim"),
         )  # fmt: skip
         for place_, finding in enumerate(sorted(verdict.findings, key=lambda each: each.resolved is not None)):
             if place_:
@@ -81,8 +81,11 @@ def _recovery(session: str, store: str | None) -> str:
 
 def _healthy(printer: Printer, verdict: SessionVerdict, entries: Entries) -> None:
     past = f"  {plural(len(verdict.findings), 'past finding')}, all over" if verdict.findings else ""
-    sign = verdict_sign(printer.symbols, "healthy")
-    printer.line(Span(f"{sign} healthy", "healthy"), "  ", Span(verdict.session), Span(past, "dim"), hang=2)
+    look = "warn" if verdict.notes else "healthy"
+    sign = verdict_sign(printer.symbols, look)
+    printer.line(
+        Span(f"{sign} {verdict.summary or verdict.verdict}", look), "  ", Span(verdict.session), Span(past, "dim"), hang=2
+    )
     for finding in verdict.findings[-_PAST:] if printer.terminal else verdict.findings:
         printer.line(*_headline(printer, finding, entries), indent=2, hang=2)
 

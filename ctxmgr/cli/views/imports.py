@@ -30,7 +30,7 @@ def show_import(printer: Printer, report: ImportReport) -> None:
     if not report.files and not report.unchanged:
         printer.hint("No logs found. Name a file or folder: ctxmgr import PATH")
         return
-    read = [file for file in report.files if file.skipped is None]
+    read = [file for file in report.files if file.skipped is None or file.records]
     shown = read if len(read) <= _FEW or not printer.terminal else [file for file in read if _wrong(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
