@@ -90,7 +90,7 @@ def test_every_session(store: Store) -> None:
     [
         pytest.param(None, "hung", id="the log ends inside the call"),
         pytest.param(at(5), "healthy", id="just begun"),
-        pytest.param(at(500), "healthy", id="within its limit"),
+        pytest.param(at(500), "warn", id="within its limit, without a sign of life"),
         pytest.param(at(700), "hung", id="beyond its limit"),
     ],
 )
@@ -210,10 +210,22 @@ def test_sessions_of_an_agent_are_paged(store: Store) -> None:
 
 
 def test_events_alone(store: Store) -> None:
-    """A session of messages alone is healthy."""
-    store.append([event("s", 0, "user_message", {"text": "hello"})])
+    """A session in which a person was answered is no stall; one in which nobody answered and nothing was done is hung."""
+    store.append([event("s", 0, "user_message", {"text": "hello"}), event("s", 1, "message", {"text": "hi"})])
+    store.append([event("mute", 0, "user_message", {"text": "hello"})])
 
-    assert sessions(store) == {"s": ("healthy", 0)}
+    assert sessions(store) == {"s": ("healthy", 0), "mute": ("hung", 1)}
+
+
+@pytest.mark.requirement("FR-003")
+def test_a_run_that_never_begins_is_hung(store: Store) -> None:
+    """A process that began and recorded nothing is a stall after two minutes, and where it is gone."""
+    store.append([build("session", "s", at(0), process="p")])
+
+    assert [detect(store, now=now).verdicts[0].verdict for now in (at(110), at(125), None)] == ["healthy", "hung", "hung"]
+    assert "nothing was ever done" in detect(store).verdicts[0].findings[0].reason
+    store.append([build("sessionEnd", "s", at(9), outcome="completed")])
+    assert detect(store).verdicts[0].verdict == "healthy"
 
 
 @pytest.mark.parametrize(("steps", "end", "notes"), [
