@@ -165,8 +165,8 @@ def _container(value: object, parents: tuple[int, ...]) -> Any:
     if fields := getattr(value, "__dataclass_fields__", None):
         return {str(name): _plain(getattr(value, name, None), parents) for name in cast("Iterable[str]", fields)}
     if isinstance(value, BaseException):
-        fields = _object(value, parents) if _here.depth < _OBJECTS_DEEP and _here.left > 0 else {}
-        return {**fields, "type": type(value).__name__, "message": describe(value)}
+        fields = _object(value, parents)
+        return {**(fields if isinstance(fields, dict) else {}), "type": type(value).__name__, "message": describe(value)}
     if _has_own_repr(value) and not _ADDRESS.search(text := _represent(value)):
         return text
     if isinstance(value, _CODE) or not (names := _field_names(value)):

@@ -166,8 +166,6 @@ def stall_reason(stall: Stall, agent: str | None, progress: Observation | None) 
     if progress is None:
         lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
         return f"the run began, and nothing was ever done{lasted}"
-    after = ""
-    if progress is not None:
-        verb = "finished" if progress.kind == "finish" else "started"
-        after = f" since {who(progress.agent)} {verb} {one_line(asked(progress), 120)}"
+    verb = "finished" if progress.kind == "finish" else "started"
+    after = f" since {who(progress.agent)} {verb} {one_line(asked(progress), 120)}"
     return f"nothing has happened for {duration(stall.seconds or 0)}{after}, and nothing is in flight"
