@@ -17,6 +17,7 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from typing import Literal
 
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.files import require_no_link
 from ctxmgr.places import make_private_folder, sync_folder
 from ctxmgr.salvage import Line, read, tail
 from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal, use_loaded_encoder
@@ -29,7 +30,7 @@ Durability = Literal["process", "os"]
 _SYNC_EVERY = 0.5  # seconds; leaves half of the promised second for the sync itself
 _LONGEST = MAX_LINE - 27  # bytes that a sum adds to a line
 _AT_ONCE = LOCK_EX | LOCK_NB
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Journal:
@@ -63,6 +64,10 @@ class Journal:
         mask: bool = True,
         timeout: float = 10.0,
     ) -> None:
+        try:
+            require_no_link(os.fspath(path), writing=True)
+        except OSError as error:
+            raise StorageFailed(f"can't open log {os.fspath(path)!r}: {error.strerror}", _hint(error)) from error
         self.path = os.path.abspath(path)  # the working directory may change before a fork opens it again
         self.durability = durability
         self._create = create
@@ -220,6 +225,7 @@ class Journal:
     def _open(self) -> None:
         created: list[str] = []
         try:
+            require_no_link(self.path, writing=True)
             try:
                 self._descriptor = os.open(self.path, _FLAGS)
             except FileNotFoundError:

@@ -32,6 +32,7 @@ from ctxmgr.types import (
     project,
     query,
     supplying,
+    trust,
     view,
 )
 from ctxmgr.types.base import Shape, Text
@@ -135,6 +136,7 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "goal tree": (goal.GoalState, None),
     "goal unblock": (goal.GoalAnswer, goal.UnblockRequest),
     "doctor": (health.Check, None),
+    "trust": (trust.TrustView, None),
     "import": (importing.ImportReport, None),
     "index": (Indexed, None),
     "record": (Recorded, None),
