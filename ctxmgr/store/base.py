@@ -37,7 +37,10 @@ class Store:
     Attributes:
         location: the path or URL it was opened by.
         readonly: whether appending is refused.
+        origin: whose log it is, as people call it; None for a history of our own.
     """
+
+    origin: str | None = None
 
     annotations: Annotations
     leases: Leases
