@@ -156,7 +156,9 @@ class LogStore(Store):
 
     def _anchor(self, found: Anchor | None, end: int, last_sum: str) -> None:
         """Note in the index how far the log has come, unless it contradicts what was noted before."""
-        if not last_sum or (found is not None and found.length and not self._bytes.holds(found)):
+        if not last_sum or (found is not None and found.length == end and found.total == last_sum):
+            return
+        if found is not None and found.length and not self._bytes.holds(found):
             return
         from ctxmgr.ids import now
 
@@ -234,6 +236,7 @@ class LogStore(Store):
         if size == done:
             self._tail = []
             if deferred.stage(self.engine) != deferred.BUILDING:
+                self._anchor(anchored, done, state.get("sum", ""))
                 return True
             deferred.end(self.engine)
             return False
