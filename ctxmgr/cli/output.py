@@ -80,6 +80,7 @@ def answer(
     create: bool = False,
     masked: bool = True,
     lenient: bool = False,
+    frees: bool = False,
 ) -> None:
     """Open the workspace, do the work, show the answer, and end with its exit code.
 
@@ -92,8 +93,9 @@ def answer(
         create: see ``writes``.
         masked: mask secrets in what is written.
         lenient: answer from a store that can only be read, too; ``work`` says what it could not write.
+        frees: the command frees space: on a full disk it may use what was held back for it.
     """
-    from ctxmgr.workspace import Workspace
+    from ctxmgr.workspace import Workspace, release_reserve
 
     def entered(readonly: bool) -> Workspace:
         return Workspace.open(store, create=create, readonly=readonly, masked=masked, progress=Indexing(), agent=asking())
@@ -102,9 +104,12 @@ def answer(
         try:
             entry = entered(not (writes or create))
         except StorageFailed:
-            if not lenient:
+            if frees and release_reserve(store):
+                entry = entered(False)
+            elif lenient:
+                entry = entered(True)
+            else:
                 raise
-            entry = entered(True)
         with entry as workspace:
             done = work(workspace)
             done.warnings[:0] = workspace.warnings

@@ -81,7 +81,8 @@ class SqliteEngine:
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite.Error as error:
             connection.close()
-            # In a folder that can't be written SQLite can't make its side files. Without a log there is nothing to miss.
+            # In a folder that can't be written, or on a full disk, SQLite can't make its side files. Without a log there
+            # is nothing to miss.
             name = str(getattr(error, "sqlite_errorname", ""))
             if not name.startswith(_NO_SIDE_FILES) or _holds_anything(path + "-wal"):
                 raise
@@ -317,7 +318,7 @@ def _uri(path: str) -> str:
 
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")
-_NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY")
+_NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 _ERRORS = (sqlite.Error, UnicodeDecodeError)
