@@ -162,7 +162,8 @@ def told(folder: Path) -> dict[str, object]:
         elif name == "goal":
             answers[name] = sorted(re.findall(r'"status": "(\w+)"', json.dumps(answer.get("data"))))
         elif name == "versions":
-            answers[name] = [(row.get("version"), row.get("current")) for row in answer.get("data") or []]
+            rows: list[dict[str, Any]] = answer.get("data") or []
+            answers[name] = [(row.get("version"), row.get("current")) for row in rows]
         else:
             answers[name] = (answer.get("page") or {}).get("total", 0)
     return answers
