@@ -118,6 +118,8 @@ def _forked(folder: Path, words: list[str]) -> _Ran:
             os.chdir(folder)
             for descriptor, place in enumerate([os.devnull, *map(str, places)]):
                 os.dup2(os.open(place, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), descriptor)
+            sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - whatever stood there before
+            sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             sys.argv = ["ctxmgr", *words]
             try:
                 code = int(command() or 0)
