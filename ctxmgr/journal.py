@@ -18,6 +18,7 @@ from typing import Literal
 
 from ctxmgr import anchor
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.files import require_no_link
 from ctxmgr.places import make_private_folder, sync_folder
 from ctxmgr.salvage import Line, read, tail
 from ctxmgr.syncer import Syncer
@@ -30,7 +31,7 @@ Durability = Literal["process", "os"]
 
 _LONGEST = MAX_LINE - 27  # bytes that a sum adds to a line
 _AT_ONCE = LOCK_EX | LOCK_NB
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Journal:
@@ -64,6 +65,10 @@ class Journal:
         mask: bool = True,
         timeout: float = 10.0,
     ) -> None:
+        try:
+            require_no_link(os.fspath(path), writing=True)
+        except OSError as error:
+            raise StorageFailed(f"can't open log {os.fspath(path)!r}: {error.strerror}", _hint(error)) from error
         self.path = os.path.abspath(path)  # the working directory may change before a fork opens it again
         self.durability = durability
         self._create = create
@@ -222,6 +227,7 @@ class Journal:
     def _open(self) -> None:
         created: list[str] = []
         try:
+            require_no_link(self.path, writing=True)
             try:
                 self._descriptor = os.open(self.path, _FLAGS)
             except FileNotFoundError:

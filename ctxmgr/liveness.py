@@ -17,6 +17,7 @@ import weakref
 from typing import NamedTuple, cast
 
 from ctxmgr.errors import Busy, StorageFailed
+from ctxmgr.files import require_no_link
 from ctxmgr.journal import lock_within, make_private_folder
 
 _SAFE = re.compile(rb"[^A-Za-z0-9_-]")
@@ -111,8 +112,9 @@ def _enter(folder: str) -> int:
     """Return a descriptor of the folder with its lock held; the folder exists under that name while it is held."""
     while True:
         try:
+            require_no_link(folder, writing=True)
             make_private_folder(folder)
-            gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:  # the last holder took it away in between
             continue
         if not lock_within(gate, _PATIENCE):
@@ -125,7 +127,7 @@ def _enter(folder: str) -> int:
 
 def _remove_if_empty(folder: str) -> None:
     """Take the folder away when nobody is live and nobody is about to be."""
-    gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if lock_within(gate, 0.0):
             os.rmdir(folder)
@@ -207,7 +209,7 @@ def _holder(path: str) -> Holder | None:
 def _read_note(raw: bytes) -> Holder:
     try:
         note: object = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):  # anybody may have written it
         note = None
     fields = cast("dict[str, object]", note) if isinstance(note, dict) else {}
     session, process, pid = fields.get("session"), fields.get("process"), fields.get("pid")

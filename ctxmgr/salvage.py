@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.errors import NotFound, StorageFailed
+from ctxmgr.files import open_regular
 from ctxmgr.splitting import read_lines
 from ctxmgr.wire import MAX_LINE, Record, chain, decoder, unseal
 
@@ -87,7 +88,7 @@ def read(
     """
     report = damage or _ignore
     try:
-        with open(path, "rb") as stream:
+        with open(open_regular(path), "rb") as stream:
             stream.seek(start)
             for _, offset, raw, length in read_lines(stream, MAX_LINE):
                 if stop is not None and start + offset >= stop:

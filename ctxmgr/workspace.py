@@ -82,7 +82,7 @@ class Workspace:
         source: the store itself; the same one, unless an agent asks.
         agent: the agent that asks, under the access rules; None is the operator.
         config: what the configuration file says.
-        warnings: what a person should hear: no store yet, damage met, masking off.
+        warnings: what a person should hear: settings left out, no store yet, damage met, masking off.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Workspace:
         self.source = store if source is None else source
         self.agent = agent
         self.config = config
-        self.warnings = list(warnings)
+        self.warnings = [*config.told(), *warnings]
 
     @classmethod
     def open(
@@ -132,7 +132,7 @@ class Workspace:
             CtxmgrError: it can't be opened.
         """
         folder = folder or Path.cwd()
-        config = load_config(folder)
+        config = load_config(folder, environment)
         path, explicit = (
             (location, True)
             if location is not None

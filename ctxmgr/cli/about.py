@@ -32,6 +32,7 @@ from ctxmgr.types import (
     project,
     query,
     supplying,
+    trust,
     view,
 )
 from ctxmgr.types.base import Shape, Text
@@ -138,6 +139,7 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "goal tree": (goal.GoalState, None),
     "goal unblock": (goal.GoalAnswer, goal.UnblockRequest),
     "doctor": (health.Check, None),
+    "trust": (trust.TrustView, None),
     "import": (importing.ImportReport, None),
     "index": (Indexed, None),
     "record": (Recorded, None),

@@ -52,7 +52,7 @@ def answered(arguments: list[str]) -> int | None:
     if form not in ("json", "ndjson") and not (form == "table" and name in _IN_A_LINE and not sys.stdout.isatty()):
         return None
     try:
-        answer = _worked(name, values)
+        answer = _worked(name, values, form)
     except CtxmgrError as error:
         return told(name, form, error)
     except OSError as error:
@@ -126,7 +126,7 @@ def _valid(command: Command, values: dict[str, Any]) -> bool:
     return True
 
 
-def _worked(name: str, values: dict[str, Any]) -> Answer:
+def _worked(name: str, values: dict[str, Any], form: str) -> Answer:
     tool, writes = _TOOLS.get(name), False
     if tool is None:
         gc.enable()
@@ -138,12 +138,16 @@ def _worked(name: str, values: dict[str, Any]) -> Answer:
         from ctxmgr.cli import lane_notes
 
         tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
-    store, warnings = _opened(values["store"], writes, create=name == "record", masked=values.get("mask", True))
+    configured, left_out = _configured(os.getcwd())
+    for line in left_out:  # at once, for the work may fail because of it
+        say(f"ctxmgr: {line}")
+    masked = values.get("mask", True)
+    store, warnings = _opened(values["store"], configured, writes, create=name == "record", masked=masked)
     try:
         answer = tool(store, values)
     finally:
         _close(store)
-    answer.warnings[:0] = warnings
+    answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
 
 
@@ -154,31 +158,28 @@ def _close(store: Store) -> None:
         return
 
 
-def _opened(location: str | None, writes: bool, *, create: bool, masked: bool) -> tuple[Store, list[str]]:
-    folder = os.getcwd()
-    configured = _configured(folder)
+def _opened(
+    location: str | None, configured: str | None, writes: bool, *, create: bool, masked: bool
+) -> tuple[Store, list[str]]:
     chosen = location if location is not None else os.environ.get(places.STORE_VARIABLE) or configured
-    path = places.nearest_store(folder) if chosen is None else chosen
+    path = places.nearest_store(os.getcwd()) if chosen is None else chosen
     return open_history(
         path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=Indexing()
     )
 
 
-def _configured(folder: str) -> str | None:
-    """Return the store that the settings name, if any."""
-    for settings in places.settings_files(folder):
-        found = places.store_alone(settings)
-        if found is None:
-            continue
-        simple, store = found
-        if simple:
-            return store
-        from pathlib import Path
+def _configured(folder: str) -> tuple[str | None, list[str]]:
+    """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
+    if not os.path.exists(places.user_file(os.environ)):
+        found = next((each for path in places.settings_files(folder) if (each := places.store_alone(path))), None)
+        if found is None or found[0]:
+            return (None if found is None else found[1]), []
+    from pathlib import Path
 
-        from ctxmgr.config import load_config
+    from ctxmgr.config import load_config
 
-        return load_config(Path(folder)).store
-    return None
+    config = load_config(Path(folder))
+    return config.store, config.told()
 
 
 def _write(command: str, form: str, answer: Answer) -> None:

@@ -111,8 +111,11 @@ def answer(
             else:
                 raise
         with entry as workspace:
+            left_out = workspace.config.told()
+            for line in left_out:  # at once, for the work may fail because of it
+                say(f"ctxmgr: {line}")
             done = work(workspace)
-            done.warnings[:0] = workspace.warnings
+            done.warnings[:0] = [line for line in workspace.warnings if how.format == "json" or line not in left_out]
             return done
 
     _answer(command, how, opened, writes=writes or create)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from ctxmgr.cli.requesting import build
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import continuation as continuation_view
 from ctxmgr.errors import InvalidInput
+from ctxmgr.files import MOST_SETTINGS, read_regular
 from ctxmgr.types.desk import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 
@@ -174,7 +174,7 @@ def _drafts(given: list[str]) -> dict[str, Any]:
         if not equals or not agent.strip():
             raise InvalidInput(f"--draft {text[:80]!r} is not of the form AGENT=JSON", 'e.g. --draft \'coder={"goal": "..."}\'')
         try:
-            drafts[agent] = json.loads(Path(body[1:]).read_text("utf-8") if body.startswith("@") else body)
+            drafts[agent] = json.loads(read_regular(body[1:], MOST_SETTINGS) if body.startswith("@") else body)
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput(f"--draft for {agent[:80]!r} can't be read: {error}", "JSON, or @FILE with JSON in it") from None
     return drafts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
@@ -14,7 +13,7 @@ from ctxmgr.recover.agent import Consult, Limits, Manner, passed, plan, recover
 from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.draft import Draft
 from ctxmgr.recover.goal_state import goal_facts
-from ctxmgr.recover.routes import RoutingTable, from_file, from_history, from_table
+from ctxmgr.recover.routes import RoutingTable, configured, from_file, from_history
 from ctxmgr.recover.stuck import beside, request_for, worst
 from ctxmgr.store import Store
 from ctxmgr.types.desk import AgentRequest, ModelRequest, PlanView, RecoverRequest, RecoverResponse
@@ -118,13 +117,7 @@ class Service:
         """Return the routing table that is named, else the configured one, else None."""
         if named is not None:
             return from_file(Path(named))
-        routes = self._config.routes
-        if routes is None:
-            return None
-        if isinstance(routes, Path):
-            return from_file(routes)
-        where = self._config.path or Path()
-        return from_table(dict[str, Any](routes), where.parent, f"{where}: recover.routes")
+        return configured(self._config)
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
         """Return what asks the model that was named, or None when the rules answer alone."""

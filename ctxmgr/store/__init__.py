@@ -6,7 +6,8 @@ import errno
 import os
 import stat
 
-from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
+from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
+from ctxmgr.files import require_no_link
 from ctxmgr.store import schema
 from ctxmgr.store.base import Store
 from ctxmgr.store.sqlite import SqliteEngine
@@ -64,6 +65,11 @@ def open_store(
     if "://" in location:
         raise InvalidInput(f"no store engine for {location!r}", "give a path to a .db or .jsonl file")
     path = _tidied(location)
+    try:
+        # A log may be read through a link; the journal refuses to write through one.
+        require_no_link(path, writing=create or (not readonly and _suffix(path) not in LOG_SUFFIXES))
+    except OSError as error:
+        raise Damaged(f"{error.filename}: {error.strerror}", "name the place itself with --store, or remove the link") from None
     if _suffix(path) in LOG_SUFFIXES:
         from ctxmgr.store.log_file import LogStore
 

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.files import open_regular
 from ctxmgr.ids import parse_time
 from ctxmgr.jsontext import cast
 from ctxmgr.masks import mask
@@ -72,7 +73,7 @@ def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Gene
         NotFound, StorageFailed: as `ctxmgr.salvage.read`.
     """
     try:
-        with open(path, "rb", buffering=0) as stream:
+        with open(open_regular(path), "rb", buffering=0) as stream:
             gathering = _Gathering(start, last, masked)
             while not gathering.ended:
                 gathering.read(stream)

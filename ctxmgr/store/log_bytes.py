@@ -7,6 +7,7 @@ import os
 from ctxmgr import wire
 from ctxmgr.anchor import first_session
 from ctxmgr.errors import StorageFailed
+from ctxmgr.files import open_regular
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class LogBytes:
             status = os.stat(self.path)
             if self.identity != (status.st_dev, status.st_ino):
                 self.close()
-                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+                self._descriptor = open_regular(self.path)
                 status = os.fstat(self._descriptor)
                 self.identity = (status.st_dev, status.st_ino)
             return status.st_size

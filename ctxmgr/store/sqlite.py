@@ -6,6 +6,7 @@ import os
 import time
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
+from ctxmgr.files import require_plain_database
 from ctxmgr.store.driver import require_sound_library, sqlite
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -72,6 +73,10 @@ class SqliteEngine:
         }
         if path == MEMORY:
             return sqlite.connect(path, **options)
+        try:
+            require_plain_database(path)
+        except OSError as error:
+            raise Damaged(f"{error.filename}: {error.strerror}", "remove it, unless you know what it is") from None
         uri = _uri(path)
         if not readonly:
             _create_private(path)

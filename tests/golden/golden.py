@@ -26,6 +26,7 @@ _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9
 _TIME = re.compile(r"\b20\d\d-(?!01-2[12])\d\d-\d\dT[0-9:.]+Z")
 
 CASES: dict[str, tuple[str, ...]] = {
+    "trust-list-empty": ("trust", "--list"),
     "sessions": ("sessions",),
     "sessions-not-judged": ("sessions", "--no-judge", "--limit", "1"),
     "sessions-empty": ("sessions", "--store", "EMPTY"),
