@@ -437,3 +437,15 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(CtxmgrError):
             self.close()
+
+
+def release_reserve(location: str | None) -> bool:
+    """Give back the space that was held back so that a prune can work on a full disk; return whether there was any.
+
+    Args:
+        location: path of the store; None to find it as `Workspace.open` does.
+    """
+    from ctxmgr.artifacts.folder import release_reserve
+
+    folder = Path.cwd()
+    return release_reserve(location if location is not None else find_store(folder, os.environ, load_config(folder))[0])

@@ -86,6 +86,7 @@ def answer(
     masked: bool = True,
     lenient: bool = False,
     scratch: bool = False,
+    frees: bool = False,
 ) -> None:
     """Open the workspace, do the work, show the answer, and end with its exit code.
 
@@ -99,8 +100,9 @@ def answer(
         masked: mask secrets in what is written.
         lenient: answer from a store that can only be read, too; ``work`` says what it could not write.
         scratch: answer beside another agent's log as well, where nothing can be recorded; it is said.
+        frees: the command frees space: on a full disk it may use what was held back for it.
     """
-    from ctxmgr.workspace import Workspace
+    from ctxmgr.workspace import Workspace, release_reserve
 
     def entered(readonly: bool) -> Workspace:
         return Workspace.open(
@@ -117,9 +119,12 @@ def answer(
         try:
             entry = entered(not (writes or create))
         except StorageFailed:
-            if not lenient:
+            if frees and release_reserve(store):
+                entry = entered(False)
+            elif lenient:
+                entry = entered(True)
+            else:
                 raise
-            entry = entered(True)
         with entry as workspace:
             left_out = workspace.config.told()
             for line in left_out:  # at once, for the work may fail because of it

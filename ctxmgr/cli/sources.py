@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ctxmgr import wire
+from ctxmgr import anchor, wire
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_log
 from ctxmgr.cli.exits import Exit
@@ -136,6 +136,7 @@ def _write_log(records: Iterator[wire.Record], output: Path | None) -> int:
                 written += 1
             stream.flush()
             os.fsync(stream.fileno())
+        anchor.begin(str(output))
         part.rename(output)
     except OSError as error:
         raise StorageFailed(f"can't write {output}: {error.strerror}", "choose another place") from None
@@ -160,9 +161,13 @@ def verify(
     log: o.Log = None,
     store: o.Store = None,
     *,
+    accept: Annotated[bool, typer.Option("--accept", help="Take the history as it stands for whole from now on.")] = False,
     how: Shown,
 ) -> None:
-    """Check every record against its sum, and report every damaged range; nothing is changed.
+    """Check every record against its sum, and the end of the history against what was noted outside of it.
+
+    It says what it could check and what it could not. Each fault has a kind: unreadable, altered, inserted, unsummed
+    or cut. Nothing of the history is changed. A backup that was put back looks like a cut one: --accept ends that.
 
     Exit codes: 0 sound, 3 there is nothing to check, 5 damaged.
 
@@ -173,19 +178,27 @@ def verify(
     store = named_by("verify", how, located_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
-        checked, damage = workspace.store.verify()
+        if accept:
+            workspace.store.accept()
+        found = workspace.store.examine()
         workspace.warnings.clear()
-        if not checked and not damage:
+        if not found.records and not found.damaged:
             raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
-        rows: list[dict[str, Any]] = [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damage]
-        data = {"records": checked, "damaged": rows}
+        rows: list[dict[str, Any]] = [
+            {"kind": item.kind, "offset": item.offset, "length": item.length, "reason": item.reason} for item in found.damaged
+        ]
+        data = {"records": found.records, "damaged": rows, "checked": found.checked, "unchecked": found.unchecked}
         origin = workspace.source.origin
         warnings = [f"a log of {origin} carries no sums: only that its records can be read was checked"] if origin else []
 
         def draw(out: Printer) -> None:
-            out.line(f"{checked} records checked, {len(rows)} damaged ranges")
+            out.line(f"{found.records} records checked, {len(rows)} damaged ranges")
             for row in rows:
-                out.line(f"offset {row['offset']}, {row['length']} bytes: {row['reason']}", indent=2)
+                out.line(f"{row['kind']}: offset {row['offset']}, {row['length']} bytes: {row['reason']}", indent=2)
+            for text in found.checked:
+                out.line(f"checked: {text}", indent=2, hang=2)
+            for text in found.unchecked:
+                out.line(f"not checked: {text}", indent=2, hang=2)
 
         status = "partial" if rows else "ok"
         return Answer(data, draw, status, warnings=warnings, code=Exit.STORE if rows else Exit.OK)

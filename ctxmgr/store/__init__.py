@@ -86,6 +86,9 @@ def open_store(
         raise InvalidInput(f"{path} is not a regular file", "name a .db or .jsonl file")
     engine = SqliteEngine(path, readonly=readonly, durable=durable)
     try:
+        if readonly and engine.is_blank():  # whoever made it was killed before it made the tables
+            engine.close()
+            return empty_store(path)
         engine.migrate(schema.LATEST, schema.apply)
     except CtxmgrError:
         engine.close()
