@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import weakref
 from typing import NamedTuple, cast
 
@@ -97,6 +98,7 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
         try:
             if not join:
                 _refuse_second(folder, session)
+            _remove_dead(folder)
             return _take(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
         finally:
             os.close(gate)
@@ -131,6 +133,21 @@ def _remove_if_empty(folder: str) -> None:
             os.rmdir(folder)
     finally:
         os.close(gate)
+
+
+def _remove_dead(folder: str) -> None:
+    """Remove what killed processes left; call it with the folder's lock held: nobody is about to lock a file then."""
+    for name in os.listdir(folder):
+        if "+" not in name:
+            continue
+        path = os.path.join(folder, name)
+        with contextlib.suppress(OSError):  # e.g. no file at all, or gone meanwhile
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock_within(descriptor, 0.0):
+                    os.unlink(path)
+            finally:
+                os.close(descriptor)
 
 
 def _refuse_second(folder: str, session: str) -> None:

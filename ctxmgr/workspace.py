@@ -21,7 +21,7 @@ from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, StorageFailed
 from ctxmgr.history.address import session_key
 from ctxmgr.history.opening import check_asking, open_history
-from ctxmgr.store import Store, exists, open_store
+from ctxmgr.store import Store, exists
 
 if TYPE_CHECKING:
     from ctxmgr.artifacts.service import ArtifactStore
@@ -115,6 +115,7 @@ class Workspace:
         environment: Mapping[str, str] | None = None,
         progress: Callable[[int, int], None] | None = None,
         agent: str | None = None,
+        scratch: bool = False,
     ) -> Workspace:
         """Open the store that is meant (see `ctxmgr.config.find_store`).
 
@@ -129,9 +130,11 @@ class Workspace:
             progress: hears of long indexing.
             agent: ask as this agent: only what its access rules grant is there (spec 003, "Access Control"), and what it
                 asks for is logged, so the store is opened for writing where that can be done.
+            scratch: beside another agent's log, where nothing can be recorded, work all the same and keep nothing.
 
         Raises:
             NotFound: a store was named and is not there.
+            InvalidInput: a file of no known format, or another agent's log that is to be written to.
             CtxmgrError: it can't be opened.
         """
         folder = folder or Path.cwd()
@@ -146,7 +149,13 @@ class Workspace:
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, create=create, masked=masked, progress=progress)
         store, warnings = open_history(
-            path, explicit=explicit, create=create, readonly=readonly, masked=masked, progress=progress
+            path,
+            explicit=explicit,
+            create=create,
+            readonly=readonly,
+            masked=masked,
+            progress=progress,
+            scratch=scratch,
         )
         return cls(store, config, warnings)
 
@@ -158,9 +167,9 @@ class Workspace:
         from ctxmgr.history.seen import SeenStore
 
         try:
-            source = open_store(path, create=create, masked=masked, progress=progress)
+            source, _ = open_history(path, explicit=True, create=create, masked=masked, progress=progress, scratch=True)
         except StorageFailed:  # nothing can be logged there; the answers stay the same
-            source = open_store(path, readonly=True, progress=progress)
+            source, _ = open_history(path, explicit=True, readonly=True, progress=progress)
         try:
             seen = SeenStore(source, agent, Rules(source.shared.rules()))
             return cls(seen, config, agent=agent, source=source)
@@ -428,3 +437,15 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(CtxmgrError):
             self.close()
+
+
+def release_reserve(location: str | None) -> bool:
+    """Give back the space that was held back so that a prune can work on a full disk; return whether there was any.
+
+    Args:
+        location: path of the store; None to find it as `Workspace.open` does.
+    """
+    from ctxmgr.artifacts.folder import release_reserve
+
+    folder = Path.cwd()
+    return release_reserve(location if location is not None else find_store(folder, os.environ, load_config(folder))[0])

@@ -59,7 +59,10 @@ class ArtifactStore:
         from ctxmgr.artifacts.putting import put
 
         done = put(self._store, self._guard, request, stream)
-        self.warnings += [f"{name} holds what looks like a secret; it is kept exactly as it is" for name in done.secrets]
+        if request.secrets != "allow":
+            self.warnings += [
+                f"{name} holds what looks like a secret ({what}); it is kept exactly as it is" for name, what in done.secrets
+            ]
         views = Finder(self._store, self._guard).views(done.rows, done.version)
         only = views[0] if len(views) == 1 else None
         return PutResponse(

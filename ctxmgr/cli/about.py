@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel, TypeAdapter
@@ -50,16 +50,19 @@ class Recorded(Shape):
 class Range(Shape):
     """A damaged part of a log, in bytes; of a database, a record by its number."""
 
+    kind: Literal["unreadable", "altered", "inserted", "unsummed", "cut"]
     offset: int
     length: int
     reason: Text
 
 
 class Verified(Shape):
-    """How many records were checked, and which ranges are damaged."""
+    """How many records were read, which ranges are damaged, what could be checked and what could not be, in words."""
 
     records: int
     damaged: list[Range]
+    checked: list[Text]
+    unchecked: list[Text]
 
 
 class Indexed(Shape):

@@ -79,11 +79,13 @@ def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
             given.append(word)
         elif not _take(command, word, rest, values):
             return None
-    argument = command["argument"]
-    if len(given) > (argument is not None) and not command["many"]:
+    arguments = command["arguments"]
+    if len(given) > len(arguments) and not command["many"]:
         return None
-    if given and argument is not None:
-        values[argument] = given if command["many"] else given[0]
+    if command["many"] and given:
+        values[arguments[0]] = given
+    else:
+        values.update(zip(arguments, given, strict=False))
     if any(values[name] is None for name in command["required"]):
         return None
     return values if _valid(command, values) else None
@@ -138,6 +140,7 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer:
         from ctxmgr.cli import lane_notes
 
         tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
+    _locate(name, values)
     configured, left_out = _configured(os.getcwd())
     for line in left_out:  # at once, for the work may fail because of it
         say(f"ctxmgr: {line}")
@@ -149,6 +152,25 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer:
         _close(store)
     answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
+
+
+def _locate(name: str, values: dict[str, Any]) -> None:
+    """Let a file that stands in the place of a session be the store."""
+    named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
+    if name == "record" or not any(word is not None and not isinstance(word, list) for word in named):
+        return
+    from ctxmgr.cli import address as a
+
+    session, store, given = values.get("session"), values["store"], values.get("address")
+    if name == "sessions":
+        values["store"] = a.located_log(values["log"], store)
+    elif name == "trace":
+        found = a.located_action(values["action"], values["target"], session, store)
+        values["action"], values["session"], values["store"] = found
+    elif given is not None:
+        values["address"], values["session"], values["store"] = a.located_entry(given, session, store)
+    else:
+        values["session"], values["store"] = a.located(values.get("target"), session, store)
 
 
 def _close(store: Store) -> None:
@@ -262,8 +284,8 @@ def _show(store: Store, values: dict[str, Any]) -> Answer:
 
 def _messages(store: Store, values: dict[str, Any]) -> Answer:
     address = values["address"]
-    asked, session = _addressed("@0" if address is None else address, values["session"])
-    if address is None:
+    asked, session = _addressed(address or "@0", values["session"])
+    if not address:
         asked["index"] = None
     reader = Rows(store.engine, verbatim=True)
     found = tools.messages(store, reader, Asked({**values, **asked}))

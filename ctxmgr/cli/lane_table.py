@@ -7,13 +7,13 @@ if TYPE_CHECKING:
     from typing import Any, TypedDict
 
     class Command(TypedDict):
-        """A command's argument and options, the parameter and kind of each; what the request admits.
+        """A command's arguments and options, the parameter and kind of each; what the request admits.
 
-        ``many`` says whether the argument takes any number of words, ``required`` which parameters must be given.
+        ``many`` says whether the one argument takes any number of words, ``required`` which parameters must be given.
         ``environment`` names variables that stand for options which the lane does not serve.
         """
 
-        argument: str | None
+        arguments: tuple[str, ...]
         many: bool
         required: tuple[str, ...]
         options: dict[str, tuple[str, str]]
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # fmt: off
 TABLE: dict[str, Command] = \
-{'detect': {'argument': None,
+{'detect': {'arguments': ('target',),
             'many': False,
             'required': (),
             'options': {'--session': ('session', 'text'),
@@ -38,7 +38,8 @@ TABLE: dict[str, Command] = \
                         '--store': ('store', 'text'),
                         '--json': ('json_', 'flag'),
                         '--format': ('format_', 'text')},
-            'defaults': {'session': None,
+            'defaults': {'target': None,
+                         'session': None,
                          'all_sessions': False,
                          'now': None,
                          'ever': False,
@@ -50,7 +51,7 @@ TABLE: dict[str, Command] = \
             'ranges': {},
             'choices': {},
             'environment': ()},
- 'list': {'argument': None,
+ 'list': {'arguments': ('target',),
           'many': False,
           'required': (),
           'options': {'--session': ('session', 'text'),
@@ -72,7 +73,8 @@ TABLE: dict[str, Command] = \
                       '--store': ('store', 'text'),
                       '--json': ('json_', 'flag'),
                       '--format': ('format_', 'text')},
-          'defaults': {'session': None,
+          'defaults': {'target': None,
+                       'session': None,
                        'action': None,
                        'agent': None,
                        'input_type': None,
@@ -91,7 +93,7 @@ TABLE: dict[str, Command] = \
           'ranges': {'offset': (0, 9007199254740992), 'limit': (1, 100000)},
           'choices': {'status': ('ok', 'error', 'denied', 'interrupted', 'open'), 'kind': ('entry', 'event', 'all')},
           'environment': ()},
- 'messages': {'argument': 'address',
+ 'messages': {'arguments': ('address',),
               'many': False,
               'required': (),
               'options': {'--session': ('session', 'text'),
@@ -114,7 +116,7 @@ TABLE: dict[str, Command] = \
               'ranges': {'offset': (0, 9007199254740992), 'limit': (1, 100000)},
               'choices': {},
               'environment': ()},
- 'note add': {'argument': 'entries',
+ 'note add': {'arguments': ('entries',),
               'many': True,
               'required': ('entries', 'message'),
               'options': {'--message': ('message', 'text'),
@@ -142,7 +144,7 @@ TABLE: dict[str, Command] = \
               'ranges': {},
               'choices': {},
               'environment': ()},
- 'note list': {'argument': None,
+ 'note list': {'arguments': (),
                'many': False,
                'required': (),
                'options': {'--tag': ('tag', 'texts'),
@@ -167,7 +169,7 @@ TABLE: dict[str, Command] = \
                'ranges': {'offset': (0, 9007199254740992), 'limit': (1, 100000)},
                'choices': {},
                'environment': ()},
- 'record': {'argument': None,
+ 'record': {'arguments': (),
             'many': False,
             'required': (),
             'options': {'--session': ('session', 'text'),
@@ -189,7 +191,7 @@ TABLE: dict[str, Command] = \
             'ranges': {},
             'choices': {},
             'environment': ()},
- 'search': {'argument': 'query',
+ 'search': {'arguments': ('query', 'target'),
             'many': False,
             'required': ('query',),
             'options': {'--session': ('session', 'text'),
@@ -211,6 +213,7 @@ TABLE: dict[str, Command] = \
                         '--json': ('json_', 'flag'),
                         '--format': ('format_', 'text')},
             'defaults': {'query': None,
+                         'target': None,
                          'session': None,
                          'all_sessions': False,
                          'max_': 50,
@@ -230,7 +233,7 @@ TABLE: dict[str, Command] = \
             'ranges': {'max_': (1, 100000), 'offset': (0, 9007199254740992)},
             'choices': {'status': ('ok', 'error', 'denied', 'interrupted', 'open'), 'kind': ('entry', 'event', 'all')},
             'environment': ()},
- 'sessions': {'argument': None,
+ 'sessions': {'arguments': ('log',),
               'many': False,
               'required': (),
               'options': {'--agent': ('agent', 'text'),
@@ -242,7 +245,8 @@ TABLE: dict[str, Command] = \
                           '--store': ('store', 'text'),
                           '--json': ('json_', 'flag'),
                           '--format': ('format_', 'text')},
-              'defaults': {'agent': None,
+              'defaults': {'log': None,
+                           'agent': None,
                            'judge': True,
                            'offset': 0,
                            'limit': 20,
@@ -252,7 +256,7 @@ TABLE: dict[str, Command] = \
               'ranges': {'offset': (0, 9007199254740992), 'limit': (1, 100000)},
               'choices': {},
               'environment': ()},
- 'show': {'argument': 'address',
+ 'show': {'arguments': ('address',),
           'many': False,
           'required': ('address',),
           'options': {'--session': ('session', 'text'),
@@ -265,7 +269,7 @@ TABLE: dict[str, Command] = \
           'ranges': {},
           'choices': {},
           'environment': ()},
- 'snapshot create': {'argument': 'entries',
+ 'snapshot create': {'arguments': ('entries',),
                      'many': True,
                      'required': ('entries', 'summary'),
                      'options': {'--summary': ('summary', 'text'),
@@ -285,7 +289,7 @@ TABLE: dict[str, Command] = \
                      'ranges': {},
                      'choices': {},
                      'environment': ()},
- 'snapshot list': {'argument': None,
+ 'snapshot list': {'arguments': (),
                    'many': False,
                    'required': (),
                    'options': {'--session': ('session', 'text'),
@@ -305,7 +309,7 @@ TABLE: dict[str, Command] = \
                    'ranges': {'offset': (0, 9007199254740992), 'limit': (1, 100000)},
                    'choices': {},
                    'environment': ()},
- 'trace': {'argument': 'action',
+ 'trace': {'arguments': ('action', 'target'),
            'many': False,
            'required': (),
            'options': {'--session': ('session', 'text'),
@@ -324,6 +328,7 @@ TABLE: dict[str, Command] = \
                        '--json': ('json_', 'flag'),
                        '--format': ('format_', 'text')},
            'defaults': {'action': None,
+                        'target': None,
                         'session': None,
                         'actions': None,
                         'agent': None,

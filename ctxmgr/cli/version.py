@@ -137,7 +137,7 @@ def prune(
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
         return told(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
-    answer("version prune", how, work, store=store, writes=not dry_run)
+    answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class Address:
         self.entry_id = entry_id
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is an index as people write it; a negative one counts from the end."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 15
 
@@ -38,15 +39,15 @@ def parse(text: str, session: str | None = None) -> Address:
     Raises:
         InvalidInput: it is no address, or names another session than ``--session``.
     """
-    if _is_number(text):
+    if is_number(text):
         return Address(session, int(text))
     named, at, place = text.rpartition("@")
-    if at and (place == "last" or _is_number(place)):
+    if at and (place == "last" or is_number(place)):
         if named and session is not None and named != session:
             raise InvalidInput(f"{text!r} and --session {session!r} name different sessions", "leave one of them out")
         return Address(named or session, -1 if place == "last" else int(place))
     if not text.strip():
-        raise InvalidInput("an empty address", "e.g. SESSION@42, @-1, @last, or an entry id")
+        raise InvalidInput("an empty address", "e.g. SESSION@42, run.jsonl@-1, @last, or an entry id")
     return Address(session, entry_id=text)
 
 

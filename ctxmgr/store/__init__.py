@@ -44,6 +44,7 @@ def open_store(
     masked: bool = True,
     durable: bool = False,
     progress: Progress | None = None,
+    is_log: bool = False,
 ) -> Store:
     """Open the store at a path: a ``.jsonl`` log is read in place, anything else is a SQLite database.
 
@@ -54,6 +55,7 @@ def open_store(
         masked: mask secrets in what is appended.
         durable: sync every append to the disk (level ``os``).
         progress: hears of long indexing.
+        is_log: it is a log, whatever its name.
 
     Raises:
         NotFound: it is not there and ``create`` is false.
@@ -65,12 +67,13 @@ def open_store(
     if "://" in location:
         raise InvalidInput(f"no store engine for {location!r}", "give a path to a .db or .jsonl file")
     path = _tidied(location)
+    is_log = is_log or _suffix(path) in LOG_SUFFIXES
     try:
         # A log may be read through a link; the journal refuses to write through one.
-        require_no_link(path, writing=create or (not readonly and _suffix(path) not in LOG_SUFFIXES))
+        require_no_link(path, writing=create or (not readonly and not is_log))
     except OSError as error:
         raise Damaged(f"{error.filename}: {error.strerror}", "name the place itself with --store, or remove the link") from None
-    if _suffix(path) in LOG_SUFFIXES:
+    if is_log:
         from ctxmgr.store.log_file import LogStore
 
         if create and _mode(path) is None:
@@ -83,6 +86,9 @@ def open_store(
         raise InvalidInput(f"{path} is not a regular file", "name a .db or .jsonl file")
     engine = SqliteEngine(path, readonly=readonly, durable=durable)
     try:
+        if readonly and engine.is_blank():  # whoever made it was killed before it made the tables
+            engine.close()
+            return empty_store(path)
         engine.migrate(schema.LATEST, schema.apply)
     except CtxmgrError:
         engine.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -28,11 +28,16 @@ class NewArtifact(Shape):
 
 
 class PutRequest(Shape):
-    """Artifacts of one owner, stored all or none; ``description`` is the new version's."""
+    """Artifacts of one owner, stored all or none; ``description`` is the new version's.
+
+    Contents are never masked: their bytes come back as they were given. ``secrets`` says what is done about text of up to
+    16 MB that holds what looks like a secret: ``warn`` of it, ``reject`` the whole request, or ``allow`` it silently.
+    """
 
     agent: Text
     artifacts: Annotated[list[NewArtifact], Field(min_length=1)]
     description: Text | None = None
+    secrets: Literal["warn", "reject", "allow"] = "warn"
 
 
 class GetRequest(Shape):

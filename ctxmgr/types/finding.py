@@ -67,11 +67,23 @@ class Finding(Shape):
 
 
 class SessionVerdict(Shape):
-    """The findings of one session; the verdict speaks of the unresolved ones."""
+    """The findings of one session; the verdict speaks of the unresolved ones.
+
+    Attributes:
+        notes: what is wrong though it is no finding, e.g. "12 failures in a row", "no action recorded".
+        summary: the verdict in words: "healthy" only where there are no notes either.
+    """
 
     session: Text
     verdict: Verdict
     findings: list[Finding]
+    notes: list[Text] = []
+    summary: Text = ""
+
+
+def summary_of(verdict: Verdict, notes: list[str]) -> str:
+    """Return a verdict in words."""
+    return ", ".join(["no loop found" if verdict == "healthy" and notes else verdict, *notes])
 
 
 def verdict_of(findings: list[Finding], *, ever: bool = False) -> Verdict:

@@ -109,7 +109,8 @@ class ProcessView(Shape):
 class SessionView(Shape):
     """One workflow: who acted in it, how much, and how it stands.
 
-    ``usage`` sums the tokens of its API responses; ``live`` is true while a recorder holds the session open.
+    ``usage`` sums the tokens of its API responses; ``live`` is true while a recorder holds the session open. ``summary`` is
+    the verdict in words, with what is wrong though it is no finding.
     """
 
     session: Text
@@ -129,6 +130,7 @@ class SessionView(Shape):
     outcome: Text | None
     usage: dict[str, int]
     verdict: Text | None = None
+    summary: Text | None = None
     findings: int | None = None
     last_progress: Text | None = None
     meta: dict[str, Any] | None = None
