@@ -401,17 +401,22 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring foreign logs into the store, and keep the episodes of sessions that ended; see `ctxmgr.history.ingest`."""
+        """Bring logs into the store; see `ctxmgr.history.ingest`.
+
+        Episodes of sessions that ended are kept for other agents' logs. A log of format 1 is taken over as it is, so that
+        exporting it again gives the same bytes.
+        """
         from ctxmgr.history.ingest import import_logs
+        from ctxmgr.history.recognition import OWN_FORMAT
 
         report = import_logs(
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
-        if report.added:
+        if foreign := [each.session for each in report.files if each.session and each.format != OWN_FORMAT]:
             from ctxmgr.memory.episodes import retain_ended
 
-            retain_ended(self.store, report.sessions)
+            retain_ended(self.store, foreign)
         return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
