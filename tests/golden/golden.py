@@ -26,6 +26,7 @@ _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9
 _TIME = re.compile(r"\b20\d\d-(?!01-2[12])\d\d-\d\dT[0-9:.]+Z")
 
 CASES: dict[str, tuple[str, ...]] = {
+    "trust-list-empty": ("trust", "--list"),
     "sessions": ("sessions",),
     "sessions-not-judged": ("sessions", "--no-judge", "--limit", "1"),
     "sessions-empty": ("sessions", "--store", "EMPTY"),
@@ -75,6 +76,9 @@ CASES: dict[str, tuple[str, ...]] = {
     "recover-hung": ("recover", "--session", "hung"),
     "recover-healthy": ("recover", "--session", "healthy"),
     "recover-empty": ("recover", "--store", "EMPTY"),
+    "prompt-agent": ("prompt", "agent", "--for", "coder"),
+    "prompt-agent-empty": ("prompt", "agent", "--store", "EMPTY"),
+    "prompt-agent-error": ("prompt", "agent", "--routes", "ABSENT"),
     "request": (
         "request", "--session", "healthy", "--type", "proceed", "--review", "--from", "reviewer", "--to", "merger",
         "--reason", "reviewed", "--goal", "merge it",
