@@ -43,8 +43,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         return diagnosis(KIND, cause, step, evidence.quote_of(said))
     if not _PLANNED.search(said.text):
         step = (
-            "Call the tool for the next part of the task. If no tool can bring it on, say once what is missing and who can give it,"
-            " and end your turn."
+            "Call the tool for the next part of the task. If no tool can bring it on, say once what is missing and who can give"
+            " it, and end your turn."
         )
         return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
     path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
