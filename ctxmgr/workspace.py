@@ -401,7 +401,7 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring foreign logs into the store, and keep the episodes of foreign sessions that ended; see `ctxmgr.history.ingest`."""
+        """Bring logs into the store, and keep the episodes of foreign sessions that ended; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.ingest import import_logs
         from ctxmgr.history.recognition import OWN_FORMAT
 

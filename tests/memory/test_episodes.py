@@ -114,7 +114,7 @@ def test_an_episode_is_hidden_from_who_may_not_read_all_that_it_quotes(tmp_path:
 
 @pytest.mark.requirement("PN-episodes")
 def test_sessions_that_are_recorded_or_imported_leave_an_episode(tmp_path: Path) -> None:
-    """An end that is recorded, or imported from a foreign log, keeps the episode; 'memory retain --session' makes the same one; again changes nothing."""
+    """A recorded end and a foreign one that is imported keep the episode; 'memory retain --session' makes the same one."""
     text = "".join(json.dumps(record) + "\n" for record in _ended())
     log, place = tmp_path / "log.jsonl", str(tmp_path / "h.db")
     log.write_text(text, encoding="utf-8")
