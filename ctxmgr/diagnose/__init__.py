@@ -1,0 +1,76 @@
+"""Why an agent's calls fail and what it can do next: rules over the record. Pure: no store, no clock.
+
+Begin with `diagnose`. A failure class is a module with a ``KIND`` and ``applies(evidence)`` (see `interface`); it is added
+by one line in `CLASSES`. `Evidence` is what they judge.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.diagnose import (
+    authentication,
+    call_hangs,
+    check_unaffected,
+    constraint_broken,
+    context_lost,
+    decided_before,
+    environment_missing,
+    error_elsewhere,
+    monologue,
+    mutual_wait,
+    output_cut,
+    permission_denied,
+    polling_frozen,
+    rate_limited,
+    resource_held,
+    schema_refused,
+    tool_missing,
+    unknown_name,
+    unknown_reference,
+    waiting_on_lock,
+    waits_for_person,
+    wrong_edit_target,
+    wrong_place,
+)
+from ctxmgr.diagnose.contrast import contrast
+from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
+from ctxmgr.diagnose.interface import FailureClass
+from ctxmgr.types.diagnosis import Diagnosis, Quote
+
+CLASSES: tuple[FailureClass, ...] = (
+    wrong_edit_target,
+    unknown_name,
+    unknown_reference,
+    environment_missing,
+    resource_held,
+    waiting_on_lock,
+    rate_limited,
+    authentication,
+    schema_refused,
+    tool_missing,
+    decided_before,
+    mutual_wait,
+    waits_for_person,
+    constraint_broken,
+    permission_denied,
+    check_unaffected,
+    error_elsewhere,
+    wrong_place,
+    polling_frozen,
+    output_cut,
+    call_hangs,
+    context_lost,
+    monologue,
+)
+"""All failure classes, the most precise first: where two apply, the earlier one speaks."""
+
+
+def diagnose(evidence: Evidence) -> Diagnosis | None:
+    """Return the most precise cause that the record supports, or None.
+
+    None is an honest answer: `contrast` then tells what differs between the last step that brought something new
+    and the repeated ones.
+    """
+    return next((found for each in CLASSES if (found := each.applies(evidence)) is not None), None)
+
+
+__all__ = ["CLASSES", "Diagnosis", "Evidence", "FailureClass", "Message", "Quote", "contrast", "diagnose", "messages_of"]
