@@ -401,11 +401,7 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring logs into the store; see `ctxmgr.history.ingest`.
-
-        Episodes of sessions that ended are kept for other agents' logs. A log of format 1 is taken over as it is, so that
-        exporting it again gives the same bytes.
-        """
+        """Bring logs into the store, and keep the episodes of foreign sessions that ended; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.ingest import import_logs
         from ctxmgr.history.recognition import OWN_FORMAT
 
@@ -413,7 +409,9 @@ class Workspace:
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
-        if foreign := [each.session for each in report.files if each.session and each.format != OWN_FORMAT]:
+        # A log of our own format holds the episodes that it has: exporting and importing lose nothing and add nothing.
+        foreign = [each.session for each in report.files if each.format != OWN_FORMAT]
+        if report.added and foreign:
             from ctxmgr.memory.episodes import retain_ended
 
             retain_ended(self.store, foreign)
