@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, parts_of
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -87,7 +87,7 @@ def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagn
 
 
 def _network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
-    cause = f"{_start(evidence, entry, command)}: it waits for the network, and nothing of its answer is recorded."
+    cause = f"{_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
     step = (
         "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer,"
         " tell the user that the other side does not answer."
@@ -143,7 +143,7 @@ def _told(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Dia
 
 
 def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
-    return f"{code(command, 100)}, started{clock(entry.ts)}, has not returned"
+    return f"{code(command, 100)}{started(entry)} has not returned"
 
 
 def _limit() -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.detect import vocabulary
 from ctxmgr.detect.blur import blur
 from ctxmgr.diagnose.calls import command_of, path_of, same_file
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis, Quote
@@ -33,6 +34,9 @@ _TELLING = re.compile(
     r"|expected",
     re.IGNORECASE,
 )
+_NAMED = re.compile(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:)", re.IGNORECASE)
+_SEVERAL, _MANY = 2, 8
+_SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
     (re.compile(rf"\b{program}\b(?!.*{given})"), option)
     for program, given, option in (
@@ -52,11 +56,37 @@ def contrast(evidence: Evidence) -> Diagnosis | None:
     """Return what differs and the most informative next look; None where nothing is repeated."""
     if evidence.finding is None or not evidence.loop:
         return None
+    if evidence.finding.severity == "hung":
+        return _silent(evidence)
     step = evidence.failing[0] if evidence.failing else evidence.loop[-1]
     worked = _worked(evidence, step)
     if worked is not None:
         return _changed_since(evidence, step, worked)
     return _never_worked(evidence, step)
+
+
+def _silent(evidence: Evidence) -> Diagnosis:
+    """Say which call has not returned, or that nothing is under way."""
+    step = evidence.loop[-1]
+    if step.status != "open":
+        cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
+        return diagnosis(
+            KIND,
+            cause,
+            "Go on with the next part of the task: nothing has to be waited for.",
+            evidence.quote(step),
+            confidence="low",
+        )
+    call = _call(evidence, step)
+    cause = f"{call[:1].upper()}{call[1:]}{started(step)} has not returned, and the record does not say what it waits for."
+    look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
+    quotes = [evidence.quote(step, given(step)[:300])]
+    if evidence.last_progress is not None:
+        cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."
+        quotes.append(evidence.quote(evidence.last_progress))
+    return diagnosis(
+        KIND, cause, look, *quotes, check="Look for what it was to produce: a file, a commit, a row.", confidence="low"
+    )
 
 
 def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
@@ -101,10 +131,39 @@ def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
         where = f" around line {line}" if line else ""
         look = f"Read {code(evidence.name(path), 100)}{where}: the output names it, and you have not looked at it."
     else:
-        look = _other_look(step)
+        look = _seldom(evidence, step) or _other_look(step)
     return diagnosis(
         KIND, cause, look, *quotes, check=("Only if that shows something new, make the next change."), confidence="low"
     )
+
+
+def _seldom(evidence: Evidence, step: EntryView) -> str | None:
+    """Return the look-up that was made before the last changes and not since: what it shows may have changed."""
+    before = [
+        entry for entry in evidence.recent if entry.status == "ok" and entry.index < step.index and entry.agent == step.agent
+    ]
+    changes = [entry for entry in before if _changes(entry)][-_MANY:]
+    if len(changes) < _SEVERAL:
+        return None
+    since = {call_key(entry) for entry in evidence.recent if entry.index > changes[0].index} | {
+        call_key(e) for e in evidence.loop
+    }
+    for entry in reversed(before):
+        if (
+            entry.index < changes[0].index
+            and not _changes(entry)
+            and entry.action not in _SILENT
+            and call_key(entry) not in since
+        ):
+            source = evidence.source(entry).removeprefix("your ")
+            return f"Look again at what you have not looked at since your last {len(changes)} changes: {source}."
+    return None
+
+
+def _changes(entry: EntryView) -> bool:
+    command = command_of(entry)
+    kind = vocabulary.classify(entry.action, "", command)
+    return may_change(entry) or (kind == "other" and not command)
 
 
 def _other_look(step: EntryView) -> str:
@@ -140,6 +199,9 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
 
 def _telling(evidence: Evidence, step: EntryView) -> str:
     lines = [line.strip() for line in evidence.text(step).split("\n") if line.strip()]
+    named = next((line for line in reversed(lines) if _NAMED.match(line)), None)
+    if named is not None:
+        return named
     return next((line for line in reversed(lines) if _TELLING.search(line)), lines[-1] if lines else "")
 
 

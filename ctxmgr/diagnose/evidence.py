@@ -22,6 +22,7 @@ MOST_ENTRIES = 2_000
 
 _MOST_MESSAGES = 600
 _TAIL = 12
+_NEAR = 3
 _MOST_LOOP = 60
 _MOST_TEXT = 20_000
 _PEOPLE = ("user_message", "user_message_chunk")
@@ -138,19 +139,25 @@ class Evidence:
 
     @cached_property
     def failing(self) -> list[EntryView]:
-        """The distinct failing calls of the trouble that did not work later, newest first."""
+        """The distinct failing calls of the trouble that did not work later, newest first.
+
+        Without a finding there is trouble only where the session ends in a failure, or in one that was met before.
+        """
         worked: set[str] = set()
-        told: set[str] = set()
-        found: list[EntryView] = []
+        found: dict[str, EntryView] = {}
+        times: dict[str, int] = {}
         for entry in reversed(self.loop):
             key = call_key(entry)
             if self.failed(entry):
-                if key not in worked and key not in told:
-                    found.append(entry)
-                told.add(key)
+                times[key] = times.get(key, 0) + 1
+                if key not in worked:
+                    found.setdefault(key, entry)
             elif entry.status == "ok":
                 worked.add(key)
-        return found
+        if self.finding is not None or not found:
+            return list(found.values())
+        last = self.loop[-1].index
+        return [each for key, each in found.items() if each.index == last or (times[key] > 1 and last - each.index < _NEAR)]
 
     @cached_property
     def open_calls(self) -> list[EntryView]:
@@ -317,3 +324,8 @@ def clock(ts: str | None) -> str:
     """Return the time of day of a record as words, " at 12:03", or nothing."""
     match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
     return f" at {match.group(1)}" if match else ""
+
+
+def started(entry: EntryView) -> str:
+    """Return when a call was made as a clause, ", started at 12:03,", or nothing."""
+    return f", started{clock(entry.ts)}," if clock(entry.ts) else ""

@@ -33,7 +33,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         return None
     text = said.text.strip().split("\n")[0]
     cause = (
-        f"You said {finding.count} times that you go on, without calling a tool: {code(text, 150)}. Words alone change nothing."
+        f"You said nearly the same {finding.count} times without calling a tool, last: {code(text, 150)}. Words change nothing."
     )
     if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
         step = (
@@ -41,12 +41,15 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             " tool for the part that is missing."
         )
         return diagnosis(KIND, cause, step, evidence.quote_of(said))
+    if not _PLANNED.search(said.text):
+        step = (
+            "Call the tool for the next part of the task. If no tool can bring it on, say once what is missing and who can give"
+            " it, and end your turn."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
     path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
-    step = (
-        f"Call a tool now: read {code(path, 90)}, and change or run something in the call after it."
-        if path
-        else ("Call a tool now, without a sentence before it: the one for the first thing that you have announced.")
-    )
+    read = f"read {code(path, 90)}, and change or run something in the call after it" if path else ""
+    step = f"Call a tool now, without a sentence before it: {read or 'the one for the first thing you announced'}."
     return diagnosis(
         KIND, cause, step, evidence.quote_of(said), check=("The next record must be a call with a result, not a message.")
     )

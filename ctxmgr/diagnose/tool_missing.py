@@ -26,8 +26,8 @@ _TOOL = re.compile(
     re.IGNORECASE,
 )
 _OFFERED = re.compile(
-    r"(?:available(?: tools| functions)?|valid (?:tools|options)|one of|did you mean)\s*(?:are"
-    r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
+    r"(?:available (?:tools|functions)|(?:tools|functions) available|valid tools|one of|did you mean)\s*(?:are|is)?[:?]?\s*\[?"
+    r"([\w.`'\", -]{2,600})",
     re.IGNORECASE,
 )
 _LAUNCHERS = frozenset(("sudo", "env", "exec", "xargs", "npx", "time", "nohup", "timeout", "command", "nice"))
@@ -103,9 +103,8 @@ def _served(evidence: Evidence, like: str) -> EntryView | None:
 def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
     name = entry.action[:60]
     worked = {other.action: other for other in evidence.recent if other.status == "ok" and other.action != entry.action}
-    offered = [
-        word for match in _OFFERED.finditer(said) for word in re.findall(r"[\w.-]{2,60}", match.group(1)) if plain_name(word)
-    ]
+    offers = " ".join(match.group(1) for match in _OFFERED.finditer(said))
+    offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
     near = nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}: {code(said.strip(), 110)}."
     quotes = [evidence.quote(entry)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ctxmgr.diagnose.calls import command_of, in_background
-from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
@@ -111,7 +111,7 @@ def _waiting_line(lines: Sequence[str], named: str) -> str | None:
 
 def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
     command = command_of(entry)
-    cause = f"{code(command, 90)}, started{clock(entry.ts)}, has not returned: it waits for the lock {code(lock, 80)}."
+    cause = f"{code(command, 90)}{started(entry)} has not returned: it waits for the lock {code(lock, 80)}."
     quotes = [evidence.quote(entry, command)]
     if shown is not None:
         source = evidence.source(shown)

@@ -94,8 +94,9 @@ def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str,
     cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
     if known.edits:
         cause += f" Your own later edits changed the file after you read it{_when(evidence, known)}."
-    again = f"Read {name} around line {number} again, then take" if known.doubtful else "Take"
-    step = f"{again} line {number} of {name} exactly as it is there as the text to replace, and keep your new text."
+    field = change.name.removeprefix("its ")
+    first = f"Read {name} around line {number} again. Then make" if known.doubtful else "Make"
+    step = f"{first} the edit with line {number} of {name}, exactly as it stands there, as {field}, and keep your new text."
     return _diagnosis(
         evidence,
         entry,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
 from ctxmgr.history import reading
 from ctxmgr.store import Store
@@ -35,6 +37,20 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
     known = {event.id for event in said}
     opening = [event for event in _events(store, first) if event.id not in known]
     return Evidence(entries[::-1], finding, messages_of([*opening, *said]))
+
+
+def diagnosed(store: Store, session: str, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those that last with their diagnosis; the session is read once for all of them.
+
+    Raises:
+        CtxmgrError: the session can't be read.
+    """
+    known = evidence_of(store, session, None)
+    return [
+        finding if finding.resolved is not None
+        else finding.model_copy(update={"diagnosis": diagnose(replace(known, finding=finding))})
+        for finding in findings
+    ]  # fmt: skip
 
 
 def _events(store: Store, request: ListRequest) -> Sequence[EventView]:

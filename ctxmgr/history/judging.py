@@ -116,6 +116,7 @@ def detect_(store: Store, request: DetectRequest, settings: Mapping[str, Any]) -
     notes: list[str] = []
     for key in keys:
         verdict, said = judge(store, key, settings, request.now)
+        verdict = _diagnosed(store, verdict)
         verdicts.append(verdict)
         notes += [f"{verdict.session}: {note}" for note in said]
         for finding in verdict.findings:
@@ -124,6 +125,15 @@ def detect_(store: Store, request: DetectRequest, settings: Mapping[str, Any]) -
                 if name and name not in entries and (entry := _entry(store, key, name)) is not None:
                     entries[name] = entry
     return DetectResponse(status="ok" if verdicts else "empty", verdicts=verdicts, entries=entries, notes=notes)
+
+
+def _diagnosed(store: Store, verdict: SessionVerdict) -> SessionVerdict:
+    """Return the verdict with the causes of what lasts; where nothing does, nothing is loaded for that."""
+    if all(finding.resolved is not None for finding in verdict.findings):
+        return verdict
+    from ctxmgr.history.evidence import diagnosed
+
+    return verdict.model_copy(update={"findings": diagnosed(store, verdict.session, verdict.findings)})
 
 
 def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:

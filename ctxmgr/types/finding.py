@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.diagnosis import Diagnosis
 
 FindingKind = Literal[
     "repetition", "cycle", "errorRepetition", "interleaved", "stagnation", "nearDuplicate", "trivialChange",
@@ -47,6 +48,8 @@ class Finding(Shape):
             stall also ``raised`` [{severity, id, index}]: the record that raised it, for each severity it reached. A
             warning that turns out to be a loop keeps its id and ``raisedAt`` and gets a second item there. Members that
             were said, not done, are events: they have no index and no ``steps``; ``said`` quotes them.
+        diagnosis: why the calls fail and what to do next, where the record shows it; null where it does not, and of what is
+            over. Only ``detect`` looks for it.
     """
 
     id: str
@@ -64,6 +67,7 @@ class Finding(Shape):
     confidence: float
     reason: Text
     evidence: dict[str, Any]
+    diagnosis: Diagnosis | None = None
 
 
 class SessionVerdict(Shape):

@@ -127,7 +127,16 @@ def _finding(printer: Printer, finding: Finding, entries: Entries) -> None:
     printer.line()
     progress: Cell = _progress(printer, finding, entries)
     name = Span(finding.id, "dim")
-    printer.pairs([*_excerpts(printer, finding, entries), ("last progress", progress), ("finding", name)])
+    printer.pairs([*_cause(finding), *_excerpts(printer, finding, entries), ("last progress", progress), ("finding", name)])
+
+
+def _cause(finding: Finding) -> list[tuple[str, Cell]]:
+    """Return why the calls fail and what the agent can do next, where the record shows it."""
+    found = finding.diagnosis
+    if found is None:
+        return []
+    sure = "cause" if found.confidence == "high" else "likely cause"
+    return [(sure, found.cause), ("next step", found.next_step), *([("check", found.check)] if found.check else [])]
 
 
 def _progress(printer: Printer, finding: Finding, entries: Entries) -> list[str | Span]:
