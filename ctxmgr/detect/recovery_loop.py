@@ -44,6 +44,8 @@ class RecoveryLoopDetector:
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when a loop is back, or is to be answered again, after enough continuations."""
         found: Sighting | None = None
+        if isinstance(event.data, dict) and cast("dict[str, object]", event.data).get("asked") is True:
+            return None  # an agent asked something: that is no attempt at ending its loop
         for identity in _identities(event.data):
             old = self.state.get(identity)
             if event.type == LOOP_SEEN:

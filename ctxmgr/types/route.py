@@ -7,9 +7,11 @@ agent is how it is written on the wire (ruling 20).
 from __future__ import annotations
 
 import unicodedata
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, computed_field, model_validator
+from pydantic.alias_generators import to_camel
 
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.wire import fingerprint
@@ -98,8 +100,8 @@ class Section(Shape):
 class Context(Shape):
     """The rebuilt context.
 
-    ``facts`` and ``sections`` are its parts, none told twice. ``prompt`` is the whole of it as one text, with what is not to
-    be repeated and what to try instead: on the wire it is the ``context`` of the one branch of ``returnTo``.
+    ``facts`` and ``sections`` are its parts, none told twice. ``prompt`` is the text for the agent that continues (ruling
+    23): on the wire also the ``context`` of the one branch of ``returnTo``.
     ``token_count`` is its size, estimated by the named ``counter``. ``unanswered`` are the parts of the question about
     which the history holds nothing: they are said, never invented. In a diff ``diff_of`` names the earlier continuation
     and ``held`` what the agent has of it already.
@@ -113,7 +115,7 @@ class Context(Shape):
     unanswered: list[Text] = []
     diff_of: Text | None = None
     held: list[Held] = []
-    prompt: Annotated[Text, Field(exclude=True)] = ""
+    prompt: Text = ""
 
 
 class Pattern(Shape):
@@ -176,7 +178,12 @@ class Continuation(Shape):
         request: what the target is asked, valid against its schema where the table has one.
         quarantined: entries whose text reads like instructions to an agent: it is withheld, not passed on.
         by: rules or model; fallback: the rules answered because the model could not; model: how it took part.
-        attempts: how many recoveries of this same loop have been given, this one included.
+        attempts: how many times the agent was sent on from this same loop, this one included; asking again before it went
+            on is the same attempt. Of a question always 1.
+        basis: what the history held of agents and people when this was worked out, as 12 hexadecimal digits; equal as long
+            as nobody did or said anything.
+        question: what was asked for, and how, as 12 hexadecimal digits: equal questions with an equal basis have one answer.
+        told_again: whether it was recorded earlier and is told again; it stands beside a continuation, never in it.
     """
 
     id: str
@@ -202,6 +209,14 @@ class Continuation(Shape):
     request: Json = None
     quarantined: list[Text] = []
     model: ModelUse | None = None
+    basis: Text | None = None
+    question: Text | None = None
+    told_again: Annotated[bool, Field(exclude=True)] = False
+
+    @property
+    def prompt(self) -> str:
+        """The text for the agent that continues, alone."""
+        return self.context.prompt or self.context.summary
 
     @model_validator(mode="after")
     def _one_allowed_branch(self) -> Self:
@@ -219,6 +234,29 @@ class Continuation(Shape):
         asked = data.pop("request")
         branches[self.target] = {
             "request": plain if asked is None else asked,
-            "context": self.context.prompt or self.context.summary,
+            "context": self.prompt,
         }
         return {**data, "returnTo": branches}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the continuation of which this is the wire form, or the record; what else it holds is left out.
+
+        Raises:
+            ValidationError: it is no continuation.
+        """
+        known = {to_camel(name) for name in cls.model_fields}
+        fields = {"loop": None, "stall": None, "snapshot": None}  # a record leaves out what is null
+        fields |= {name: value for name, value in data.items() if name in known}
+        branches = cast("dict[str, Any]", data.get("returnTo") or {})
+        context = dict(cast("dict[str, Any]", data.get("context") or {}))
+        for name in ("facts", "sections"):  # a hash is worked out from what it is the hash of
+            parts = cast("list[dict[str, Any]]", context.get(name) or [])
+            context[name] = [{key: value for key, value in part.items() if key != "hash"} for part in parts]
+        branch = cast("dict[str, Any]", branches.get(str(data.get("target"))) or {})
+        plain = {"type": data.get("requestType"), "reason": data.get("reason"), "goal": data.get("goal")}
+        asked = branch.get("request")
+        context.setdefault("prompt", branch.get("context") or "")
+        return cls.model_validate(
+            {**fields, "candidates": list(branches), "request": None if asked == plain else asked, "context": context}
+        )

@@ -12,7 +12,22 @@ from ctxmgr.store import Store
 from ctxmgr.types.query import ListRequest, MessagesRequest, ShowRequest
 from ctxmgr.types.route import Continuation
 from tests.builders import entry, entry_id, event, result
-from tests.recover.runs import EDIT, TASK, TRACEBACK, ask, call, chain, hung, launched, looped, recover, said, varied, workspace
+from tests.recover.runs import (
+    EDIT,
+    TASK,
+    TRACEBACK,
+    again,
+    ask,
+    call,
+    chain,
+    hung,
+    launched,
+    looped,
+    recover,
+    said,
+    varied,
+    workspace,
+)
 
 
 def facts(found: Continuation, lead: str) -> list[str]:
@@ -315,7 +330,7 @@ def test_nothing_is_told_twice(store: Store) -> None:
 def test_the_second_answer_says_that_it_is_one(store: Store) -> None:
     """The second answer to one loop tells that the first did not end it, and advises to ask a person."""
     store.append(looped())
-    first, second = recover(store), recover(store)
+    first, second = recover(store), again(store)
 
     assert "answer 2" not in first.context.summary
     assert "answer 2" in second.context.summary

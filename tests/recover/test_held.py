@@ -13,12 +13,18 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.record import build
 from ctxmgr.types.route import Context, Continuation, Fact, Section
 from tests.builders import at, event
-from tests.recover.runs import ask, call, chain
+from tests.recover.runs import ask, call, chain, went_on
 
 
 def asked(store: Store, *, diff: bool | None = True, **request: Any) -> Continuation:
     """Return the answer to the coder's question."""
     return ask(store, requester="coder", diff=diff, **request)
+
+
+def asked_again(store: Store, **request: Any) -> Continuation:
+    """Return the answer to the same question after somebody went on."""
+    went_on(store)
+    return asked(store, **request)
 
 
 def told(found: Continuation) -> set[str]:
@@ -57,8 +63,7 @@ def test_a_second_answer_is_a_diff(store: Store) -> None:
 def test_a_third_answer_knows_both(store: Store) -> None:
     """What the first answer gave and the second referred to is still held at the third."""
     store.append(chain())
-    first, second = asked(store), asked(store)
-    third = asked(store)
+    first, second, third = asked(store), asked_again(store), asked_again(store)
 
     assert third.context.diff_of == second.id
     assert held(third) == held(second) <= told(first)
@@ -93,7 +98,7 @@ def test_what_is_given_after_a_compaction_is_held(store: Store) -> None:
     store.append(chain())
     asked(store)
     store.append([event("chain", 50, "compaction", {}, after=9, agent="coder")])
-    second, third = asked(store), asked(store)
+    second, third = asked(store), asked_again(store)
 
     assert second.context.diff_of is None
     assert third.context.diff_of == second.id
@@ -122,7 +127,7 @@ def test_what_changed_comes_again(store: Store) -> None:
 def test_a_diff_is_recorded_with_what_it_refers_to(store: Store) -> None:
     """The record of a diff names the earlier answer and what it did not repeat, so that the log alone tells all."""
     store.append(chain())
-    first, second = asked(store), asked(store)
+    first, second = asked(store), asked_again(store)
     kept = store.annotations.continuations(1)
 
     assert [record["id"] for record in kept] == [first.id, second.id]

@@ -38,7 +38,7 @@ def show_continuation(
         ("reason", continuation.reason), ("not sent to", ", ".join(others)),
         ("routed by", _routing(continuation) if others else None), ("written by", by),
         ("model", _model(continuation)),
-        ("attempt", continuation.attempts if continuation.loop or continuation.stall else None),
+        ("attempt", _attempt(continuation)),
     ])  # fmt: skip
     for pattern, title in ((continuation.loop, "Loop"), (continuation.stall, "Stall")):
         if pattern is not None:
@@ -67,6 +67,14 @@ def show_continuation(
     _how_to_use(printer, continuation)
     if plan is not None:
         _plan(printer, plan)
+
+
+def _attempt(continuation: Continuation) -> str | None:
+    """Return which attempt at a trouble it is; None of a question, which is none."""
+    told_again = "told again: nobody went on since it was recorded" if continuation.told_again else None
+    if continuation.source != "stuckHandler" or not (continuation.loop or continuation.stall):
+        return told_again
+    return f"{continuation.attempts}, {told_again}" if told_again else str(continuation.attempts)
 
 
 def _routing(continuation: Continuation) -> str:
