@@ -44,9 +44,10 @@ class RecoveryLoopDetector:
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when a loop is back, or is to be answered again, after enough continuations."""
         found: Sighting | None = None
-        if isinstance(event.data, dict) and cast("dict[str, object]", event.data).get("asked") is True:
+        said: object = event.data
+        if isinstance(said, dict) and cast("dict[str, object]", said).get("asked") is True:
             return None  # an agent asked something: that is no attempt at ending its loop
-        for identity in _identities(event.data):
+        for identity in _identities(said):
             old = self.state.get(identity)
             if event.type == LOOP_SEEN:
                 if old is None or not old.waiting:

@@ -68,7 +68,7 @@ def given(store: Store, key: int | None, continuation_id: str | None = None) -> 
         found = store.annotations.continuation(key, continuation_id)
         records = [] if found is None else [found]
     else:
-        records = [] if key is None else reversed(store.annotations.continuations(key))
+        records = [] if key is None else store.annotations.continuations(key)[::-1]
     return next((told for record in records if (told := _read(record)) is not None), None)
 
 

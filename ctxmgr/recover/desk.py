@@ -95,6 +95,17 @@ class Desk:
         )
         return [row for row in reading.list_(self.store, request).rows if isinstance(row, EventView)]
 
+    def heard(self, most: int = 200) -> list[EventView]:
+        """Return the newest messages of people and agents, oldest first, and the first that a person said."""
+        request = ListRequest(
+            session=self.session, kind="event", event_type=[*PEOPLE, *AGENTS, "compaction", "waiting", "interrupt"],
+            limit=most, newest_first=True,
+        )  # fmt: skip
+        rows = [row for row in reading.list_(self.store, request).rows if isinstance(row, EventView)]
+        newest = [self._heard(row) for row in reversed(rows)]
+        first = [row for row in self._people(newest_first=False)[:1] if row.id not in {each.id for each in newest}]
+        return [*first, *newest]
+
     def said(self, entry: EntryView, most: int = 2) -> list[Saying]:
         """Return what agents said or thought last on the way to an entry."""
         request = MessagesRequest(session=self.session, entry_id=entry.id, limit=_SAID)

@@ -14,6 +14,7 @@ from pydantic import Field, computed_field, model_validator
 from pydantic.alias_generators import to_camel
 
 from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.wire import fingerprint
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
@@ -101,7 +102,8 @@ class Context(Shape):
     """The rebuilt context.
 
     ``facts`` and ``sections`` are its parts, none told twice. ``prompt`` is the text for the agent that continues (ruling
-    23): on the wire also the ``context`` of the one branch of ``returnTo``.
+    23): on the wire also the ``context`` of the one branch of ``returnTo``. ``brief`` is all of it with the ids of its
+    records, for whoever works on it; it is not stored.
     ``token_count`` is its size, estimated by the named ``counter``. ``unanswered`` are the parts of the question about
     which the history holds nothing: they are said, never invented. In a diff ``diff_of`` names the earlier continuation
     and ``held`` what the agent has of it already.
@@ -116,6 +118,7 @@ class Context(Shape):
     diff_of: Text | None = None
     held: list[Held] = []
     prompt: Text = ""
+    brief: Annotated[Text, Field(exclude=True)] = ""
 
 
 class Pattern(Shape):
@@ -180,6 +183,7 @@ class Continuation(Shape):
         by: rules or model; fallback: the rules answered because the model could not; model: how it took part.
         attempts: how many times the agent was sent on from this same loop, this one included; asking again before it went
             on is the same attempt. Of a question always 1.
+        diagnosis: why the calls fail and what to do next, as far as the record shows it; null for a question.
         basis: what the history held of agents and people when this was worked out, as 12 hexadecimal digits; equal as long
             as nobody did or said anything.
         question: what was asked for, and how, as 12 hexadecimal digits: equal questions with an equal basis have one answer.
@@ -209,6 +213,7 @@ class Continuation(Shape):
     request: Json = None
     quarantined: list[Text] = []
     model: ModelUse | None = None
+    diagnosis: Diagnosis | None = None
     basis: Text | None = None
     question: Text | None = None
     told_again: Annotated[bool, Field(exclude=True)] = False
