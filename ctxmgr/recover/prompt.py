@@ -166,9 +166,8 @@ def _task(told: Told) -> str:
     if goal is None:
         return ""
     first = f"The task, in the user's words:\n{said(goal.text, _TASK)}"
-    unlike: dict[str, Saying] = {
-        each.text.strip(): each for each in told.brief.latest_words if each.events[0] != goal.events[0]
-    }
+    later = [each for each in told.brief.latest_words if each.events[0] != goal.events[0]]
+    unlike: dict[str, Saying] = {each.text.strip(): each for each in later}
     unlike.pop(goal.text.strip(), None)
     return "\n".join([first, *(f"Later the user said:\n{said(each.text, _LATER)}" for each in unlike.values())])
 
