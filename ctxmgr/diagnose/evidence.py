@@ -1,23 +1,287 @@
-"""What a diagnosis is made from: a session's recent entries, the finding, and what was said."""
+"""What the failure classes judge: a session's recent entries, what was said, the finding, and lookups in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, cast
 
+from ctxmgr.detect import vocabulary
+from ctxmgr.detect.normal import canonical
+from ctxmgr.diagnose import contents
+from ctxmgr.diagnose.calls import command_of, short_path, subject
+from ctxmgr.diagnose.texts import clean, ends, excerpt, text_of
+from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView, EventView
+
+MOST_ENTRIES = 2_000
+"""Entries that are looked at, the newest: what helps now was mostly recorded lately, and time stays bounded."""
+
+_MOST_MESSAGES = 600
+_TAIL = 12
+_MOST_LOOP = 60
+_MOST_TEXT = 20_000
+_PEOPLE = ("user_message", "user_message_chunk")
+_KEYS = ("text", "content", "message", "summary", "prompt", "question")
+_EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
+
+By = Literal["user", "agent", "program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something said, thought or told in a session.
+
+    Attributes:
+        who: the name of the agent, "user" for a person.
+        by: whether a person, an agent or a program said it; approvals and permissions count from persons alone.
+        at: RFC 3339, or null.
+        kind: the event's type.
+        after: index of the last entry before it, or null.
+    """
+
+    who: str
+    by: By
+    at: str | None
+    text: str
+    kind: str = "message"
+    after: int | None = None
+
+
+def messages_of(events: Iterable[EventView]) -> list[Message]:
+    """Return what events say, in their order; events that say nothing are left out, chunks of one message are joined."""
+    found: list[Message] = []
+    for event in events:
+        text = _said(event.data)
+        if not text.strip() and event.type not in ("compaction", "waiting", "interrupt"):
+            continue
+        program = isinstance(event.data, dict) and cast("dict[str, Any]", event.data).get("synthetic") is True
+        by: By = (
+            "user" if event.type in _PEOPLE and not program else "agent" if _by_agent(event.type) and not program else "program"
+        )
+        who = "user" if by == "user" else event.agent or by
+        last = found[-1] if found else None
+        if last and event.type.endswith("_chunk") and (last.kind, last.who, last.after) == (event.type, who, event.after):
+            found[-1] = Message(who, by, last.at, (last.text + text)[:_MOST_TEXT], event.type, event.after)
+        else:
+            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after))
+    return found
+
+
+def _by_agent(kind: str) -> bool:
+    return kind in ("message", "thought", "agent_message_chunk", "agent_thought_chunk")
+
+
+def _said(data: Any) -> str:
+    if isinstance(data, dict):
+        fields = cast("dict[str, Any]", data)
+        return next((text for name in _KEYS if (text := text_of(fields.get(name)))), "")
+    return text_of(data)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Recent entries, oldest first; the finding, if any; messages, oldest first."""
+    """One session's record, as far as it bears on why the last calls fail.
+
+    Attributes:
+        entries: oldest first, with whole inputs and outputs; of more than `MOST_ENTRIES` the newest are looked at.
+        finding: the loop or stall, or None: then the failures at the end are the trouble.
+        messages: oldest first.
+        related: entries of related sessions, oldest first; they are quoted as such.
+    """
 
     entries: Sequence[EntryView]
     finding: Finding | None = None
-    messages: Sequence[EventView] = ()
+    messages: Sequence[Message] = ()
+    related: Sequence[EntryView] = ()
+    _texts: dict[int, str] = field(default_factory=lambda: dict[int, str](), repr=False)
+
+    @cached_property
+    def recent(self) -> Sequence[EntryView]:
+        """The entries that are looked at, oldest first."""
+        return self.entries[-MOST_ENTRIES:]
+
+    @cached_property
+    def agent(self) -> str | None:
+        """The agent that is stuck: the finding's, else that of the last entry."""
+        if self.finding is not None and self.finding.scope.agent is not None:
+            return self.finding.scope.agent
+        return self.recent[-1].agent if self.recent else None
+
+    @cached_property
+    def loop(self) -> list[EntryView]:
+        """The entries of the loop or stall, oldest first; without a finding, the last ones of the session."""
+        if self.finding is None:
+            return list(self.recent[-_TAIL:])
+        members = set(self.finding.members[-_MOST_LOOP:])
+        return [entry for entry in self.recent if entry.id in members]
+
+    @cached_property
+    def rounds(self) -> list[EntryView]:
+        """The distinct calls of the loop, the latest of each, newest first."""
+        latest: dict[str, EntryView] = {}
+        for entry in reversed(self.loop):
+            latest.setdefault(call_key(entry), entry)
+        return list(latest.values())
+
+    @cached_property
+    def failing(self) -> list[EntryView]:
+        """The distinct failing calls of the trouble that did not work later, newest first."""
+        worked: set[str] = set()
+        told: set[str] = set()
+        found: list[EntryView] = []
+        for entry in reversed(self.loop):
+            key = call_key(entry)
+            if self.failed(entry):
+                if key not in worked and key not in told:
+                    found.append(entry)
+                told.add(key)
+            elif entry.status == "ok":
+                worked.add(key)
+        return found
+
+    @cached_property
+    def open_calls(self) -> list[EntryView]:
+        """The calls of the trouble that have no result, newest first."""
+        return [entry for entry in reversed(self.loop) if entry.status == "open"]
+
+    @cached_property
+    def onset(self) -> int:
+        """Index of the first entry of the loop; the number of entries when there is none."""
+        indexes = [entry.index for entry in self.loop] if self.finding is not None else []
+        return min(indexes, default=self.recent[-1].index + 1 if self.recent else 0)
+
+    @cached_property
+    def user_texts(self) -> list[Message]:
+        """What people said, oldest first."""
+        return [message for message in self.messages[-_MOST_MESSAGES:] if message.by == "user"]
+
+    @cached_property
+    def last_progress(self) -> EntryView | None:
+        """The last entry before the trouble that ended ok."""
+        if self.finding is not None and self.finding.last_progress is not None:
+            wanted = self.finding.last_progress
+            return next((entry for entry in reversed(self.recent) if entry.id == wanted), None)
+        return next((entry for entry in self.before(self.onset) if entry.status == "ok"), None)
+
+    @cached_property
+    def folder(self) -> str:
+        """The folder in which the agent works, as far as its entries tell; else ""."""
+        for entry in reversed(self.recent[-50:]):
+            meta = cast("dict[str, Any]", entry.meta) if isinstance(entry.meta, dict) else {}
+            if isinstance(folder := meta.get("cwd"), str) and folder.startswith("/"):
+                return folder.rstrip("/")
+        return ""
+
+    def name(self, path: str) -> str:
+        """Return a path as words: relative to the agent's folder where it lies in it."""
+        inside = self.folder and path.startswith(f"{self.folder}/")
+        return short_path(path[len(self.folder) + 1 :] if inside else path)
+
+    def text(self, entry: EntryView) -> str:
+        """Return what an entry's result says, clean and bounded: its error message and its output."""
+        known = self._texts.get(entry.index)
+        if known is None:
+            message = text_of(entry.error)
+            output = text_of(entry.output)
+            both = output if message in output else message if output and output in message else f"{message}\n{output}"
+            known = self._texts[entry.index] = clean(ends(both, _MOST_TEXT // 2)).strip("\n")
+        return known
+
+    def failed(self, entry: EntryView) -> bool:
+        """Whether a call failed, whatever its tool called that."""
+        if entry.status in ("error", "denied"):
+            return True
+        if entry.status != "ok" or not command_of(entry):
+            return False
+        text = self.text(entry)
+        exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
+        return any(code != "0" for code in exits[-1:])
+
+    def before(self, index: int) -> Iterator[EntryView]:
+        """Yield the entries before an index, newest first."""
+        return (entry for entry in reversed(self.recent) if entry.index < index)
+
+    def times(self, entry: EntryView) -> int:
+        """Return how often the very same call stands in the loop."""
+        key = call_key(entry)
+        return sum(call_key(other) == key for other in self.loop)
+
+    def tried(self, command: str) -> bool:
+        """Whether a command was run already, alone or within a longer one."""
+        return any(command in command_of(entry) for entry in self.recent)
+
+    def changes(self, since: int, until: int | None = None) -> list[EntryView]:
+        """Return the successful entries behind ``since`` and before ``until`` that may have changed something."""
+        last = self.recent[-1].index + 1 if self.recent and until is None else until or 0
+        return [e for e in self.recent if since < e.index < last and e.status == "ok" and may_change(e)]
+
+    def seen(self, path: str, before: int | None = None) -> contents.Content | None:
+        """Return the last content seen of a file, own later edits replayed, or None."""
+        entries = [e for e in self.recent if before is None or e.index < before]
+        return contents.last_seen(entries, path, self.text)
+
+    def known_to_agent(self, text: str) -> bool:
+        """Whether a person said a text or a call was given it: then it does not rest on recorded output alone."""
+        return self.by_user(text) or any(text in given(entry) for entry in self.recent)
+
+    def by_user(self, text: str) -> bool:
+        """Whether a person said a text."""
+        return bool(text) and any(text in message.text for message in self.user_texts)
+
+    def source(self, entry: EntryView) -> str:
+        """Return where a text is from, in words: "your Read of app.py at 12:03"."""
+        whose = "your" if self.agent is None or entry.agent == self.agent else f"{clean(entry.agent)[:60]}'s"
+        return f"{whose} {subject(entry, self.name)}{clock(entry.ts)}"
+
+    def quote(self, entry: EntryView, text: str | None = None) -> Quote:
+        """Return a text of an entry as a quote; without one, its result."""
+        said = self.text(entry) if text is None else text
+        return Quote(entry=entry.id, source=self.source(entry), text=excerpt(said))
+
+    def quote_of(self, message: Message, text: str | None = None) -> Quote:
+        """Return a message, or a part of one, as a quote."""
+        who = "the user" if message.by == "user" else clean(message.who)[:60]
+        return Quote(entry=None, source=f"{who}{clock(message.at)}", text=excerpt(message.text if text is None else text))
 
 
-def messages_of(events: Iterable[EventView]) -> list[EventView]:
-    """Return the messages among events."""
-    return [event for event in events if event.data]
+def call_key(entry: EntryView) -> str:
+    """Return what is equal for entries that ask the same."""
+    return f"{entry.action}\n{canonical(entry.input)}"
+
+
+def may_change(entry: EntryView) -> bool:
+    """Whether an action may change files or the like; commands are judged by what they run."""
+    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
+    return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
+
+
+def given(entry: EntryView) -> str:
+    """Return what a call was given, as one bounded text."""
+    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flat(entry.input)
+
+
+def _flat(value: Any) -> str:
+    parts: list[str] = []
+    waiting: list[Any] = [value]
+    room = 400
+    while waiting and room > 0:
+        item = waiting.pop()
+        room -= 1
+        if isinstance(item, dict):
+            waiting += list(cast("dict[str, Any]", item).values())[:100]
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)[:100]
+        elif isinstance(item, str):
+            parts.append(item[:_MOST_TEXT])
+    return "\n".join(reversed(parts))
+
+
+def clock(ts: str | None) -> str:
+    """Return the time of day of a record as words, " at 12:03", or nothing."""
+    match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
+    return f" at {match.group(1)}" if match else ""

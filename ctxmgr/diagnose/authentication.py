@@ -1,0 +1,111 @@
+"""A server or program refuses the credentials; the record says who named new ones, or that nobody did."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "authenticationRefused"
+
+_REFUSED = re.compile(
+    r"\b401\b[^\n]{0,60}unauthori[sz]ed|(?:status|http/[\d.]+|error|code|returned error:)\W{0,3}401\b|unauthori[sz]ed"
+    r"|unauthenticated"
+    r"|authentication (?:failed|required|error)|bad credentials|invalid (?:api[ _-]?key|credentials|token|access token"
+    r"|password)"
+    r"|incorrect (?:api key|password|username)|(?:token|session|credentials?|certificate|key)[^\n]{0,40}(?:has |have |is "
+    r"|was )?expired"
+    r"|ExpiredToken|invalid_grant|NOAUTH|not logged in|login required|password authentication failed"
+    r"|permission denied \(publickey"
+    r"|could not read (?:username|password)|access token (?:is )?(?:missing|invalid)|NeedAuthorization|ENEEDAUTH|E401",
+    re.IGNORECASE,
+)
+_CREDENTIAL = re.compile(
+    r"\b(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|log ?in|sign in|account|auth\w*|\w+_(?:TOKEN|KEY"
+    r"|PASSWORD|SECRET))\b",
+    re.IGNORECASE,
+)
+_WHERE = re.compile(
+    r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{1,60}|\$?\b[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40}\b|(?<![\w.])\.env[\w.]{0,20}"
+    r"|\bvault\b|\bkeychain\b|\b1password\b)",
+    re.IGNORECASE,
+)
+_LIES = re.compile(
+    r"\b(?:new|fresh|valid|current|right|rotated|renewed|use|in|is|found|stored|saved|kept|lies|get)\b", re.IGNORECASE
+)
+_SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
+_LOOKED_AT = 300
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what is refused, and where the new credentials are."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)
+        match = _REFUSED.search(said)
+        if match is None:
+            continue
+        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+        return _told(evidence, entry, line)
+    return None
+
+
+def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+    times = evidence.times(entry)
+    expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
+    cause = f"{call} fails{f', {times} times' if times > 1 else ''}: the credentials it uses {expired}, {code(line, 110)}."
+    quotes = [evidence.quote(entry, line)]
+    said = _said_where(evidence)
+    if said is not None:
+        message, sentence = said
+        cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
+        quotes.append(evidence.quote_of(message, sentence))
+        step = (
+            f"Take the credentials from where the user said{clock(message.at)}, {code(sentence, 140)}, and make the call"
+            f" once with them."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
+    shown = _shown_where(evidence, entry)
+    if shown is not None:
+        other, text = shown
+        cause += f" {evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} says: {code(text, 110)}."
+        quotes.append(evidence.quote(other, text))
+        step = (
+            "Ask the user whether you may use the credentials that this output names; if you trust it and they agree, use"
+            " those."
+        )
+        return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+    step = (
+        "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the"
+        " call helps."
+    )
+    return diagnosis(KIND, f"{cause} Nobody in the record names other ones.", step, *quotes, confidence="medium")
+
+
+def _said_where(evidence: Evidence) -> tuple[Message, str] | None:
+    """Return the newest sentence of a person that says where credentials are."""
+    for message in reversed(evidence.user_texts):
+        for sentence in _SENTENCE.findall(message.text[:8_000]):
+            if _CREDENTIAL.search(sentence) and _WHERE.search(sentence) and _LIES.search(sentence):
+                return message, sentence.strip()
+    return None
+
+
+def _shown_where(evidence: Evidence, entry: EntryView) -> tuple[EntryView, str] | None:
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok":
+            continue
+        for line in evidence.text(other).split("\n")[:400]:
+            if (
+                len(line) < 300
+                and _CREDENTIAL.search(line)
+                and _WHERE.search(line)
+                and re.search(r"\b(?:new|rotated|renewed|moved|now)\b", line, re.IGNORECASE)
+            ):
+                return other, line.strip()
+    return None

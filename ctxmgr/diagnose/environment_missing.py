@@ -1,0 +1,130 @@
+"""A module or interpreter is missing although the record names the environment that has it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code
+from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "environmentMissing"
+
+_MISSING = re.compile(
+    r"(?:ModuleNotFoundError: |ImportError: )?No module named '?([\w.]{1,80})'?"
+    r"|(?:^|[\s:])(pytest|python[\d.]*|pip[\d.]*|ruff|mypy|flask|django-admin|uvicorn|alembic|celery|tox|black): "
+    r"(?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
+)
+_BIN = r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python[\d.]*|pytest|pip[\d.]*|activate|[a-z]\w{1,20})"
+_ENVIRONMENT = re.compile(
+    rf"(?<![\w./-])(/?{_BIN})(?![\w/-])|\b((?:uv|poetry|pipenv|hatch|pixi|rye) run)\b|\b(conda (?:activate"
+    rf"|run -n) [\w.-]{{1,40}})\b"
+)
+_PYTHON = re.compile(r"(?<![\w./-])(python[\d.]*|pytest|pip[\d.]*)(?=\s|$)")
+_LOOKED_AT = 400
+
+
+class _Named(NamedTuple):
+    """An environment, who named it (None: recorded output), and the quote of that place."""
+
+    text: str
+    by: str | None
+    quote: Quote
+    rank: int
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which environment the record names for what is missing."""
+    for entry in evidence.failing:
+        command = command_of(entry)
+        match = _MISSING.search(evidence.text(entry)[-8_000:]) if command else None
+        if match is None:
+            continue
+        missing = next(group for group in match.groups() if group)
+        named = _environment(evidence, entry, command)
+        if named is not None:
+            return _told(evidence, entry, command, missing, named)
+    return None
+
+
+def _told(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Named) -> Diagnosis:
+    times = evidence.times(entry)
+    often = f", {times} times" if times > 1 else ""
+    what = f"{code(missing, 60)} is not there for the interpreter it runs with"
+    cause = f"{code(command, 90)} fails{often}: {what}. "
+    corrected = _corrected(command, named.text)
+    if named.by is None:
+        cause += f"The output of {named.quote.source} names another environment: {code(named.text, 100)}."
+        step = f"The output says {code(named.text, 100)}; if you trust it, run your command with that environment."
+        confidence = "medium"
+    else:
+        cause += f"{named.by} {code(named.text, 100)}."
+        step = f"Run {code(corrected, 160)}." if corrected else f"Run the command in that environment, {code(named.text, 100)}."
+        confidence = "high"
+    check = f"The message about {code(missing, 60)} must be gone."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, _line(evidence.text(entry), missing)), named.quote, check=check,
+        confidence="high" if confidence == "high" else "medium",
+    )  # fmt: skip
+
+
+def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named | None:
+    """Return the environment that is named most reliably: by a person, by a call that worked, by recorded output."""
+    failed = {found for each in evidence.failing for found in _found(command_of(each))}
+    for message in reversed(evidence.user_texts):
+        for text in _found(message.text):
+            if text not in failed and text not in command:
+                return _Named(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
+    output: _Named | None = None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok":
+            continue
+        ran = command_of(other)
+        for text in _found(ran):
+            if text not in failed and not text.endswith("/pip"):
+                by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
+                return _Named(text, by, evidence.quote(other, ran), 1)
+        if output is None:
+            said = evidence.text(other)
+            output = next(
+                (
+                    _Named(text, None, evidence.quote(other, _line(said, text)), 2)
+                    for text in _found(said)
+                    if text not in failed and text not in command
+                ),
+                None,
+            )
+    return output
+
+
+def _found(text: str) -> list[str]:
+    if "env" not in text and " run" not in text and "conda" not in text:
+        return []
+    found = [next(group for group in match.groups() if group) for match in _ENVIRONMENT.finditer(text[:20_000])]
+    fair = [each for each in found if not each.endswith(("/activate", "/pip"))] or found
+    return sorted(fair, key=lambda each: "/bin/python" not in each)
+
+
+def _corrected(command: str, environment: str) -> str | None:
+    """Return the command as the environment would run it, or None where that can't be told."""
+    match = _PYTHON.search(command)
+    if match is None:
+        return None
+    program = match.group(1)
+    if environment.endswith("/activate"):
+        return f"source {environment} && {command}"
+    if "/bin/" in environment:
+        folder = environment.rpartition("/")[0]
+        own = environment if environment.rpartition("/")[2].rstrip("0123456789.") == program.rstrip("0123456789.") else None
+        return f"{command[: match.start()]}{own or f'{folder}/{program}'}{command[match.end() :]}"
+    if environment.startswith("conda activate"):
+        return f"{environment} && {command}"
+    return f"{command[: match.start()]}{environment} {command[match.start() :]}"
+
+
+def _line(text: str, part: str) -> str:
+    return next((line for line in text.split("\n") if part in line), text)

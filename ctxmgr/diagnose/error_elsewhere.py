@@ -1,0 +1,98 @@
+"""The error points at another file than the one that is changed again and again."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import changes_of, patched_paths, path_of, same_file, written
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "errorElsewhere"
+
+_FRAME = re.compile(
+    r"File \"([^\"\n]{1,300})\", line (\d{1,6})|^\s*(?:at .{0,120}\()?((?:/"
+    r"|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):(\d{1,6})(?::\d{1,6})?\)?(?=[:\s)]|$)|-->\s*([\w./+-]{1,300}):(\d{1,6})",
+    re.MULTILINE,
+)
+_CAUSE = re.compile(
+    r"^(?:E\s+)?((?:\w+\.)*\w*(?:Error|Exception)\b:? ?[^\n]{0,200})|(?:^|: )((?:fatal )?error(?:\[\w+\])?: [^\n]{1,200})",
+    re.MULTILINE,
+)
+_FOREIGN = (
+    "site-packages/",
+    "dist-packages/",
+    "node_modules/",
+    "/usr/lib/",
+    "/usr/local/lib/",
+    "lib/python3",
+    "/rustc/",
+    "<frozen",
+    "internal/",
+)
+_LEAST = 2
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return where the error lies, when every change of the loop was made elsewhere."""
+    changed = _changed(evidence)
+    if sum(len(entries) for entries in changed.values()) < _LEAST:
+        return None
+    for entry in evidence.failing:
+        if _edits(entry):
+            continue
+        edited_before = [each for entries in changed.values() for each in entries if each.index < entry.index]
+        if len(edited_before) < _LEAST:
+            continue
+        found = _judged(evidence, entry, changed)
+        if found is not None:
+            return found
+    return None
+
+
+def _edits(entry: EntryView) -> list[str]:
+    own = path_of(entry)
+    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+
+
+def _changed(evidence: Evidence) -> dict[str, list[EntryView]]:
+    """Return the files that were changed with success within the loop, with the calls that did it."""
+    found: dict[str, list[EntryView]] = {}
+    start, end = (evidence.loop[0].index, evidence.loop[-1].index) if evidence.loop else (0, -1)
+    for entry in evidence.recent:
+        if start <= entry.index <= end and entry.status == "ok":
+            for path in _edits(entry):
+                found.setdefault(path, []).append(entry)
+    return found
+
+
+def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+    said = evidence.text(entry)
+    frames = [(one or two or three, a or b or c) for one, a, two, b, three, c in _FRAME.findall(said)]
+    frames = [(path, line) for path, line in frames if not any(part in path for part in _FOREIGN)]
+    causes = [one or other for one, other in _CAUSE.findall(said)]
+    if not frames or not causes or "AssertionError" in causes[-1]:
+        return None  # an assertion stands in the test; where the fault lies it does not say
+    if any(same_file(path, each) or path.rpartition("/")[2] in said for path in changed for each, _ in frames):
+        return None  # the message names a changed file too
+    path, line = frames[-1] if 'File "' in said else frames[0]
+    if not plain_name(path) or any(
+        part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
+    ):
+        return None
+    edits = [each for entries in changed.values() for each in entries]
+    files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
+    name = evidence.name(path)
+    cause = (
+        f"The error is in {code(name, 80)}, line {line}: {code(causes[-1].strip(), 120)}. Your {len(edits)} changes since"
+        f"{clock(edits[0].ts) or ' then'} were all made in {files}, which it does not name."
+    )
+    cause = cause.replace("since at", "since")
+    step = f"Read {code(name, 80)} around line {line} and correct the cause there."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, said[-500:]), evidence.quote(edits[-1], "\n".join(changed)),
+        check="Run the same check again: the error must move or change.",
+    )  # fmt: skip

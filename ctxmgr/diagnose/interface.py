@@ -1,0 +1,38 @@
+"""What each failure class has: a kind and one function."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.texts import clip
+from ctxmgr.types.diagnosis import Confidence, Diagnosis, Quote
+
+
+class FailureClass(Protocol):
+    """A module that knows one way in which calls fail.
+
+    ``applies`` is a function of the evidence alone, takes time in proportion to it at most, never raises, and answers None
+    unless the record supports the cause.
+    """
+
+    KIND: str
+
+    def applies(self, evidence: Evidence, /) -> Diagnosis | None:
+        """Return the diagnosis, or None."""
+        ...
+
+
+MOST_CAUSE, MOST_STEP = 560, 460
+"""Characters of a cause and of a next step: both stand within the first 900 or so of a prompt."""
+
+
+def diagnosis(
+    kind: str, cause: str, step: str, *quotes: Quote, check: str | None = None, confidence: Confidence = "high"
+) -> Diagnosis:
+    """Return a diagnosis whose texts are bounded; equal quotes are given once."""
+    told = tuple({(quote.source, quote.text): quote for quote in quotes}.values())
+    return Diagnosis(
+        kind=kind, cause=clip(cause, MOST_CAUSE), evidence=told[:6], next_step=clip(step, MOST_STEP),
+        check=None if check is None else clip(check, MOST_STEP), confidence=confidence,
+    )  # fmt: skip

@@ -1,0 +1,99 @@
+"""A server refuses because it is asked too often; the record says how long to wait."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code
+from ctxmgr.ids import parse_time
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "rateLimited"
+
+_LIMITED = re.compile(
+    r"too many requests|rate[ _-]?limit|ratelimit|quota exceeded|throttl(?:ed|ing)|\b429\b[^\n]{0,40}(?:error|too|limit|status)"
+    r"|(?:status|http/[\d.]+|error|code)\W{0,3}429\b|slow down",
+    re.IGNORECASE,
+)
+_SECONDS = re.compile(
+    r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|s))?|try again (?:in|after)|wait(?: for)?|retry in|reset(?:s)?(?:[-_ ]in)?"
+    r"|available in)"
+    r"[\"'\s:=]{1,5}(?:about |at least )?(\d{1,6}(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?"
+    r"(?:\s*(\d{1,2})\s*s)?\b",
+    re.IGNORECASE,
+)
+_UNTIL = re.compile(
+    r"(?:resets?(?: at)?|until|after)[\"'\s:=]{1,4}(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?Z?|\d\d:\d\d(?::\d\d)?)",
+    re.IGNORECASE,
+)
+_UNITS = {"ms": 0.001, "mi": 60, "s": 1, "m": 60, "h": 3600}
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return how long the record asks to wait."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)
+        match = _LIMITED.search(said)
+        if match is None:
+            continue
+        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+        return _told(evidence, entry, said, line)
+    return None
+
+
+def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
+    limited = [each for each in evidence.loop if _LIMITED.search(evidence.text(each))]
+    cause = f"The server refuses because you ask too often: {code(line.strip())}."
+    wait = _wait(said)
+    until = _UNTIL.search(said)
+    spacing = _spacing(limited)
+    if wait is not None:
+        cause += f" It asks for a wait of {_duration(wait)}"
+        cause += (
+            f"; your last {len(limited)} calls came about {_duration(spacing)} apart."
+            if spacing is not None and spacing < wait
+            else "."
+        )
+        step = f"Wait {_duration(wait)}{_from(entry)} before you make this call again, and make it once."
+    elif until is not None:
+        cause += f" The limit ends at {until.group(1)}."
+        step = f"Do not make this call before {until.group(1)}; then make it once."
+    else:
+        if spacing is not None and len(limited) > 1:
+            cause += f" Your last {len(limited)} calls came about {_duration(spacing)} apart."
+        step = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
+    quotes = [evidence.quote(entry, said[:600])]
+    return diagnosis(
+        KIND, cause, f"{step} Until then go on with what needs no answer of that server.", *quotes,
+        check="If it is refused again after the wait, tell the user that the quota is used up.",
+    )  # fmt: skip
+
+
+def _wait(said: str) -> float | None:
+    """Return the longest wait in seconds that the answer names; plain numbers are seconds."""
+    found: list[float] = []
+    for number, unit, rest in _SECONDS.findall(said[:20_000]):
+        short = unit.lower()
+        factor = 0.001 if short.startswith(("ms", "milli")) else _UNITS.get(short[:1], 1)
+        found.append(float(number) * factor + (float(rest) if rest else 0))
+    fair = [seconds for seconds in found if 0.5 <= seconds <= 7 * 86_400]
+    return max(fair) if fair else None
+
+
+def _spacing(limited: list[EntryView]) -> float | None:
+    times = [moment for entry in limited if entry.ts and (moment := parse_time(entry.ts)) is not None]
+    return max(0.0, (times[-1] - times[0]) / (len(times) - 1)) if len(times) > 1 else None
+
+
+def _from(entry: EntryView) -> str:
+    return f", counted from the last refusal{clock(entry.ts)}," if entry.ts else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        rounded = round(seconds) if seconds >= 1 else round(seconds, 1)
+        return "1 second" if rounded == 1 else f"{rounded} seconds"
+    return f"{round(seconds / 60)} minutes" if seconds < 7_200 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,128 @@
+"""Recorded text made fit to be quoted or compared: no control characters, bounded, and names found by likeness."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+SHORT, EXCERPT = 120, 300
+"""Characters of a quote within a sentence, and of a quote that stands alone."""
+
+_ENDS = 12_000
+_MOST_NAMES = 600
+_LONGEST_NAME = 80
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
+_SAFE = re.compile(r"[\w@+=~%./:,-]{1,200}")
+_PARTS = (
+    "text",
+    "content",
+    "stdout",
+    "stderr",
+    "output",
+    "message",
+    "error",
+    "result",
+    "formatted_output",
+    "aggregated_output",
+)
+
+
+def clean(text: str) -> str:
+    """Return text without escapes and other unprintable characters; lines and indentation are kept."""
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    if text.isprintable():
+        return text
+    return "".join(char for char in text if char == "\n" or char.isprintable())
+
+
+def ends(text: str, most: int = _ENDS) -> str:
+    """Return a text, of a long one its first and last ``most`` characters: errors tell at both ends."""
+    return text if len(text) <= 2 * most else f"{text[:most]}\n…\n{text[-most:]}"
+
+
+def clip(text: str, limit: int) -> str:
+    """Return text of at most ``limit`` characters, its middle left out when it is longer."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) * 2 // 3
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def excerpt(text: str, limit: int = EXCERPT) -> str:
+    """Return recorded text as a quote that stands alone: clean, bounded, with its line breaks."""
+    return clip(clean(text[: limit * 8]).strip("\n"), limit)
+
+
+def code(text: str, limit: int = SHORT) -> str:
+    """Return recorded text as a quote within a sentence: one line in backticks, indentation kept."""
+    line = clean(text[: limit * 8]).strip("\n").replace("\n", " ⏎ ").replace("`", "'")
+    return f"`{clip(line, limit)}`"
+
+
+def plain_name(text: str) -> bool:
+    """Whether recorded text is nothing but a name or path: it holds no blank and nothing a shell would act upon."""
+    return _SAFE.fullmatch(text) is not None and not text.startswith("-") and "://" not in text
+
+
+def text_of(value: Any, most: int = 2 * _ENDS) -> str:
+    """Return what a recorded output or error says, as text: a text, the telling members of an object, blocks joined."""
+    found: list[str] = []
+    room = most
+    waiting: list[tuple[Any, int]] = [(value, 0)]
+    while waiting and room > 0:
+        item, depth = waiting.pop()
+        if isinstance(item, str):
+            found.append(ends(item, max(room // 2, 1)))
+            room -= len(found[-1])
+        elif isinstance(item, list) and depth < 6:
+            waiting += [(part, depth + 1) for part in reversed(cast("list[Any]", item)[:200])]
+        elif isinstance(item, dict) and depth < 6:
+            fields = cast("dict[str, Any]", item)
+            telling = [fields[name] for name in _PARTS if fields.get(name) not in (None, "")]
+            if telling:
+                waiting += [(part, depth + 1) for part in reversed(telling)]
+            else:
+                found.append(_dumped(fields)[:room])
+                room -= len(found[-1])
+        elif item is not None:
+            found.append(str(cast("object", item))[:80])
+    return "\n".join(found)
+
+
+def _dumped(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the known name most like ``name``, or None when none is; equal names are no answer."""
+    folded = name.casefold()[:_LONGEST_NAME]
+    fair: dict[str, str] = {}
+    for other in known:
+        if other != name and 0 < len(other) <= _LONGEST_NAME:
+            fair.setdefault(other.casefold(), other)
+            if len(fair) >= _MOST_NAMES:
+                break
+    if folded in fair:
+        return fair[folded]
+    found = difflib.get_close_matches(folded, fair, n=2, cutoff=least)
+    if not found:
+        parts = [other for other in fair if len(folded) > 3 and (folded in other or (len(other) > 3 and other in folded))]
+        return fair[parts[0]] if len(parts) == 1 else None
+    return fair[found[0]]
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Return names as words: `a`, `b` and `c`; of many the first ones."""
+    shown = [code(name, 60) for name in names]
+    more = len(shown) - most
+    if more > 0:
+        return f"{', '.join(shown[:most])} and {more} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""

@@ -1,0 +1,127 @@
+"""A tool or command is not there; the record shows what is."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "toolMissing"
+
+_COMMAND = re.compile(
+    r"(?:^|[\s:])([\w.+-]{1,40}): (?:command )?not found(?=\s|$)|command not found: ([\w.+-]{1,40})"
+    r"|'([\w.+-]{1,40})' is not recognized as|exec: \"([\w.+-]{1,40})\": executable file not found"
+    r"|spawn ([\w.+-]{1,40}) ENOENT",
+    re.MULTILINE,
+)
+_TOOL = re.compile(
+    r"(?:no such tool(?: available)?|unknown (?:tool|function)(?: name)?|(?:tool|function) not found):? [`'\"]?([\w.-]{1,60})"
+    r"|(?:tool|function) [`'\"]?([\w.-]{1,60})[`'\"]? (?:not found|does not exist|is not (?:available|defined|a (?:known"
+    r"|valid)))",
+    re.IGNORECASE,
+)
+_OFFERED = re.compile(
+    r"(?:available(?: tools| functions)?|valid (?:tools|options)|one of|did you mean)\s*(?:are"
+    r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
+    re.IGNORECASE,
+)
+_LIKE = {
+    "rg": ("grep -rn",), "ag": ("grep -rn",), "ack": ("grep -rn",), "fd": ("find",), "fdfind": ("find",), "bat": ("cat",),
+    "tree": ("find", "ls -R"), "jq": ("python3 -m json.tool",), "wget": ("curl",), "curl": ("wget",), "python": ("python3",),
+    "pip": ("python3 -m pip",), "pip3": ("python3 -m pip",),
+    "pytest": ("python3 -m"
+                                                                        " pytest",),
+    "yarn": ("npm",), "pnpm": ("npm",), "docker-compose": ("docker compose",), "docker": ("podman",), "podman": ("docker",),
+    "nodejs": ("node",), "netstat": ("ss",), "ifconfig": ("ip",), "vim": ("sed",), "nano": ("sed",), "gsed": ("sed",),
+    "http": ("curl",), "httpie": ("curl",), "hub": ("gh",), "shasum": ("sha256sum",), "md5": ("md5sum",),
+    "open": ("xdg-open",), "exa": ("ls",), "ripgrep": ("grep -rn",),
+}  # fmt: skip
+"""Commands that do the same, found on most systems."""
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what is not there, and what is."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)[:4_000]
+        command = command_of(entry)
+        match = _COMMAND.search(said) if command else _TOOL.search(said)
+        name = next((group for group in match.groups() if group), "") if match else ""
+        if not name:
+            continue
+        if not command:
+            if name == entry.action or nearest(name, [entry.action], 0.8):
+                return _tool(evidence, entry, said)
+        elif name.endswith("sh") is False and any(
+            words[0].rpartition("/")[2] == name or name in words for words in parts_of(command)
+        ):
+            return _command(evidence, entry, command, name)
+    return None
+
+
+def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
+    missing = {name}
+    cause = f"{code(command, 90)} can't work: there is no command {code(name, 40)} here."
+    quotes = [evidence.quote(entry)]
+    for like in _LIKE.get(name, ()):
+        served = _served(evidence, like)
+        if served is not None:
+            cause += f" {code(like, 40)} is there: {code(command_of(served), 80)} worked{clock(served.ts)}."
+            quotes.append(evidence.quote(served, command_of(served)))
+            return diagnosis(
+                KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
+            )
+    failed = {word for each in evidence.failing for word in missing if word in command_of(each)}
+    like = next((each for each in _LIKE.get(name, ()) if each not in failed), None)
+    if like is not None:
+        step = f"Do the same with {code(like, 40)}, or ask the user before you install {code(name, 40)}."
+        return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+    step = (
+        f"Find out with {code(f'command -v {name}', 60)} whether it lies elsewhere; if not, ask the user before you install it."
+    )
+    return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _served(evidence: Evidence, like: str) -> EntryView | None:
+    words = like.split()
+    wanted = words[:1] if words[-1].startswith("-") else words
+    for other in reversed(evidence.recent):
+        if other.status == "ok" and not evidence.failed(other):
+            for ran in parts_of(command_of(other)):
+                if ran[: len(wanted)] == wanted:
+                    return other
+    return None
+
+
+def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
+    name = entry.action[:60]
+    worked = {other.action: other for other in evidence.recent if other.status == "ok" and other.action != entry.action}
+    offered = [
+        word for match in _OFFERED.finditer(said) for word in re.findall(r"[\w.-]{2,60}", match.group(1)) if plain_name(word)
+    ]
+    near = nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
+    cause = f"There is no tool {code(name, 60)}: {code(said.strip(), 110)}."
+    quotes = [evidence.quote(entry)]
+    if near in worked:
+        other = worked[near]
+        cause += f" {code(near, 60)} is there; it worked{clock(other.ts)}."
+        return diagnosis(KIND, cause, f"Call {code(near, 60)} instead.", evidence.quote(other), *quotes)
+    names = offered or list(worked)
+    if near is not None:
+        return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", f"Call {code(near, 60)} instead.", *quotes)
+    if not names:
+        return diagnosis(
+            KIND,
+            cause,
+            "Do this step with a tool that you have, or tell the user that it is missing.",
+            *quotes,
+            confidence="medium",
+        )
+    source = "The answer offers" if offered else "These tools worked in this session:"
+    return diagnosis(
+        KIND, f"{cause} {source} {listed(names)}.", "Use one of these tools for this step.", *quotes, confidence="medium"
+    )

@@ -1,0 +1,173 @@
+"""A script, target or sub-command is called by a name that its manifest or program does not know."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "unknownName"
+
+
+class _Way(NamedTuple):
+    """How a program says that it does not know a name: what the name is called, and where names are listed."""
+
+    pattern: re.Pattern[str]
+    noun: str
+    manifests: tuple[str, ...]
+
+
+def _way(pattern: str, noun: str, *manifests: str) -> _Way:
+    return _Way(re.compile(pattern, re.IGNORECASE), noun, manifests)
+
+
+_NAME = r"[`'\"‘]?([\w:./@-]{1,60}?)[`'\"’]?"
+_WAYS = (
+    _way(rf"missing script:? {_NAME}(?=[\s.]*$|\s)", "script", "package.json"),
+    _way(rf"error: script not found {_NAME}(?=\s|$)", "script", "package.json"),
+    _way(rf"^error command {_NAME} not found", "script", "package.json"),
+    _way(rf"no rule to make target {_NAME}\.?  ?stop"
+         rf"|no rule to make target {_NAME}\.  stop", "target", "Makefile", "GNUmakefile"),
+    _way(rf"justfile does not contain recipe {_NAME}[.\s]", "recipe", "justfile", "Justfile"),
+    _way(rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
+    _way(rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),
+    _way(rf"task {_NAME} not found in (?:root )?project", "task", "build.gradle", "build.gradle.kts"),
+    _way(rf"don't know how to build task {_NAME}", "task", "Rakefile"),
+    _way(rf"task:? {_NAME} does not exist", "task", "Taskfile.yml"),
+    _way(rf"task not found: {_NAME}(?=\s|$)", "task", "deno.json"),
+    _way(rf"(?:git|docker|npm): {_NAME} is not an? \w+ command", "command"),
+    _way(rf"unknown command:? {_NAME}(?=[\s.]|$)", "command"),
+    _way(rf"no such command {_NAME}[.\s]", "command"),
+    _way(rf"has no command named {_NAME}(?=[\s.]|$)", "command"),
+    _way(rf"invalid choice: {_NAME} \(", "choice"),
+    _way(rf"command {_NAME} is not defined", "command", "composer.json"),
+    _way(rf"no such service: {_NAME}(?=\s|$)", "service", "docker-compose.yml", "compose.yaml", "docker-compose.yaml"),
+    _way(rf"unknown lifecycle phase {_NAME}[.\s]", "phase", "pom.xml"),
+    _way(rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
+)  # fmt: skip
+_CHOICES = re.compile(r"\(choose from ([^)]{1,2000})\)")
+_SUGGESTED = re.compile(
+    r"(?:did you mean(?: (?:one of )?(?:these|this))?\??:?|most similar commands? (?:is|are)|is similar:|similar name exists:)"
+    r"\s{0,12}((?:[`'\"\w:.@/ \t-]{1,80}\n?){1,4})",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[\w:.@/-]{1,60}")
+_TARGET = re.compile(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
+_TASK = re.compile(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
+_SECTIONED = re.compile(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
+_SCRIPT = re.compile(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which name is not known, and the nearest one that is."""
+    for entry in evidence.failing:
+        command = command_of(entry)
+        if not command:
+            continue
+        said = evidence.text(entry)
+        for way in _WAYS:
+            match = way.pattern.search(said)
+            name = next((group for group in match.groups() if group), None) if match else None
+            if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
+                return _told(evidence, entry, command, name or "", way)
+    return None
+
+
+def _is_asked(name: str, command: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", command) is not None
+
+
+def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis:
+    suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
+    manifest, names, shown = _known(evidence, way, name, entry)
+    near = nearest(name, names, 0.5) or next(iter(suggested[:1] if len(suggested) == 1 else []), None)
+    near = near or (nearest(name, suggested, 0.3) if suggested else None)
+    quotes = [evidence.quote(entry), *shown]
+    where = (
+        f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"
+        if manifest
+        else f"there is no {way.noun} {code(name, 60)}"
+    )
+    cause = f"{code(command, 90)} can't work: {where}."
+    if near is not None:
+        source = "It has" if manifest and near in names else "The output names"
+        corrected = _corrected(command, name, near)
+        cause += f" {source} {code(near, 60)}, the nearest name."
+        if not evidence.tried(corrected) or corrected not in {command_of(each) for each in evidence.failing}:
+            return diagnosis(
+                KIND, cause, f"Run {code(corrected, 160)} instead.", *quotes,
+                check="The command must start its work instead of naming the missing one.",
+            )  # fmt: skip
+    if names:
+        cause += f" It has {listed(names, 8)}."
+        step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
+        return diagnosis(KIND, cause, step, *quotes)
+    wanted = way.manifests[0] if way.manifests else None
+    program = command.split()[0]
+    step = (
+        f"Read {wanted} to see which {way.noun}s there are."
+        if wanted
+        else f"Run {code(program + ' --help', 60)} to see what it knows."
+    )
+    return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _corrected(command: str, name: str, near: str) -> str:
+    return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
+
+
+def _suggested(said: str, name: str) -> Iterator[str]:
+    for match in _CHOICES.finditer(said):
+        yield from (word for word in _WORD.findall(match.group(1).replace(",", " ")) if word != name)
+    for match in _SUGGESTED.finditer(said):
+        for line in match.group(1).split("\n"):
+            words = [word for word in _WORD.findall(line) if word.lower() not in ("npm", "run", "git", "cargo", "pnpm", "yarn")]
+            yield from (word for word in words[:1] if word != name)
+
+
+def _known(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
+    """Return the manifest that was seen, the names it lists, and the quote of the place nearest to what was asked."""
+    for manifest in way.manifests:
+        content = evidence.seen(manifest, entry.index)
+        if content is None:
+            continue
+        names = [each for each in _names_in(manifest, content.text) if plain_name(each)]
+        if names:
+            near = nearest(name, names, 0.5) or names[0]
+            line = next((line for line in content.lines if near in line), content.text)
+            return manifest, names[:200], [evidence.quote(content.entry, line)]
+    return None, [], []
+
+
+def _names_in(manifest: str, text: str) -> list[str]:
+    reader: Callable[[str], list[str]] | None = {
+        "package.json": _scripts, "deno.json": _scripts, "composer.json": _scripts,
+    }.get(manifest)  # fmt: skip
+    if reader is not None:
+        return reader(text)
+    if manifest.endswith((".yml", ".yaml")):
+        return _TASK.findall(text[:100_000])
+    if manifest in ("Cargo.toml", "tox.ini"):
+        return [one or other for one, other in _SECTIONED.findall(text[:100_000])]
+    return [name for name in _TARGET.findall(text[:100_000]) if not name.startswith(".")]
+
+
+def _scripts(text: str) -> list[str]:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        start = text.find('"scripts"')
+        return _SCRIPT.findall(text[start : start + 8_000]) if start >= 0 else []
+    if not isinstance(value, dict):
+        return []
+    fields = cast("dict[str, Any]", value)
+    scripts = fields.get("scripts") or fields.get("tasks")
+    return [str(name) for name in cast("dict[str, Any]", scripts)] if isinstance(scripts, dict) else []

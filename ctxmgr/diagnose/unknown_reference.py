@@ -1,0 +1,217 @@
+"""A remote, branch, table, column or host is not known by that name; the record has the right one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "unknownReference"
+
+_NAME = r"[`'\"‘]?([\w.:/@-]{1,100}?)[`'\"’]?"
+
+
+class _Unknown(NamedTuple):
+    """How a program says that it does not know a name, and what the name is of."""
+
+    noun: str
+    pattern: re.Pattern[str]
+
+
+def _unknown(noun: str, pattern: str) -> _Unknown:
+    return _Unknown(noun, re.compile(pattern, re.IGNORECASE))
+
+
+_UNKNOWN = (
+    _unknown("remote", rf"{_NAME} does not appear to be a git repository|no such remote:? {_NAME}(?=\s|$)"),
+    _unknown("branch", rf"pathspec {_NAME} did not match any|src refspec {_NAME} does not match any"
+                       rf"|couldn't find remote ref {_NAME}(?=\s|$)"
+             rf"|invalid reference: {_NAME}(?=\s|$)|ambiguous argument {_NAME}: unknown revision"
+             rf"|remote branch {_NAME} not found"
+             rf"|{_NAME} is not a commit|not a valid (?:object name|ref):? {_NAME}(?=\s|$)|branch {_NAME} not found"
+             rf"|bad revision {_NAME}(?=\s|$)"
+             rf"|merge: {_NAME} - not something we can merge|fatal: invalid upstream {_NAME}(?=\s|$)"),
+    _unknown("table", rf"no such table: {_NAME}(?=[\s,)]|$)|relation {_NAME} does not exist|table {_NAME} doesn't exist"
+                      rf"|unknown table {_NAME}(?=\s|$)"
+             rf"|undefinedtable\W+{_NAME}"),
+    _unknown("column", rf"no such column: {_NAME}(?=[\s,)]|$)|column {_NAME} does not exist|unknown column {_NAME}(?=\s|$)"
+                       rf"|has no column named {_NAME}(?=\s|$)"),
+    _unknown("host", rf"could not resolve host(?:name)?:? {_NAME}(?=[\s:;,]|$)|getaddrinfo (?:ENOTFOUND"
+                     rf"|EAI_AGAIN) {_NAME}(?=[\s:;,]|$)"
+             rf"|ssh: {_NAME}: name or service not known|lookup {_NAME}(?: on \S+)?: no such host"
+             rf"|unknown host:? {_NAME}(?=\s|$)"),
+)  # fmt: skip
+_REMOTE = re.compile(
+    r"^([\w.-]{1,60})\t|^([\w.-]{1,60}) +\S+ \((?:fetch|push)\)|remotes/([\w.-]{1,60})/|git remote add ([\w.-]{1,60})"
+    r"|clone -o ([\w.-]{1,60})",
+    re.MULTILINE,
+)
+_BRANCH = re.compile(
+    r"^[*+ ] (?:remotes/[\w.-]{1,40}/)?([\w./-]{1,100})(?= |$)|On branch ([\w./-]{1,100})|(?:switch -c|checkout -b|branch -m"
+    r"|switch|checkout) ([\w./-]{1,100})"
+    r"|refs/(?:heads|remotes/[\w.-]{1,40}|tags)/([\w./-]{1,100})|origin/([\w./-]{1,100})"
+    r"|Switched to a new branch '([\w./-]{1,100})'",
+    re.MULTILINE,
+)
+_TABLE = re.compile(
+    r"create (?:virtual )?table (?:if not exists )?[\"'`\[]?([\w.]{1,80})|^ *(?:public|main) \| (\w{1,80}) +\| table"
+    r"|insert into [\"'`]?(\w{1,80})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CREATED = re.compile(r"create table (?:if not exists )?[\"'`\[]?[\w.]{1,80}[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
+_TABLE_INFO = re.compile(
+    r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
+    re.MULTILINE,
+)
+_COLUMN = re.compile(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
+_NO_COLUMN = frozenset(["primary", "foreign", "unique", "check", "constraint", "key", "index", "like"])
+_HOST = re.compile(
+    r"(?<![\w.-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z][a-z0-9-]{0,30}[a-z])(?![\w-])(?!\()|^ *Host(?:Name)? +([\w.-]{1,80})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HINT = re.compile(r"perhaps you meant to reference the (?:column|table) [\"']?(?:\w+\.)?(\w{1,80})", re.IGNORECASE)
+_FILES = frozenset(
+    [
+        "py",
+        "js",
+        "ts",
+        "json",
+        "md",
+        "txt",
+        "yml",
+        "yaml",
+        "toml",
+        "html",
+        "css",
+        "sh",
+        "rs",
+        "go",
+        "java",
+        "c",
+        "h",
+        "cpp",
+        "log",
+        "csv",
+        "lock",
+        "sql",
+        "xml",
+        "ini",
+        "cfg",
+    ]
+)
+_LOOKED_AT = 400
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which name is unknown, and the recorded one nearest to it."""
+    for entry in evidence.failing:
+        said, asked = evidence.text(entry)[:12_000], given(entry)
+        for noun, pattern in _UNKNOWN:
+            match = pattern.search(said)
+            name = next((group for group in match.groups() if group), "") if match else ""
+            if name and name.rpartition(".")[2] and name in asked:
+                found = _told(evidence, entry, noun, name, said)
+                if found is not None:
+                    return found
+    return None
+
+
+def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
+    places: dict[str, tuple[EntryView, str]] = {}
+    by_user: set[str] = set()
+    for message in evidence.user_texts:
+        by_user |= {each for each in _names(noun, message.text) if plain_name(each)}
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if evidence.failed(other):
+            continue
+        for text in (evidence.text(other), given(other)):
+            for each in _names(noun, text, command_of(other)):
+                if plain_name(each):
+                    places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
+    hint = _HINT.search(said)
+    known = [*by_user, *places]
+    unfit = {each for each in known if each == name or each in {name.rpartition("/")[2]}}
+    near = nearest(name, [each for each in known if each not in unfit and not _tried(evidence, each, name, entry)], 0.55)
+    near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
+    if near is None:
+        return _only(evidence, entry, noun, name, sorted(set(places) - unfit)) if noun in ("remote", "table") else None
+    line = next((line for line in said.split("\n") if name in line), said)
+    quotes = [evidence.quote(entry, line)]
+    cause = f"There is no {noun} {code(name, 80)}: {code(line.strip(), 110)}."
+    if near in places:
+        other, shown = places[near]
+        cause += f" {evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} has {code(near, 80)}."
+        quotes.append(evidence.quote(other, shown))
+    elif near in by_user:
+        cause += f" The user spoke of {code(near, 80)}."
+    else:
+        cause += f" The message offers {code(near, 80)}."
+    if noun == "host" and not evidence.known_to_agent(near):
+        step = (
+            f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask"
+            f" the user."
+        )
+        return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+    command = command_of(entry)
+    corrected = (
+        re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command) if command and len(command) < 160 else ""
+    )
+    step = (
+        f"Run {code(corrected, 170)}."
+        if corrected and corrected != command
+        else f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check=f"The message that there is no such {noun} must be gone.")
+
+
+def _only(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
+    """Say which ones there are, where the record lists them and none is like the one that was asked for."""
+    if not known:
+        return None
+    cause = f"There is no {noun} {code(name, 80)}. The record knows {listed(known)}."
+    one = (
+        f"Use {code(known[0], 80)} if that is the one you mean; else"
+        if len(known) == 1
+        else f"Choose the right {noun} among these; if none is,"
+    )
+    return diagnosis(KIND, cause, f"{one} ask the user which {noun} is meant.", evidence.quote(entry), confidence="medium")
+
+
+def _tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:
+    """Whether the same call with the other name failed already."""
+    command = command_of(entry)
+    swapped = command.replace(name, near)
+    return bool(command) and any(command_of(each) == swapped for each in evidence.failing)
+
+
+def _names(noun: str, text: str, command: str = "") -> Iterator[str]:
+    text = text[:20_000]
+    if noun == "remote":
+        if re.fullmatch(r"\s*git remote\s*", command):
+            yield from text.split()
+        yield from (name for match in _REMOTE.finditer(text) for name in match.groups() if name)
+    elif noun == "branch":
+        yield from (name for match in _BRANCH.finditer(text) for name in match.groups() if name and not name.startswith("-"))
+    elif noun == "table":
+        if ".tables" in command and "create" not in text.lower():
+            yield from text.split()
+        yield from (name for match in _TABLE.finditer(text) for name in match.groups() if name)
+    elif noun == "column":
+        for body in _CREATED.findall(text):
+            for part in re.split(r",(?![^(]{0,200}\))", body):
+                column = _COLUMN.match(part)
+                if column and column.group(1).lower() not in _NO_COLUMN:
+                    yield column.group(1)
+        yield from (name for match in _TABLE_INFO.finditer(text) for name in match.groups() if name)
+    else:
+        for match in _HOST.finditer(text):
+            name = next(group for group in match.groups() if group)
+            if name.rpartition(".")[2].lower() not in _FILES:
+                yield name

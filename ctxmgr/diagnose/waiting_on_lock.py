@@ -1,0 +1,174 @@
+"""A call waits for, or is refused by, a lock that the record shows in somebody's hands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "waitingOnLock"
+
+_LOCKED = re.compile(
+    r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock|unable to (?:acquire|lock"
+    r"|create '[^'\n]{1,200}\.lock')"
+    r"|waiting for (?:the )?(?:\w+ )?lock|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
+    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|resource temporarily unavailable|cannot lock ref"
+    r"|lock wait timeout"
+    r"|deadlock detected|already locked|lock file (?:exists|already)",
+    re.IGNORECASE,
+)
+_FILE = re.compile(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
+_DATABASE = re.compile(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
+_PID = re.compile(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
+_TAKES = re.compile(r"flock|\block\b|lockfile|fcntl|lock_ex|O_EXCL|acquire", re.IGNORECASE)
+_LOOKED_AT = 300
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what lock a call waits for, and who holds it."""
+    for entry in evidence.failing:
+        said = evidence.text(entry)
+        match = _LOCKED.search(said)
+        if match is not None:
+            line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+            return _refused(evidence, entry, said, line)
+    for entry in evidence.open_calls:
+        found = _waits(evidence, entry)
+        if found is not None:
+            return found
+    return None
+
+
+def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
+    call = code(command_of(entry), 90) if command_of(entry) else f"The {entry.action[:40]} call"
+    named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
+    lock = named.group(1) if named else None
+    cause = f"{call} fails{_often(evidence, entry)} because of a lock: {code(line, 120)}."
+    quotes = [evidence.quote(entry, line)]
+    holder = _holder(evidence, entry, lock)
+    if holder is not None:
+        cause += f" {_held_by(holder)}."
+        quotes.append(evidence.quote(holder, command_of(holder)))
+        step = (
+            f"End {code(command_of(holder), 90)}, which you started{clock(holder.ts)}, or wait until it has ended; then"
+            f" run this once more."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+    pid = _PID.search(said)
+    if pid is not None:
+        number = pid.group(1) or pid.group(2)
+        step = (
+            f"Look with `ps -p {number}` whether process {number} still runs. If it does, wait for it; if it does not,"
+            f" ask the user before you remove the lock."
+        )
+        return diagnosis(KIND, f"{cause} It is held by process {number}.", step, *quotes)
+    what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
+    step = (
+        f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you"
+        f" remove a lock."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, check="Running it again while the lock is held can't help.", confidence="medium"
+    )
+
+
+def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Return what lock an open call waits for, as its own words or the program that was read show."""
+    command = command_of(entry)
+    if not command:
+        return None
+    asked = _FILE.search(command) if _TAKES.search(command) else None
+    if asked is not None:
+        return _told(evidence, entry, asked.group(1), None, command)
+    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command)):
+        content = evidence.seen(word, entry.index)
+        if content is None:
+            continue
+        lines = [line for line in content.lines[:2_000] if _TAKES.search(line) or _FILE.search(line)]
+        lock = next((match.group(1) for line in lines if (match := _FILE.search(line))), None)
+        if lines and lock:
+            line = _waiting_line(content.lines, next(line for line in lines if _FILE.search(line)))
+            return _told(evidence, entry, lock, content.entry, line)
+    return None
+
+
+def _waiting_line(lines: Sequence[str], named: str) -> str:
+    """Return the line of a program that waits for the lock; where none is seen, the one that names it."""
+    variable = re.match(r"\s*(?:export |const |let |var )?(\w{2,40})\s*=", named)
+    words = re.compile(
+        rf"\b(?:while|until|wait|sleep|acquire"
+        rf"|flock)\b.{{0,80}}\b{variable.group(1) if variable else 'lock'}\b",
+        re.IGNORECASE,
+    )
+    return next((line for line in lines[:2_000] if words.search(line)), named)
+
+
+def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
+    command = command_of(entry)
+    cause = f"{code(command, 90)}, started{clock(entry.ts)}, has not returned: it waits for the lock {code(lock, 80)}."
+    quotes = [evidence.quote(entry, command)]
+    if shown is not None:
+        source = evidence.source(shown)
+        cause += f" {source[:1].upper()}{source[1:]} shows {code(line.strip(), 100)}."
+        quotes.append(evidence.quote(shown, line))
+    holder = _holder(evidence, entry, lock)
+    if holder is not None:
+        cause += f" {_held_by(holder)}."
+        quotes.append(evidence.quote(holder, command_of(holder)))
+        step = f"Stop this call, end {code(command_of(holder), 80)}, which holds the lock, and run it once more."
+        return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
+    seen = _listed(evidence, entry, lock)
+    if seen is not None:
+        cause += f" The file was there already{clock(seen.ts)}, before the call."
+        quotes.append(evidence.quote(seen))
+    name = lock if plain_name(lock) else "the lock file"
+    step = (
+        f"Stop the call. Look at {code(name, 80)} and find out which process holds it, with `fuser` or `ps`; if none does,"
+        f" ask the user"
+        " whether it may be removed. Run the call again only with a time limit."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, check="It must return within the limit.", confidence="high" if seen else "medium"
+    )
+
+
+def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
+    """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
+    if not lock:
+        return None
+    name = lock.rpartition("/")[2]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        command = command_of(other)
+        stays = other.status == "open" or re.search(r"&\s*(?:$|\n|echo|sleep|disown)|nohup|setsid", command) is not None
+        if name in command and stays and not evidence.failed(other):
+            return other
+    return None
+
+
+def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
+    name = lock.rpartition("/")[2]
+    if len(name) < 5:
+        return None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if (
+            other.status == "ok"
+            and re.match(r"\s*(?:ls|find|tree|stat|cat)\b", command_of(other))
+            and name in evidence.text(other)
+        ):
+            return other
+    return None
+
+
+def _held_by(holder: EntryView) -> str:
+    return f"You hold it yourself: {code(command_of(holder), 90)}, started{clock(holder.ts)}, was not ended"
+
+
+def _often(evidence: Evidence, entry: EntryView) -> str:
+    times = evidence.times(entry)
+    return f", {times} times," if times > 1 else ""

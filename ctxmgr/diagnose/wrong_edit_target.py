@@ -1,0 +1,235 @@
+"""An edit is refused because the text it replaces is not in the file, is there more than once, or was never read."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from ctxmgr.diagnose.calls import Change, changes_of, patch_changes, patched_paths, path_of, same_file
+from ctxmgr.diagnose.contents import Content
+from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.texts import code
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "wrongEditTarget"
+
+_REFUSED = re.compile(
+    r"not found in|no match|did not match|does not match|not match|could not find|couldn't find|cannot find|can't find"
+    r"|failed to find|failed to (?:apply|verify)|verification failed|no (?:replacement|occurrence|changes?)|0 occurrences"
+    r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
+    r"|occurrences? (?:found|of)",
+    re.IGNORECASE,
+)
+_UNREAD = re.compile(
+    r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
+)
+_ALIKE = 0.55
+_MOST_LINES = 4_000
+_LONG = 400
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return why an edit is refused."""
+    for entry in evidence.failing:
+        for path, change in _asked(entry)[:20]:
+            found = _judged(evidence, entry, path, change)
+            if found is not None:
+                return found
+    return None
+
+
+def _asked(entry: EntryView) -> list[tuple[str, Change]]:
+    own = path_of(entry)
+    if own is not None:
+        return [(own, change) for change in changes_of(entry)]
+    return [(path, change) for path in patched_paths(entry) for change in patch_changes(entry, path)]
+
+
+def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    said = evidence.text(entry)[:4_000]
+    if _UNREAD.search(said):
+        return _unread(evidence, entry, path)
+    if not _REFUSED.search(said) or not change.old.strip():
+        return None
+    known = evidence.seen(path, entry.index)
+    if known is None:
+        return _never_read(evidence, entry, path, change)
+    old = change.old.strip("\n")
+    places = known.numbers_of(old)
+    if len(places) > 1:
+        return _repeated(evidence, entry, known, places, change)
+    if places:
+        return None  # what the record shows does not explain the refusal
+    new = change.new.strip("\n")
+    if new.strip() and len(new) > 8 and new in known.text and old not in new:
+        return _done_already(evidence, entry, known, change)
+    missing = _first_missing(old, known)
+    number = _nearest_line(missing, known)
+    other = _elsewhere(evidence, path, old, entry)
+    if other is not None and (number is None or _ratio(missing, known.lines[number - known.first]) < 0.9):
+        return _in_other_file(evidence, entry, other, change, path)
+    if number is None:
+        return _gone(evidence, entry, known, missing, change)
+    return _differs(evidence, entry, known, missing, number, change)
+
+
+def _call(evidence: Evidence, entry: EntryView, path: str) -> str:
+    times = evidence.times(entry)
+    often = f" ({times} times)" if times > 1 else ""
+    return f"The {entry.action[:40]} of {evidence.name(path)} can't work{often}"
+
+
+def _target(missing: str, change: Change) -> str:
+    return f"{change.name} {code(missing)} is not in the file"
+
+
+def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str, number: int, change: Change) -> Diagnosis:
+    line = known.lines[number - known.first]
+    blanks = "".join(line.split()) == "".join(missing.split())
+    case = line.casefold() == missing.casefold()
+    how = " (only blanks or indentation differ)" if blanks else " (only capitals differ)" if case else ""
+    name = evidence.name(known.path)
+    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
+    if known.edits:
+        cause += f" Your own later edits changed the file after you read it{_when(evidence, known)}."
+    again = f"Read {name} around line {number} again, then take" if known.doubtful else "Take"
+    step = f"{again} line {number} of {name} exactly as it is there as the text to replace, and keep your new text."
+    return _diagnosis(
+        evidence,
+        entry,
+        known,
+        cause,
+        step,
+        f"Read {name} after the edit: line {number} must show the change; then run the check.",
+    )
+
+
+def _gone(evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change) -> Diagnosis | None:
+    if not known.whole or known.doubtful:
+        return None
+    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
+    name = evidence.name(known.path)
+    step = f"Search the project for a part of {code(missing.strip(), 60)} to find the file that holds it, and edit that one."
+    return _diagnosis(
+        evidence, entry, known, cause, step, f"If no file holds it, {name} has to get it as a new line.", "medium"
+    )
+
+
+def _repeated(evidence: Evidence, entry: EntryView, known: Content, places: list[int], change: Change) -> Diagnosis:
+    first = change.old.strip("\n").split("\n")[0]
+    numbers = ", ".join(map(str, places[:6]))
+    cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
+    step = "Add the line above or below the place you mean to the text to replace, so that it occurs only once."
+    return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
+
+
+def _done_already(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
+    new = change.new.strip("\n")
+    number = known.numbers_of(new)[0]
+    line = next((line for line in new.split("\n") if line.strip()), new)
+    cause = (
+        f"{_call(evidence, entry, known.path)}: the change is already there. Line {number} begins with {code(line.strip())},"
+        " and the old text is gone."
+    )
+    step = f"Leave {evidence.name(known.path)} as it is and go on with what comes after this edit."
+    return _diagnosis(evidence, entry, known, cause, step, "Run the check that the edit was for.")
+
+
+def _in_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
+    first = next((line for line in change.old.split("\n") if line.strip()), change.old)
+    number = other.numbers_of(change.old.strip("\n"))[0]
+    name = evidence.name(other.path)
+    cause = (
+        f"{_call(evidence, entry, path)}: {code(first)} is not in {evidence.name(path)}. It stands in {name}, line {number}."
+    )
+    step = f"Make this edit in {name} instead."
+    return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
+
+
+def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    if not evidence.recent or evidence.recent[0].index > 0:
+        return None  # it may have been read before the entries at hand
+    first = next((line for line in change.old.split("\n") if line.strip()), change.old)
+    name = evidence.name(path)
+    cause = f"{_call(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
+    step = f"Read {name}, and copy the text to replace from what it shows."
+    return Diagnosis(
+        kind=KIND, cause=cause, evidence=(evidence.quote(entry),), next_step=step,
+        check="The edit must report that the file was changed.", confidence="medium",
+    )  # fmt: skip
+
+
+def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:
+    known = evidence.seen(path, entry.index)
+    later = [e for e in evidence.recent if known is not None and known.entry.index < e.index < entry.index]
+    name = evidence.name(path)
+    line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
+    if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
+        cause = f"The {entry.action[:40]} of {name} is refused until you read the file anew: {code(line)}."
+        step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
+        return Diagnosis(
+            kind=KIND, cause=cause, evidence=(evidence.quote(entry),), next_step=step,
+            check="The edit must report that the file was changed.", confidence="high",
+        )  # fmt: skip
+    return None
+
+
+def _first_missing(old: str, known: Content) -> str:
+    """Return the first line of the text to replace that the file does not have; else its first line."""
+    lines = [line for line in old.split("\n")[:200] if line.strip()]
+    have = set(known.lines)
+    return next((line for line in lines if line not in have), lines[0] if lines else old)
+
+
+def _nearest_line(missing: str, known: Content) -> int | None:
+    wanted = missing.strip()[:_LONG]
+    best, place = _ALIKE, None
+    folded = "".join(wanted.split()).casefold()
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    for number, line in enumerate(known.lines[:_MOST_LINES], known.first):
+        stripped = line.strip()[:_LONG]
+        if not stripped:
+            continue
+        if "".join(stripped.split()).casefold() == folded:
+            return number
+        matcher.set_seq1(stripped)
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
+            best, place = ratio, number
+    return place
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.strip()[:_LONG], other.strip()[:_LONG], autojunk=False).ratio()
+
+
+def _elsewhere(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
+    """Return another file that was seen and holds the text."""
+    if len(old.strip()) < 12:
+        return None
+    tried: set[str] = set()
+    for other in evidence.before(entry.index):
+        named = path_of(other)
+        if named is None or named in tried or same_file(named, path):
+            continue
+        tried.add(named)
+        known = evidence.seen(named, entry.index) if len(tried) <= 12 else None
+        if known is not None and known.numbers_of(old):
+            return known
+    return None
+
+
+def _when(evidence: Evidence, known: Content) -> str:
+    words = evidence.source(known.entry)
+    return words[words.rfind(" at ") :] if " at " in words else ""
+
+
+def _diagnosis(
+    evidence: Evidence, entry: EntryView, known: Content, cause: str, step: str, check: str, confidence: str = "high"
+) -> Diagnosis:
+    sure = "medium" if known.doubtful or confidence == "medium" else "high"
+    return Diagnosis(
+        kind=KIND, cause=cause, evidence=(evidence.quote(entry), evidence.quote(known.entry, known.text[:600])),
+        next_step=step, check=check, confidence=sure,
+    )  # fmt: skip

@@ -1,0 +1,41 @@
+"""Read from a session what ``ctxmgr.diagnose`` judges: its newest entries, what was said, the finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxmgr.diagnose.evidence import Evidence, messages_of
+from ctxmgr.history import reading
+from ctxmgr.store import Store
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.query import ListRequest
+from ctxmgr.types.view import EntryView, EventView
+
+ENTRIES = 400
+"""The newest entries that are read. What a file held, or what a person named, is mostly found among them."""
+
+_SAID, _FIRST = 200, 20
+_SPOKEN = (
+    "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "compaction",
+    "waiting", "interrupt", "nudge", "error",
+)  # fmt: skip
+
+
+def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence:
+    """Return what bears on a finding, or with None on the end of the session; of a long session the newest part.
+
+    Raises:
+        CtxmgrError: the session can't be read.
+    """
+    newest = ListRequest(session=session, limit=ENTRIES, newest_first=True)
+    entries = [row for row in reading.list_(store, newest).rows if isinstance(row, EntryView)]
+    first = ListRequest(session=session, kind="event", event_type=list(_SPOKEN[:2]), limit=_FIRST)
+    last = ListRequest(session=session, kind="event", event_type=list(_SPOKEN), limit=_SAID, newest_first=True)
+    said = _events(store, last)[::-1]
+    known = {event.id for event in said}
+    opening = [event for event in _events(store, first) if event.id not in known]
+    return Evidence(entries[::-1], finding, messages_of([*opening, *said]))
+
+
+def _events(store: Store, request: ListRequest) -> Sequence[EventView]:
+    return [row for row in reading.list_(store, request).rows if isinstance(row, EventView)]
