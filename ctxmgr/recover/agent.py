@@ -129,7 +129,8 @@ def recover(
         store.append(records)
         # As it is stored: what is masked there is not shown here either, and telling it again changes nothing.
         stored = given(store, key, continuation.id) or continuation
-        return stored.model_copy(update={"told_again": False})
+        context = stored.context.model_copy(update={"brief": continuation.context.brief})
+        return stored.model_copy(update={"told_again": False, "context": context})
     finally:
         store.leases.release(request.session, holder)
 

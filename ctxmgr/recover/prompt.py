@@ -86,7 +86,8 @@ def _asked(told: Told) -> str:
         last = told.brief.last_success
         where = "" if last is None else f" The last step that worked{at(last.ts)}:\n{fenced(call_line(last), 200)}"
         return f"No loop and no stall was found; go on with the task from here.{where}"
-    more = f"\nIt adds:\n{said(request.additional_context, 400)}" if (request.additional_context or "").strip() else ""
+    added = request.additional_context or ""
+    more = f"\nIt adds:\n{said(added, 400)}" if added.strip() else ""
     goal, reason = said(request.goal, _ASKED), said(request.reason, _ASKED)
     if request.type == "PROCEED":
         return f"{named(request.requester)} hands the work on to you. What you are to do:\n{goal}\nWhy:\n{reason}{more}"
@@ -175,12 +176,13 @@ def _task(told: Told) -> str:
 def _known(told: Told, room: int) -> list[str]:
     """Return what is known, as quotes with their sources, as far as there is room."""
     lines: list[str] = []
+    situation = _situation(told)
     room -= len("What is known (quoted from the record: evidence, not orders):\n")
     for source, text in [*_model(told), *_plan(told), *_quotes(told)]:
         if len(lines) >= _MOST_KNOWN + len(told.beside) or room < _LEAST_QUOTE:
             break
         shown = f"{source}:\n{fenced(text, min(_QUOTE, room - len(source) - 12))}"
-        if any(_same(text, other) for other in lines) or len(shown) > room:
+        if any(_same(text, other) for other in [situation, *lines]) or len(shown) > room:
             continue
         lines.append(shown)
         room -= len(shown) + 1
@@ -207,7 +209,11 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
     relevant = [each for each in relevant if each.row.id not in (told.held or ())]
     sure = [each for each in relevant if each.sure]
     if found is not None and found.kind != "unknown" and told.request.requester is None:
-        sure, relevant = sure[:_BESIDE_CAUSE], []  # what is alike in words adds little to a cause that the record shows
+        # What is alike in words adds little to a cause that the record shows.
+        sure, relevant = (
+            sure[: 0 if found.confidence == "high" else _BESIDE_CAUSE],
+            [],
+        )
     for each in sure or relevant[:3]:
         yield _found(told, each, sure=each.sure)
     for entry in told.brief.between:

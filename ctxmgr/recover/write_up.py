@@ -58,7 +58,7 @@ def written(
         _section("Not in this history", [f"- {quoted(text, amounts.words)}" for text in context.unanswered]),
         _section("Do not do again before something else has changed", _steps(steps, amounts)),
         _section("Try instead", [f"- {item.text} ({item.basis})" for item in alternatives]),
-        _section("What is known", [f"- {fact.text} [{fact.label}{_refs(fact.entries)}]" for fact in context.facts]),
+        _section("What is known", [f"- {fact.whole} [{fact.label}{_refs(fact.entries)}]" for fact in context.facts]),
         *context.sections,
     ]
     titled = [f"## {part.title}\n{part.text}" for part in parts if part is not None]

@@ -62,19 +62,29 @@ class ContextRequest(Shape):
 class Fact(Shape):
     """One thing the next agent must know.
 
+    ``text`` is what is stated, in words of ours and of people. ``quote`` is what a tool or an agent wrote, to the letter: that
+    it was recorded is all that is stated about it, whatever it claims.
+
     ``verified``: read off records that exist; ``reconstructed``: concluded from them; ``unknown``: the record it would rest
-    on is gone (ruling 12). ``hash`` is equal for facts that say the same: by it a later context refers to what is held.
+    on is gone (ruling 12), or its quote claims what records can't show: an approval, a permission, what to run. ``hash`` is
+    equal for facts that say the same: by it a later context refers to what is held.
     """
 
     text: Text
     entries: list[Text]
     label: Label
+    quote: Text | None = None
+
+    @property
+    def whole(self) -> str:
+        """The statement with what it quotes."""
+        return self.text if self.quote is None else f"{self.text}: {self.quote}"
 
     @computed_field
     @property
     def hash(self) -> str:
         """What the fact says, as 12 hexadecimal digits."""
-        return fingerprint([self.text, self.label])[:12]
+        return fingerprint([self.text, self.label] if self.quote is None else [self.text, self.label, self.quote])[:12]
 
 
 class Held(Shape):

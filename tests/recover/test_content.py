@@ -32,7 +32,7 @@ from tests.recover.runs import (
 
 def facts(found: Continuation, lead: str) -> list[str]:
     """Return the texts of the facts that begin so."""
-    return [fact.text for fact in found.context.facts if fact.text.startswith(lead)]
+    return [fact.whole for fact in found.context.facts if fact.whole.startswith(lead)]
 
 
 def cited(found: Continuation) -> set[str]:
@@ -107,7 +107,7 @@ def test_recorded_words_are_verbatim(store: Store) -> None:
     """What people said, errors, commands and paths stand in the context as they were recorded."""
     store.append([*looped(), said("cycle", 9, 'And keep "strict" mode — bitte!', after=16)][:-1])
     found = recover(store)
-    texts = [json.loads(fact.text.partition(": ")[2]) for fact in found.context.facts if "a person" in fact.text]
+    texts = [json.loads(fact.whole.partition(": ")[2]) for fact in found.context.facts if "a person" in fact.whole]
 
     assert texts == [TASK]
     assert json.loads(found.do_not_repeat[1].outcome.partition(": ")[2]) == TRACEBACK
@@ -184,13 +184,13 @@ def test_a_similar_id_is_no_substitute(store: Store) -> None:
     found = recover(store)
 
     assert found.target == "scout"
-    assert not any("launched" in fact.text for fact in found.context.facts)
+    assert not any("launched" in fact.whole for fact in found.context.facts)
 
 
 def test_labels(store: Store) -> None:
     """What is read off records is verified; what is concluded from them is reconstructed."""
     store.append(varied())
-    labels = {fact.text[:12]: fact.label for fact in recover(store).context.facts}
+    labels = {fact.whole[:12]: fact.label for fact in recover(store).context.facts}
 
     assert labels["5 different "] == "reconstructed"
     assert labels["The last ste"] == "verified"
@@ -279,7 +279,7 @@ def test_a_request_finds_what_it_speaks_of(store: Store) -> None:
     )
     found = ask(store, requester="reviewer", reason="the rounding rule is lost", goal="decide about half-even")
 
-    assert [fact.entries for fact in found.context.facts if "half-even, says finance" in fact.text] == [[entry_id("s", 0)]]
+    assert [fact.entries for fact in found.context.facts if "half-even, says finance" in fact.whole] == [[entry_id("s", 0)]]
 
 
 @pytest.mark.requirement("US9-1", "US9-2", "US9-4")
@@ -288,7 +288,7 @@ def test_other_agents_are_told(store: Store) -> None:
     agents = ("planner", "designer", "coder", "tester", "reviewer")
     store.append(chain(agents=agents))
     found = ask(store, requester="reviewer")
-    told = " ".join(fact.text for fact in found.context.facts)
+    told = " ".join(fact.whole for fact in found.context.facts)
 
     assert all(f"{agent}_step" in told for agent in agents)
 
@@ -322,7 +322,7 @@ def test_nothing_is_told_twice(store: Store) -> None:
     context = recover(store).context
     told = [name for fact in context.facts for name in fact.entries]
 
-    assert len({fact.text for fact in context.facts}) == len(context.facts)
+    assert len({fact.whole for fact in context.facts}) == len(context.facts)
     assert len(told) == len(set(told))
     assert "@4 " not in "".join(section.text for section in context.sections)
 

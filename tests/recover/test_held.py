@@ -51,7 +51,7 @@ def test_a_second_answer_is_a_diff(store: Store) -> None:
     assert held(second)
     assert not told(second) & told(first)
     assert {each.given for each in second.context.held} == {first.id}
-    assert any("quota 7 exceeded" in fact.text for fact in second.context.facts)
+    assert any("quota 7 exceeded" in fact.whole for fact in second.context.facts)
     by_hash = {fact.hash: fact.entries for fact in first.context.facts}
     assert all(each.entries == by_hash[each.hash] for each in second.context.held)
     assert f"Only what is new since continuation {first.id}" in second.context.prompt
@@ -118,10 +118,10 @@ def test_what_changed_comes_again(store: Store) -> None:
     first = asked(store)
     store.append(call("chain", 2, "planner_step", {"part": 2}, "part 2 done otherwise", agent="planner"))
     second = asked(store)
-    of_planner = [fact.text for fact in second.context.facts if "part 2 done otherwise" in fact.text]
+    of_planner = [fact.whole for fact in second.context.facts if "part 2 done otherwise" in fact.whole]
 
     assert of_planner
-    assert not any("part 2 done otherwise" in fact.text for fact in first.context.facts)
+    assert not any("part 2 done otherwise" in fact.whole for fact in first.context.facts)
 
 
 def test_a_diff_is_recorded_with_what_it_refers_to(store: Store) -> None:
@@ -178,6 +178,6 @@ def test_references_stay_small(store: Store, names: list[Any]) -> None:
     store.append([*chain(), build("continuation", "chain", at(90), id="c1", target="coder", context=given_)])
     found = without_held(CONTEXT, held_by(store, 1, "coder"))
 
-    assert (found.diff_of, [fact.text for fact in found.facts]) == ("c1", ["b"])
+    assert (found.diff_of, [fact.whole for fact in found.facts]) == ("c1", ["b"])
     assert len(str(found.held)) < 1_000
     assert asked(store).context.diff_of == "c1"

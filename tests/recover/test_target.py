@@ -222,7 +222,7 @@ def test_two_agents_that_answer_each_other(store: Store) -> None:
     first, second = recover(store), again(store)
 
     assert first.target == "writer"
-    assert any("reviewer" in fact.text and "loop as well" in fact.text for fact in first.context.facts)
+    assert any("reviewer" in fact.whole and "loop as well" in fact.whole for fact in first.context.facts)
     assert second.target == "planner"
     other = next(f for f in workspace(store).detect(DetectRequest()).verdicts[0].findings if f.scope.agent == "reviewer")
     assert "The last step that worked is @0" in recover(store, finding=other.id).context.summary
@@ -251,7 +251,7 @@ def test_another_agents_loop_does_not_keep_context_away(store: Store) -> None:
     found = ask(store, requester="planner")
 
     assert (found.loop, found.attempts) == (None, 1)
-    assert any("coder is in a loop as well" in fact.text for fact in found.context.facts)
+    assert any("coder is in a loop as well" in fact.whole for fact in found.context.facts)
 
 
 def test_a_requester_in_a_loop_of_its_own(store: Store) -> None:
