@@ -27,6 +27,8 @@ _TASK, _LATER, _CAUSE, _STEP, _QUOTE, _ASKED = 500, 240, 420, 320, 320, 600
 _MOST_CALLS, _MOST_KNOWN = 4, 5
 _LEAST_QUOTE = 120
 _BESIDE_CAUSE = 2
+_PLANNED = 1_200
+_PLAN = "Where the plan stands"
 _FAILED = ("error", "denied")
 
 
@@ -181,7 +183,8 @@ def _known(told: Told, room: int) -> list[str]:
     for source, text in [*_model(told), *_plan(told), *_quotes(told)]:
         if len(lines) >= _MOST_KNOWN + len(told.beside) or room < _LEAST_QUOTE:
             break
-        shown = f"{source}:\n{fenced(text, min(_QUOTE, room - len(source) - 12))}"
+        most = _PLANNED if source == _PLAN else _QUOTE
+        shown = f"{source}:\n{fenced(text, min(most, room - len(source) - 12))}"
         if any(_same(text, other) for other in [situation, *lines]) or len(shown) > room:
             continue
         lines.append(shown)
@@ -199,7 +202,7 @@ def _model(told: Told) -> Iterator[tuple[str, str]]:
 
 def _plan(told: Told) -> Iterator[tuple[str, str]]:
     if told.beside:
-        yield "Where the plan stands", "\n".join(fact.text for fact in told.beside)
+        yield _PLAN, "\n".join(fact.text for fact in told.beside)
 
 
 def _quotes(told: Told) -> Iterator[tuple[str, str]]:
@@ -218,6 +221,10 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
         yield _found(told, each, sure=each.sure)
     for entry in told.brief.between:
         yield f"In between, again and again, {_source(told, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
+    if found is None or found.confidence != "high":
+        for saying in told.brief.said[-1:]:
+            who = "you" if saying.agent == told.target else named(saying.agent or "an agent")
+            yield f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text
 
 
 def _quote(quote: Quote) -> tuple[str, str]:

@@ -244,6 +244,8 @@ class Continuation(Shape):
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
         data = super().to_json()
+        if self.diagnosis is not None:
+            data["diagnosis"]["evidence"] = list(data["diagnosis"]["evidence"])
         branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
         plain = {"type": self.request_type, "reason": self.reason, "goal": self.goal}
         asked = data.pop("request")

@@ -235,7 +235,7 @@ def test_failures_that_were_made_good(store: Store) -> None:
         [record for number in range(5, 9) for record in call("s", number, "Bash", {"command": "make"}, error="no rule")]
     )
 
-    assert [text.partition(":")[0] for text in facts(recover(store), "Failed")] == ["Failed earlier (@2, coder)"]
+    assert [text.partition(":")[0] for text in facts(recover(store), "Failed")] == ["Failed earlier (@2, coder, error)"]
 
 
 @pytest.mark.requirement("US11-2", "US11-3", "US11-4")
@@ -298,22 +298,25 @@ def test_the_requesters_words(store: Store) -> None:
     store.append(chain())
     found = ask(store, additional_context='only the "parser" part')
 
-    assert r'"only the \"parser\" part"' in found.context.prompt
+    assert '> only the "parser" part' in found.context.prompt
+    assert r'"only the \"parser\" part"' in found.context.brief
 
 
 @pytest.mark.requirement("US9-3")
 @pytest.mark.parametrize("records", [looped("s"), hung("s"), varied("s"), chain("s")])
 def test_the_size_is_that_of_the_prompt(store: Store, records: list[dict[str, Any]]) -> None:
-    """``tokenCount`` counts exactly the text that the branch carries, which holds every part of the context."""
+    """``tokenCount`` counts exactly the text that the branch carries; the brief for a model holds every part."""
     store.append(records)
-    wire = recover(store, force=True).to_json()
+    found = recover(store, force=True)
+    wire = found.to_json()
     text = wire["returnTo"][wire["target"]]["context"]
     context = wire["context"]
 
     assert context["tokenCount"] == math.ceil(len(text) / 4)
     assert context["counter"] == "chars/4"
     parts = [context["summary"], *(fact["text"] for fact in context["facts"]), *(part["text"] for part in context["sections"])]
-    assert all(part in text for part in [*parts, *(lead["text"] for lead in wire["alternatives"])])
+    assert text == found.prompt == context["prompt"]
+    assert all(part in found.context.brief for part in [*parts, *(lead["text"] for lead in wire["alternatives"])])
 
 
 def test_nothing_is_told_twice(store: Store) -> None:
@@ -346,4 +349,4 @@ def test_messages_come_from_the_tool(store: Store) -> None:
     found = recover(store)
 
     assert workspace(store).messages(MessagesRequest(session="s", index=1)).page.total == 100
-    assert '- coder thought: "thinking about 99"' in found.context.prompt
+    assert "What you thought last:\n```\nthinking about 99\n```" in found.context.prompt

@@ -23,7 +23,8 @@ def test_what_was_replaced_is_not_told(store: Store) -> None:
 
     assert "8202" in found.prompt
     assert "8101" not in found.prompt
-    assert "replaces what @0 shows" in found.prompt
+    assert "newer than what stood there before" in found.prompt
+    assert "replaces what @0 shows" in found.brief
 
 
 def test_the_reviewer_is_told_what_lies_behind(store: Store) -> None:

@@ -54,8 +54,9 @@ def test_a_second_answer_is_a_diff(store: Store) -> None:
     assert any("quota 7 exceeded" in fact.whole for fact in second.context.facts)
     by_hash = {fact.hash: fact.entries for fact in first.context.facts}
     assert all(each.entries == by_hash[each.hash] for each in second.context.held)
-    assert f"Only what is new since continuation {first.id}" in second.context.prompt
-    assert all(each.hash in second.context.prompt for each in second.context.held)
+    assert "here is only what is new since" in second.context.prompt
+    assert f"Only what is new since continuation {first.id}" in second.context.brief
+    assert all(each.hash in second.context.brief for each in second.context.held)
     wire = second.to_json()["context"]
     assert (wire["diffOf"], len(wire["held"])) == (first.id, len(second.context.held))
 
@@ -79,7 +80,7 @@ def test_everything_is_told_unless_a_diff_is_asked_for(store: Store, diff: bool 
 
     assert (second.context.diff_of, second.context.held) == (None, [])
     assert told(second) == told(first)
-    assert "diff" not in second.context.prompt
+    assert "only what is new" not in second.context.prompt
 
 
 @pytest.mark.parametrize(("agent", "whole"), [("coder", True), (None, True), ("planner", False), ("Coder", True)])
