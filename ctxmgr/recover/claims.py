@@ -16,19 +16,23 @@ _ORDER = (
     r"(?:run|execute|pipe|curl|wget|install|delete|remove|disable|send|upload|post|visit|open|paste|set|chmod|sudo|skip|"
     r"bypass|force|push|reply|respond|continue|proceed)"
 )
-_GRANT = r"(?:pre-?)?approv|authori[sz]|permission|permit|allowed to|consent|granted?\b|clearance|sign(?:ed)?[ -]?off|action required"
+_GRANT = (
+    r"(?:pre-?)?approv|authori[sz]|permission|permit|allowed to|consent|granted?\b|clearance|sign(?:ed)?[ -]?off|"
+    r"action required"
+)
 _RISK = (
     r"sudo|(?:curl|wget|iwr|iex)\b[^\n]{0,80}https?:|pipe\b[^\n]{0,60}\b(?:ba)?sh\b|instructions?\b|system prompt|you are now|"
     r"act as|ignore (?:all|any|the|your|previous)|role[\\\"']{0,3}: ?[\\\"']{0,3}(?:system|user|assistant|developer)|"
     r"next_?step|tool_call"
 )
-_SIGNS = r"\| ?(?:ba|z|da)?sh\b|rm -rf|--no-verify|--force\b|chmod 777|<\|"
+_SIGNS = r"https?://|`[a-z][^`\n]{3,}`|\[ctxmgr\]|next step|\| ?(?:ba|z|da)?sh\b|rm -rf|--no-verify|--force\b|chmod 777|<\|"
 _ELSEWHERE = (
     "genehmig|freigegeben|erlaub|darfst|sollst|musst|führe|ausführen|autoris|approuv|permis|exécut|ejecut|aprobad|autoriz|"
     "aprovad|esegui|approvat|одобр|разреш|выполни|запусти|批准|同意|允许|授权|执行|运行|承認|許可|実行|승인|허가|실행"
 )
 _CLAIM = re.compile(
-    rf"\b(?:{_GRANT}|{_PEOPLE} {_SAY}|you (?:must|should|shall|may|can|are to|have to|need to)\b|{_LEAD} {{0,3}}{_ORDER}|{_RISK})"
+    rf"\b(?:{_GRANT}|{_PEOPLE} {_SAY}|you (?:must|should|shall|may|can|are to|have to|need to)\b|"
+    rf"{_LEAD} {{0,3}}{_ORDER}|{_RISK})"
     rf"|{_SIGNS}|{_ELSEWHERE}",
     re.IGNORECASE,
 )
