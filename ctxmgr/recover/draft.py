@@ -18,6 +18,7 @@ from ctxmgr.recover.requests import request_for
 from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.recover.stuck import pattern_of
 from ctxmgr.recover.target import Target, choose
+from ctxmgr.recover.verbatim import clean
 from ctxmgr.recover.write_up import context_of, count_tokens, written
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.finding import Finding
@@ -148,7 +149,7 @@ class Draft:
     def _goal(self) -> str:
         """Return the task in the user's words where the handler asks, which knows no other than to get on with it."""
         words = self.brief.goal
-        return self.request.goal if words is None or self.request.source != "stuckHandler" else words.text
+        return self.request.goal if words is None or self.request.source != "stuckHandler" else clean(words.text)
 
 
 def _is_dropped(fact: Fact, added: Additions) -> bool:

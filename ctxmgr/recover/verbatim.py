@@ -23,6 +23,7 @@ _LONGEST = 20_000
 def clean(text: str) -> str:
     """Return text without what a reader does not see: controls, directions, characters without width."""
     text = text[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\u2028", "\n").replace("\u2029", "\n")
     return "".join(char for char in text if char in _KEPT or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
 
 
