@@ -221,6 +221,9 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
         yield _found(told, each, sure=each.sure)
     for entry in told.brief.between:
         yield f"In between, again and again, {_source(told, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
+    if told.finding is None:  # where things stand: what the others did last, and the newest steps
+        for entry in [*told.brief.agents, *told.brief.latest[-2:]]:
+            yield f"The state: {_source(told, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
     if found is None or found.confidence != "high":
         for saying in told.brief.said[-1:]:
             who = "you" if saying.agent == told.target else named(saying.agent or "an agent")

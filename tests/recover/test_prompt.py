@@ -196,7 +196,7 @@ def test_a_goal_to_proceed_with_is_an_instruction(store: Store) -> None:
 
 
 def test_what_a_record_holds_is_not_denied(store: Store) -> None:
-    """The words "not in this history" are never said of what an entry, an input, a result or a message holds, the loop's own included."""
+    """What an entry, an input, a result or a message holds is never denied, the loop's own records included."""
     store.append([said("s", 0, "Mend the sums")])
     store.append(call("s", 0, "Read", {"file_path": "app/rounding.py"}, "def to_cents(x): return int(x * 100 + 0.5)"))
     for number in range(1, 6):
