@@ -7,9 +7,11 @@ from ctxmgr.diagnose.evidence import Evidence, messages_of
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.contrast import contrast
 from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.quoting import CITABLE
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.finding import Finding
 
+_MOST_QUOTES = 6
 _MOST = 400
 """Entries that are looked at: each is judged before it is passed on, which takes time."""
 
@@ -20,4 +22,12 @@ def cause_of(desk: Desk, brief: Brief, finding: Finding | None) -> Diagnosis | N
         return None
     recent = list(reversed(desk.newest(_MOST)))
     found = diagnose(Evidence(entries=recent, finding=finding, messages=messages_of(desk.heard())))
-    return found or contrast(desk, brief, finding)
+    return _bounded(found or contrast(desk, brief, finding))
+
+
+def _bounded(found: Diagnosis | None) -> Diagnosis | None:
+    """Return a diagnosis that cites no id too long to be one: sources choose their ids."""
+    if found is None:
+        return None
+    quotes = [each if len(each.entry or "") <= CITABLE else each.model_copy(update={"entry": None}) for each in found.evidence]
+    return found.model_copy(update={"evidence": tuple(quotes[:_MOST_QUOTES])})

@@ -112,10 +112,11 @@ class Draft:
         context = self._context(amounts, added, target, steps, leads)
         pattern = pattern_of(finding, cited(list(finding.members), 2 * amounts.ids)) if finding else None
         asked = request_for(self.desk, self.table.route(target.agent), request, context.prompt, context.summary)
+        goal = clipped(self._goal(), _REASON if request.source != "stuckHandler" else amounts.words)
         return Continuation(
             id=new_id(), session=request.session, request_type=_type(request, target), source=request.source,
             target=target.agent, candidates=target.candidates, target_reason=target.reason,
-            reason=clipped(request.reason, _REASON), goal=clipped(self._goal(), _REASON), context=context,
+            reason=clipped(request.reason, _REASON), goal=goal, context=context,
             loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
             snapshot=None, notes=[], by="model" if added.counts else "rules",
             fallback=added.model is not None and added.model.failure is not None, attempts=self.attempt,

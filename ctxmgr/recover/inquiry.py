@@ -105,8 +105,8 @@ def helpful(desk: Desk, trouble: Trouble, recent: Sequence[EntryView]) -> Sought
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found
     step = trouble.rounds[-1]
-    if _naming(desk, _given(step), trouble.members):
-        return found  # a record holds what the call is about: that nothing says why it fails can't be claimed
+    if _naming(desk, _given(step), trouble.members, read=True):
+        return found  # what the call runs or works on was read: that nothing says why it fails can't be claimed
     return replace(found, unanswered=[_unknown(step)])
 
 
@@ -125,20 +125,24 @@ def _with_named(desk: Desk, sought: Sought) -> Sought:
     return replace(sought, found=[*others, *rows.values()], unanswered=still)
 
 
-def _naming(desk: Desk, text: str, without: Collection[str]) -> Row | None:
-    """Return the newest record that names a file or the like which a text names, or None; results and messages are read too.
+def _naming(desk: Desk, text: str, without: Collection[str], *, read: bool = False) -> Row | None:
+    """Return the newest record that names a file which a text names, or None; results and messages are looked at too.
 
-    Of a file it is the one that read it with success, if there is one.
+    It is one that read the file with success, if there is one; with ``read`` no other counts.
     """
     for term in telling(text):
         name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
         if not term.strong or len(name) < _SHORTEST_NAME or not _FILE.search(name):
             continue
         rows = [row for row in desk.find(name, _MOST_NAMING)[0] if row.id not in without]
-        read = [row for row in rows if isinstance(row, EntryView) and row.status == "ok" and not changes_something(row)]
-        if read or rows:
-            return (read or rows)[-1]
+        reads = [row for row in rows if isinstance(row, EntryView) and _reads(row, name)]
+        if found := reads or ([] if read else rows):
+            return found[-1]
     return None
+
+
+def _reads(row: EntryView, name: str) -> bool:
+    return row.status == "ok" and not changes_something(row) and any(name in text for text in texts(row.input, names=False))
 
 
 def _part(text: str) -> Clause:

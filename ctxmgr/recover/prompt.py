@@ -15,17 +15,20 @@ from ctxmgr.recover.kinds import changes_something
 from ctxmgr.recover.quoting import command_of, named
 from ctxmgr.recover.relevant import Found
 from ctxmgr.recover.spoken import PEOPLE, Saying, words
-from ctxmgr.recover.verbatim import at, call_line, clean, clipped, clock, fenced, in_line, result_text, said
+from ctxmgr.recover.verbatim import at, call_line, clean, clipped, clock, fenced, in_line, input_text, result_text, said
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Fact
 from ctxmgr.types.view import EntryView
+from ctxmgr.wire import encode
 
 LONGEST = 3_000
 """Characters of a prompt."""
 _TASK, _LATER, _CAUSE, _STEP, _QUOTE, _ASKED = 500, 240, 420, 320, 320, 600
 _MOST_CALLS, _MOST_KNOWN = 4, 5
 _LEAST_QUOTE = 120
+_LARGEST = 15_000
+"""Bytes of a prompt in a record, where signs of some scripts take many: it stands there twice."""
 _BESIDE_CAUSE = 2
 _PLANNED = 1_200
 _PLAN = "Where the plan stands"
@@ -72,7 +75,11 @@ def prompt_of(told: Told) -> str:
     room = LONGEST - sum(len(part) + 2 for part in [*parts, *ends])
     parts += _known(told, room)
     text = "\n\n".join(part for part in [*parts, *ends] if part)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2].rstrip()} …"
+    most = LONGEST - 2
+    while len(text) > LONGEST or len(encode(text)) > _LARGEST:
+        text = f"{text[:most].rstrip()} …"
+        most = most * 3 // 4
+    return text
 
 
 def _situation(told: Told) -> str:
@@ -222,8 +229,10 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
     for entry in told.brief.between:
         yield f"In between, again and again, {_source(told, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
     if told.finding is None:  # where things stand: what the others did last, and the newest steps
-        for entry in [*told.brief.agents, *told.brief.latest[-2:]]:
-            yield f"The state: {_source(told, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
+        for entry in [*told.brief.changed[:2], *told.brief.agents, *told.brief.latest[-2:]]:
+            # What a change prints is a receipt: what it was given says what was changed.
+            more = input_text(entry) if changes_something(entry) and not command_of(entry) else result_text(entry)
+            yield f"The state: {_source(told, entry)}", f"{call_line(entry)}\n{more}"
     if found is None or found.confidence != "high":
         for saying in told.brief.said[-1:]:
             who = "you" if saying.agent == told.target else named(saying.agent or "an agent")

@@ -24,7 +24,13 @@ def clean(text: str) -> str:
     """Return text without what a reader does not see: controls, directions, characters without width."""
     text = text[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\u2028", "\n").replace("\u2029", "\n")
-    return "".join(char for char in text if char in _KEPT or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
+    return "".join(map(_seen, text))
+
+
+def _seen(char: str) -> str:
+    if char in _KEPT or char.isprintable():
+        return char
+    return " " if unicodedata.category(char) == "Zs" else ""
 
 
 def in_line(text: str, limit: int) -> str:
@@ -88,6 +94,11 @@ def call_line(entry: EntryView, limit: int = 120) -> str:
 def result_text(entry: EntryView) -> str:
     """Return what a call's result says, as text."""
     return "\n".join(part if isinstance(part, str) else _flat(part) for part in answers(entry))
+
+
+def input_text(entry: EntryView) -> str:
+    """Return what a call was given, as text."""
+    return _flat(entry.input)
 
 
 def _flat(value: Any) -> str:
