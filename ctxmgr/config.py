@@ -1,31 +1,71 @@
-"""Settings from files and the environment: where the store is, and the thresholds.
+"""Settings from files and the environment, and who may set which: where the store is, thresholds, models, commands.
 
-Precedence: what a call says, then the environment, then ``ctxmgr.toml`` or ``[tool.ctxmgr]`` of ``pyproject.toml`` in the
-nearest folder upwards that has either.
+Precedence: what a call says, then the environment, then the project's file as far as it may (``ctxmgr.toml``, or
+``[tool.ctxmgr]`` of ``pyproject.toml``, in the nearest folder upwards that has either), then the user's own file
+(``$XDG_CONFIG_HOME/ctxmgr/config.toml``), then what is built in.
+
+A project's file may have been written by somebody else. It tunes, and grants nothing (design ruling 29): `SETTINGS` is the
+one table of what it may set. What it may not is left out and named, unless the user trusts the file (`ctxmgr.trust`).
 """
 
 from __future__ import annotations
 
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast
 
-from ctxmgr import places
+from ctxmgr import places, trust
 from ctxmgr.errors import InvalidInput
+from ctxmgr.files import MOST_SETTINGS, read_regular
 
 STORE_VARIABLE = places.STORE_VARIABLE
 STORE_NAME = Path(places.STORE)
 
+Origin = Literal["built-in", "user", "project"]
+
+
+class Setting(NamedTuple):
+    """Who may set something. The user always may, by an option, the environment or his own file.
+
+    Attributes:
+        project: what a project's file may do without being trusted: set it freely, name places ``inside`` its own folder,
+            or only ``restrict`` what is allowed.
+        option: the command line's name for it, None when it has none.
+        variable: of the environment, None when there is none.
+    """
+
+    project: Literal["free", "inside", "restrict"]
+    option: str | None = None
+    variable: str | None = None
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "store": Setting("inside", "--store", STORE_VARIABLE),
+    "detect": Setting("free", "--set"),
+    "artifacts": Setting("free"),
+    "recover.attempts": Setting("free"),
+    "recover.diff": Setting("free", "--diff"),
+    "recover.routes": Setting("inside", "--routes"),
+    "recover.model": Setting("restrict", "--model", "CTXMGR_MODEL"),
+    "goal.allow_commands": Setting("restrict", "--allow-commands", "CTXMGR_ALLOW_COMMANDS"),
+}
+"""Every setting of a file. A file that holds anything else is refused, so that a new setting must be entered here first."""
+
+_TABLES = frozenset(name.partition(".")[0] for name in SETTINGS if "." in name)
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the nearest configuration file says.
+    """What holds in a folder.
 
     Attributes:
-        path: the file, or None when there is none.
-        store: path of the store, resolved against the file's folder.
+        path: the project's file, or None when there is none.
+        user: the user's own file, or None.
+        store: path of the store, resolved against the folder of the file that names it.
         detect: the ``detect`` table, checked by the detectors' settings.
         attempts: how often the same loop is answered before a person is needed.
         diff: whether continuations leave out what their agent was given before.
@@ -33,9 +73,14 @@ class Config:
         routes: the ``recover.routes`` table, or the path of a file that holds one; checked where it is used.
         artifacts: the ``artifacts`` table: which versions `version prune` keeps; checked where it is used.
         allow_commands: whether probes of a goal may run commands.
+        trusted_commands: fingerprints of the commands that may be run; None when all may that ``allow_commands`` allows.
+        origins: setting -> the origin of its value.
+        refused: settings that the project's file holds and may not.
+        trusted: whether the user trusts the project's file.
     """
 
     path: Path | None = None
+    user: Path | None = None
     store: str | None = None
     detect: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     attempts: int | None = None
@@ -44,82 +89,206 @@ class Config:
     routes: Mapping[str, Any] | Path | None = None
     artifacts: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     allow_commands: bool = False
+    trusted_commands: frozenset[str] | None = None
+    origins: Mapping[str, Origin] = field(default_factory=lambda: dict[str, Origin](), compare=False)
+    refused: tuple[str, ...] = ()
+    trusted: bool = False
+
+    def file_of(self, setting: str) -> Path | None:
+        """Return the file that a setting's value is from, None when it is built in."""
+        return {"user": self.user, "project": self.path}.get(self.origins.get(setting, "built-in"))
+
+    @property
+    def routes_confined(self) -> Path | None:
+        """The folder that files named by the routing table must lie in; None where they may lie anywhere."""
+        confined = self.path is not None and self.origins.get("recover.routes") == "project" and not self.trusted
+        return self.path.parent if confined and self.path is not None else None
+
+    def told(self, *names: str) -> list[str]:
+        """Return a line for every setting that was left out, or for those named: what, and what to do."""
+        return [self._left_out(name) for name in self.refused if not names or name in names]
+
+    def _left_out(self, name: str) -> str:
+        setting = SETTINGS[name]
+        by = "".join(f", {each}" for each in (setting.option, setting.variable) if each)
+        what = "to a place outside of its folder" if setting.project == "inside" else "which only you may"
+        return (
+            f"{self.path} sets {name}, {what}: left out. To have it, set it yourself (your own config.toml{by}), "
+            "or read that file and then run 'ctxmgr trust'"
+        )
 
 
-def load_config(folder: Path) -> Config:
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A file of settings: its raw content, and its checked values by the names of `SETTINGS`."""
+
+    path: Path
+    content: bytes
+    values: dict[str, Any]
+
+
+def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> Config:
     """Return the configuration that holds in a folder.
 
+    Args:
+        folder: where to start looking upwards for the project's file.
+        environment: of the process by default; says where the user's own file and his trust are.
+
     Raises:
-        InvalidInput: the file is not TOML or holds an unknown or wrong setting.
+        InvalidInput: a file is not TOML, is no regular file of a bearable size, or holds an unknown or wrong setting.
+    """
+    environment = os.environ if environment is None else environment
+    user, project = _user(environment), project_file(folder)
+    if project is None:
+        return _merged(user, None, {}, (), None)
+    refused = tuple(name for name, value in project.values.items() if not _may(project.path, name, value))
+    asks = refused or "recover.routes" in project.values
+    trusted = trust.find(project.path, project.content, environment) if asks else None
+    kept = {name: value for name, value in project.values.items() if trusted is not None or name not in refused}
+    return _merged(user, project, kept, () if trusted is not None else refused, trusted)
+
+
+def project_file(folder: Path) -> SettingsFile | None:
+    """Return the settings of the project's file that holds in a folder, whether or not it may set them.
+
+    Raises:
+        InvalidInput: as `load_config`.
     """
     for path in map(Path, places.settings_files(str(folder))):
-        if (found := _table(path, ("tool", places.NAME) if path.name == places.SHARED_FILE else ())) is not None:
-            return _config(path, found)
-    return Config()
+        shared = path.name == places.SHARED_FILE
+        if (found := _file(path, ("tool", places.NAME) if shared else (), lenient=shared)) is not None:
+            return found
+    return None
 
 
-def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
+def grants(file: SettingsFile) -> list[str]:
+    """Return the names of the settings in a project's file that hold only while the user trusts it."""
+    return [name for name, value in file.values.items() if not _may(file.path, name, value)]
+
+
+def _may(path: Path, name: str, value: Any) -> bool:
+    """Whether a project's file may set this without being trusted."""
+    rule = SETTINGS[name].project
+    if rule == "free":
+        return True
+    if rule == "inside":
+        # A table of routes names files too; these are held back where they are read.
+        return not isinstance(value, str) or places.is_project_store(str(path.parent), value)
+    return value is False or value == {"name": "none"}
+
+
+def _user(environment: Mapping[str, str]) -> SettingsFile | None:
+    path = places.user_file(environment)
     try:
-        value: Any = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        if names:  # somebody else's pyproject.toml is not ours to complain about
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
+        raise InvalidInput(f"{path}: others can write it, and it may grant things", f"own it, and chmod o-w {path}")
+    return _file(Path(path), (), lenient=False)
+
+
+def _file(path: Path, names: tuple[str, ...], *, lenient: bool) -> SettingsFile | None:
+    try:
+        content = read_regular(path, MOST_SETTINGS)
+        value: Any = tomllib.loads(content.decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        if lenient:  # somebody else's pyproject.toml is not ours to complain about
             return None
-        raise InvalidInput(f"{path}: {error}", "mend the file, or move it away") from None
+        reason = error.strerror if isinstance(error, OSError) else _reason(error)
+        raise InvalidInput(f"{path}: {reason}", "mend the file, or move it away") from None
     for name in names:
         value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    return SettingsFile(path, content, _values(path, cast("dict[str, Any]", value))) if isinstance(value, dict) else None
 
 
-def _config(path: Path, table: dict[str, Any]) -> Config:
-    if unknown := sorted(set(table) - {"store", "detect", "recover", "artifacts", "goal"}):
-        known = "known: store, [detect], [recover], [artifacts], [goal]"
-        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", known)
-    store, detect, recover = table.get("store"), table.get("detect", {}), table.get("recover", {})
-    artifacts, goal = table.get("artifacts", {}), table.get("goal", {})
-    if store is not None and not isinstance(store, str):
-        raise InvalidInput(f"{path}: store must be text", 'e.g. store = ".ctxmgr/history.db"')
-    if not all(isinstance(item, dict) for item in (detect, recover, artifacts, goal)):
-        raise InvalidInput(f"{path}: detect, recover, artifacts and goal must be tables", "e.g. [detect]")
+def _reason(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def _values(path: Path, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a file by their names, each checked for its type.
+
+    Raises:
+        InvalidInput: one is unknown or of the wrong type.
+    """
+    known = sorted({name.partition(".")[0] for name in SETTINGS})
+    if unknown := sorted(set(table) - set(known)):
+        raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", f"known: {', '.join(known)}")
+    if wrong := [name for name in known if name != "store" and not isinstance(table.get(name, {}), dict)]:
+        raise InvalidInput(f"{path}: detect, recover, artifacts and goal must be tables", f"e.g. [{wrong[0]}]")
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        values |= {f"{name}.{inner}": each for inner, each in value.items()} if name in _TABLES else {name: value}
+    for name in values:
+        if name not in SETTINGS:
+            known = [each.partition(".")[2] for each in SETTINGS if each.startswith(name.partition(".")[0] + ".")]
+            raise InvalidInput(f"{path}: unknown setting {name}", f"known: {', '.join(known)}")
+    if isinstance(values.get("recover.model"), str):
+        values["recover.model"] = {"name": values["recover.model"]}
+    for name, value in values.items():
+        _check(path, name, value)
+    return values
+
+
+_KINDS: Mapping[str, tuple[tuple[type, ...], str, str]] = {
+    "store": ((str,), "text", 'e.g. store = ".ctxmgr/history.db"'),
+    "recover.attempts": ((int,), "a number from 1 up", "e.g. attempts = 2"),
+    "recover.diff": ((bool,), "true or false", "e.g. diff = true"),
+    "recover.routes": ((dict, str), "a table, or the path of a file that holds one", 'e.g. routes = "routes.toml"'),
+    "recover.model": ((dict,), "a table", 'e.g. [recover.model] name = "ollama:qwen3"'),
+    "goal.allow_commands": ((bool,), "true or false", "e.g. allow_commands = true"),
+}
+
+
+def _check(path: Path, name: str, value: Any) -> None:
+    kinds, words, hint = _KINDS.get(name, ((object,), "", ""))
+    wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds and object not in kinds)
+    if wrong or (name == "recover.attempts" and value < 1):
+        raise InvalidInput(f"{path}: {name} must be {words}", hint)
+
+
+def _merged(
+    user: SettingsFile | None,
+    project: SettingsFile | None,
+    kept: dict[str, Any],
+    refused: tuple[str, ...],
+    trusted: trust.Trust | None,
+) -> Config:
+    """Return the settings of both files; a table of thresholds is merged by its keys, anything else is taken whole."""
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    held: list[tuple[Origin, SettingsFile, str]] = []
+    if user is not None:
+        held.extend(("user", user, name) for name in user.values)
+    if project is not None:
+        held.extend(("project", project, name) for name in kept)
+    for origin, file, name in held:
+        path, value = file.path, file.values[name]
+        if name == "store":
+            value = str(path.parent / (os.path.expanduser(value) if origin == "user" else value))
+        elif name == "recover.routes" and isinstance(value, str):
+            value = path.parent / value
+        elif name in ("detect", "artifacts"):
+            value = {**values.get(name, {}), **value}
+        values[name], origins[name] = value, origin
+    commands = trusted.commands if trusted is not None and origins.get("goal.allow_commands") == "project" else None
     return Config(
-        path=path,
-        store=None if store is None else str(path.parent / store),
-        detect=cast("dict[str, Any]", detect),
-        artifacts=cast("dict[str, Any]", artifacts),
-        allow_commands=_allows_commands(path, cast("dict[str, Any]", goal)),
-        **_recovery(path, cast("dict[str, Any]", recover)),
+        path=None if project is None else project.path,
+        user=None if user is None else user.path,
+        store=values.get("store"),
+        detect=values.get("detect", {}),
+        attempts=values.get("recover.attempts"),
+        diff=values.get("recover.diff", False),
+        model=values.get("recover.model", {}),
+        routes=values.get("recover.routes"),
+        artifacts=values.get("artifacts", {}),
+        allow_commands=values.get("goal.allow_commands", False),
+        trusted_commands=commands,
+        origins=origins,
+        refused=refused,
+        trusted=trusted is not None,
     )
-
-
-def _allows_commands(path: Path, table: dict[str, Any]) -> bool:
-    """Return the checked setting of the ``goal`` table."""
-    if unknown := sorted(set(table) - {"allow_commands"}):
-        raise InvalidInput(f"{path}: unknown setting goal.{unknown[0]}", "known: allow_commands")
-    allow = table.get("allow_commands", False)
-    if not isinstance(allow, bool):
-        raise InvalidInput(f"{path}: goal.allow_commands must be true or false", "e.g. allow_commands = true")
-    return allow
-
-
-def _recovery(path: Path, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the checked settings of the ``recover`` table."""
-    if unknown := sorted(set(table) - {"attempts", "diff", "model", "routes"}):
-        raise InvalidInput(f"{path}: unknown setting recover.{unknown[0]}", "known: attempts, diff, model, routes")
-    attempts, diff, model, routes = table.get("attempts"), table.get("diff", False), table.get("model", {}), table.get("routes")
-    if attempts is not None and (not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1):
-        raise InvalidInput(f"{path}: recover.attempts must be a number from 1 up", "e.g. attempts = 2")
-    if not isinstance(diff, bool):
-        raise InvalidInput(f"{path}: recover.diff must be true or false", "e.g. diff = true")
-    if isinstance(model, str):
-        model = {"name": model}
-    if not isinstance(model, dict):
-        raise InvalidInput(f"{path}: recover.model must be a table", 'e.g. [recover.model] name = "ollama:qwen3"')
-    if isinstance(routes, str):
-        routes = path.parent / routes
-    elif routes is not None and not isinstance(routes, dict):
-        raise InvalidInput(
-            f"{path}: recover.routes must be a table, or the path of a file that holds one", 'e.g. routes = "routes.toml"'
-        )
-    return {"attempts": attempts, "diff": diff, "model": model, "routes": routes}
 
 
 def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, bool]:

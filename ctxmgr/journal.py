@@ -16,9 +16,12 @@ from collections.abc import Callable, Sequence
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from typing import Literal
 
+from ctxmgr import anchor
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.files import require_no_link
 from ctxmgr.places import make_private_folder, sync_folder
 from ctxmgr.salvage import Line, read, tail
+from ctxmgr.syncer import Syncer
 from ctxmgr.wire import MAX_LINE, Record, chain, encode, seal, use_loaded_encoder
 
 __all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder", "read"]
@@ -26,10 +29,9 @@ __all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder"
 Durability = Literal["process", "os"]
 """``process``: handed to the kernel, synced within a second. ``os``: on the disk before the call returns."""
 
-_SYNC_EVERY = 0.5  # seconds; leaves half of the promised second for the sync itself
 _LONGEST = MAX_LINE - 27  # bytes that a sum adds to a line
 _AT_ONCE = LOCK_EX | LOCK_NB
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Journal:
@@ -63,6 +65,10 @@ class Journal:
         mask: bool = True,
         timeout: float = 10.0,
     ) -> None:
+        try:
+            require_no_link(os.fspath(path), writing=True)
+        except OSError as error:
+            raise StorageFailed(f"can't open log {os.fspath(path)!r}: {error.strerror}", _hint(error)) from error
         self.path = os.path.abspath(path)  # the working directory may change before a fork opens it again
         self.durability = durability
         self._create = create
@@ -79,7 +85,8 @@ class Journal:
         self._failure: OSError | None = None
         self._lock = threading.Lock()
         self._owner = 0  # the thread that appends
-        self._syncer: _Syncer | None = None
+        self._syncer: Syncer | None = None
+        self._empty = 0  # inode of the file that was empty when it was opened
         with self._lock:
             self._open()
         _open_journals.add(self)
@@ -178,7 +185,7 @@ class Journal:
             self._size = size = size + len(data)
             self._last, self._torn = last, False
             syncer = self._syncer
-            if (syncer is None or not syncer.dirty) and self.durability == "process":
+            if syncer is None or not syncer.dirty:
                 self._sync_soon(descriptor)
             return size
         except OSError as error:
@@ -211,7 +218,7 @@ class Journal:
     def _sync_soon(self, descriptor: int) -> None:
         if self._syncer is None:
             try:
-                self._syncer = _Syncer(self)
+                self._syncer = Syncer(self)
             except RuntimeError:  # no new threads: the interpreter ends, or the system has no more
                 os.fdatasync(descriptor)
                 return
@@ -220,6 +227,7 @@ class Journal:
     def _open(self) -> None:
         created: list[str] = []
         try:
+            require_no_link(self.path, writing=True)
             try:
                 self._descriptor = os.open(self.path, _FLAGS)
             except FileNotFoundError:
@@ -228,9 +236,13 @@ class Journal:
                 created = make_private_folder(os.path.dirname(os.path.abspath(self.path)))
                 self._descriptor = os.open(self.path, _FLAGS | os.O_CREAT, 0o600)
                 os.fchmod(self._descriptor, 0o600)
-            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                anchor.begin(self.path)
+            status = os.fstat(self._descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 self._drop()
                 raise InvalidInput(f"{self.path!r} is not a regular file")
+            if status.st_size == 0:
+                self._empty = status.st_ino
             if self.durability == "os":
                 # Whoever made the file may not have synced its name.
                 for name in (*created, self.path):
@@ -254,6 +266,16 @@ class Journal:
             except OSError as error:
                 self._failure = error
                 self._raise_late_failure()
+            self._anchor(self._descriptor, self._size, self._last)
+
+    def _anchor(self, descriptor: int, size: int, last: str) -> None:
+        """Note outside of the log that it is on the disk up to ``size``; what can't be noted is no failure of the log."""
+        if size <= 0 or not last:
+            return
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            head = anchor.Anchor(size, last, anchor.first_session(os.pread(descriptor, 4096, 0)), status.st_ino)
+            anchor.advance(self.path, head, lambda found: holds(descriptor, found), made=status.st_ino == self._empty)
 
     def _raise_late_failure(self) -> None:
         error, self._failure = self._failure, None
@@ -303,45 +325,14 @@ class Journal:
         with self._lock:
             if self._descriptor < 0:
                 return
-            copy = os.dup(self._descriptor)
+            copy, size, last = os.dup(self._descriptor), self._size, self._last
         try:
             os.fdatasync(copy)
+            self._anchor(copy, size, last)
         except OSError as error:
             self._failure = error
         finally:
             os.close(copy)
-
-
-class _Syncer:
-    """The daemon thread of one journal; holds the journal weakly, so that a forgotten journal can go."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = weakref.ref(journal)
-        self._wake = threading.Event()
-        self._stopped = threading.Event()
-        self.dirty = False  # whether something was appended since the last sync began
-        threading.Thread(target=self._run, name="ctxmgr-journal-sync", daemon=True).start()
-
-    def note(self) -> None:
-        """Remember that something was appended."""
-        if not self.dirty:
-            self.dirty = True
-            self._wake.set()
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._stopped.set()
-        self._wake.set()
-
-    def _run(self) -> None:
-        while self._wake.wait() and not self._stopped.wait(_SYNC_EVERY):
-            self._wake.clear()
-            self.dirty = False
-            journal = self._journal()
-            if journal is None:
-                return
-            journal.sync_from_thread()
-            del journal
 
 
 _open_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -353,6 +344,15 @@ def _leave_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_parent)
+
+
+def holds(descriptor: int, found: anchor.Anchor) -> bool:
+    """Whether a log still is, up to there, what its anchor says.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    return os.fstat(descriptor).st_size >= found.length and tail(descriptor, found.length) == (False, found.total)
 
 
 def lock_within(descriptor: int, timeout: float) -> bool:

@@ -12,10 +12,12 @@ import hashlib
 import json
 import os
 import re
+import stat
 import weakref
 from typing import NamedTuple, cast
 
 from ctxmgr.errors import Busy, StorageFailed
+from ctxmgr.files import require_no_link
 from ctxmgr.journal import lock_within, make_private_folder
 
 _SAFE = re.compile(rb"[^A-Za-z0-9_-]")
@@ -96,6 +98,7 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
         try:
             if not join:
                 _refuse_second(folder, session)
+            _remove_dead(folder)
             return _take(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
         finally:
             os.close(gate)
@@ -109,8 +112,9 @@ def _enter(folder: str) -> int:
     """Return a descriptor of the folder with its lock held; the folder exists under that name while it is held."""
     while True:
         try:
+            require_no_link(folder, writing=True)
             make_private_folder(folder)
-            gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:  # the last holder took it away in between
             continue
         if not lock_within(gate, _PATIENCE):
@@ -123,12 +127,27 @@ def _enter(folder: str) -> int:
 
 def _remove_if_empty(folder: str) -> None:
     """Take the folder away when nobody is live and nobody is about to be."""
-    gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if lock_within(gate, 0.0):
             os.rmdir(folder)
     finally:
         os.close(gate)
+
+
+def _remove_dead(folder: str) -> None:
+    """Remove what killed processes left; call it with the folder's lock held: nobody is about to lock a file then."""
+    for name in os.listdir(folder):
+        if "+" not in name:
+            continue
+        path = os.path.join(folder, name)
+        with contextlib.suppress(OSError):  # e.g. no file at all, or gone meanwhile
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock_within(descriptor, 0.0):
+                    os.unlink(path)
+            finally:
+                os.close(descriptor)
 
 
 def _refuse_second(folder: str, session: str) -> None:
@@ -190,7 +209,7 @@ def _holder(path: str) -> Holder | None:
 def _read_note(raw: bytes) -> Holder:
     try:
         note: object = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):  # anybody may have written it
         note = None
     fields = cast("dict[str, object]", note) if isinstance(note, dict) else {}
     session, process, pid = fields.get("session"), fields.get("process"), fields.get("pid")

@@ -4,8 +4,11 @@ Works on the ASCII JSON of a whole record, so every string, key and nested docum
 line end counts as the end of a word. Only the secret part is replaced, by ``[masked:<kind>]``; a public
 prefix such as ``ghp_`` stays, and the line stays valid JSON. Standard library only.
 
-Speed decides the form. Two sieves first look at the line in an alphabet in which all anchors are one byte; what passes
-neither holds no secret, which is nearly every line. The finders then say exactly what is one. Each begins with one
+What is looked for stands in `ctxmgr.secret_shapes` (tokens), `ctxmgr.secret_names` (values that are named as secrets) and
+`ctxmgr.secret_disguises` (both behind terminal escapes, invisible signs, line ends and encodings).
+
+Speed decides the form. Sieves first look at the line in an alphabet in which the anchors of many shapes are one byte; what
+passes none holds no secret, which is nearly every line. The finders then say exactly what is one. Each begins with one
 literal byte that is rare in text, which the ``re`` module looks for without entering its matcher, and tells the shapes
 apart by looking behind. No pattern has an unbounded repeat before something that can still fail at overlapping places,
 so hostile text costs linear time.
@@ -14,48 +17,98 @@ so hostile text costs linear time.
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
-from itertools import product
+from collections.abc import Iterator
+from functools import cache
 
-_Span = tuple[int, int, str]
-_Shape = tuple[str, str, str]
+from ctxmgr.secret_disguises import RUN_OF as _RUN_OF
+from ctxmgr.secret_disguises import RUNS as _RUNS
+from ctxmgr.secret_disguises import decoded, joined, views
+from ctxmgr.secret_names import OWNERS, URL_TOKEN, USERINFO, Span, named_spans
+from ctxmgr.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
 
-_ALNUM = "[A-Za-z0-9]"
-_WORD = r"[A-Za-z0-9_\-]"
-_HEX = "[0-9a-fA-F]"
+_LEAST = 16
+"""Signs of a word that stand behind the anchor of every token, whatever follows."""
+_INSIDE_DOTTED = "[A-Za-z0-9_]"
+"""What a token that ends its beginning with a dot may not stand behind; the others may stand behind an underscore."""
 
 
-class _Finder:
-    """Several shapes that share one literal byte, the anchor.
+def _alphabet() -> bytes:
+    """Return the table of the sieves.
 
-    A shape is (kind, what must end at the anchor, what must follow it, with one group around the secret).
+    Lower case; an anchor of a token is ``_``, the middle of a name begins with ``ke``, what other places turn on is ``u``.
     """
+    table = bytearray(bytes(range(256)).lower())
+    for letters, one in ((b"_-.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e"), (b"pquPQU", b"u")):
+        for letter in letters:
+            table[letter] = one[0]
+    return bytes(table)
 
-    def __init__(self, anchor: str, shapes: Sequence[_Shape], inside: str = _ALNUM, ahead: str = "") -> None:
-        self.shapes = shapes
-        self._anchor, self._inside, self._ahead = anchor, inside, ahead
 
-    @cached_property
-    def pattern(self) -> re.Pattern[bytes]:
-        """All shapes as branches of one pattern; few processes ever need it compiled."""
-        branches: list[str] = []
-        for _, behind, rest in self.shapes:
-            # A word begins after anything but `inside`, or right after an escape, whose last letter is no letter.
-            start = rf"(?:(?<!{self._inside}{behind})|(?<=\\[bfnrt]{behind})|(?<=\\u[0-9a-f]{{4}}{behind}))"
-            branches.append(f"(?<={behind}){start}{rest}")
-        return re.compile(f"{re.escape(self._anchor)}{self._ahead}(?:{'|'.join(branches)})".encode())
+_ALPHABET = _alphabet()
+_HEXLIKE = "[0-9aefk]"
+"""Hex digits in the alphabet of the sieves."""
 
-    def spans(self, line: bytes) -> Iterator[_Span]:
-        for match in self.pattern.finditer(line):
-            index = match.lastindex or 0
-            kind, value = self.shapes[index - 1][0], match[index]
+
+@cache
+def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
+    """Return a pattern for each anchor, and the kinds of its groups."""
+    shapes: dict[str, list[tuple[str, str, str]]] = {}
+    for kind, starts, body, _ in TOKENS:
+        same: dict[tuple[int, str, str], list[str]] = {}
+        for start in starts.split():
+            at = _anchor_of(start)
+            same.setdefault((at, start[at], start[at + 1 :]), []).append(start[: at + 1])
+        for (_, anchor, tail), heads in same.items():
+            shapes.setdefault(anchor, []).append((kind, "|".join(map(re.escape, heads)), f"{tail}({body})"))
+    return tuple((_pattern(anchor, rows), tuple(kind for kind, _, _ in rows)) for anchor, rows in sorted(shapes.items()))
+
+
+def _anchor_of(start: str) -> int:
+    """Return the place of the anchor in the beginning of a token: its last sign, or a capital that stands near it."""
+    return max(map(start.rfind, "_-.AS"))
+
+
+def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]:
+    """Return all shapes that share an anchor as branches of one pattern; few processes ever need it compiled."""
+    inside = _INSIDE_DOTTED if anchor == "." else ALNUM
+    branches: list[str] = []
+    for _, heads, rest in rows:
+        behind = f"(?:{heads})"
+        # A word begins after anything but `inside`, or right after an escape, whose last letter is no letter.
+        escapes = (r"\\[bfnrt]", r"\\u[0-9a-f]{4}", r"\[[0-9]m", r"\[[0-9]{2}m")
+        start = "|".join((f"(?<!{inside}{behind})", *(f"(?<={escape}{behind})" for escape in escapes)))
+        # Where the beginning is a sign, it stands behind what else belongs to the token.
+        branches.append(f"(?<={behind}){rest}" if heads.startswith(r"\.") else f"(?<={behind})(?:{start}){rest}")
+    before = "".join(
+        sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1})
+    )
+    near = f"(?<=[{re.escape(before)}]{re.escape(anchor)})" if before and anchor in "_-." else ""
+    return re.compile(f"{re.escape(anchor)}{near}(?={WORD}{{{_LEAST}}})(?:{'|'.join(branches)})".encode())
+
+
+@cache
+def _framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str], ...]:
+    return tuple((re.compile(pattern.encode()), re.compile(gate.encode()), kind) for kind, gate, pattern, _ in FRAMED)
+
+
+_DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")
+_DENSE = re.compile(rb"[A-Za-z0-9]{12}")
+
+
+def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
+    """Yield (start, end, kind) of every token; those of `FRAMED` alone where no other is there."""
+    for pattern, kinds in _finders() if anchored else ():
+        for match in pattern.finditer(line):
+            index = match.lastindex or 1
+            kind, value = kinds[index - 1], match[index]
             if kind == "openai":
                 if not _is_api_key(value):
                     continue
                 kind = _provider(value)
             yield match.start(index), match.end(index), kind
+    for pattern, gate, kind in _framed():
+        if gate.search(line):
+            yield from ((*match.span(1), kind) for match in pattern.finditer(line))
 
 
 def _is_api_key(value: bytes) -> bool:
@@ -69,192 +122,99 @@ def _provider(value: bytes) -> str:
     return "openrouter" if value.startswith(b"or-") else "openai"
 
 
-_DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")
-_DENSE = re.compile(rb"[A-Za-z0-9]{12}")
-
-_UNDERSCORE = _Finder(
-    "_",
-    [
-        ("github", "gh[pousr]_", f"({_ALNUM}{{36,}}+)"),
-        ("github", "github_pat_", "([A-Za-z0-9_]{40,}+)"),
-        ("stripe", "[sr]k_(?:live|test)_", f"({_ALNUM}{{16,}}+)"),
-        ("stripe", "whsec_", "([A-Za-z0-9+/=]{24,}+)"),
-        ("npm", "npm_", f"({_ALNUM}{{36,}}+)"),
-        ("huggingface", "hf_", f"({_ALNUM}{{30,}}+)"),
-        ("shopify", "shp(?:at|ss|ca|pa)_", f"({_HEX}{{32,}}+)"),
-        ("digitalocean", "do[opr]_v1_", f"({_HEX}{{64}})"),
-        ("linear", "lin_api_", f"({_ALNUM}{{32,}}+)"),
-        ("figma", "figd_", f"({_WORD}{{36,}}+)"),
-        ("rubygems", "rubygems_", f"({_HEX}{{48}})"),
-        ("docker", "dckr_pat_", f"({_WORD}{{20,}}+)"),
-        ("groq", "gsk_", f"({_ALNUM}{{40,}}+)"),
-        ("replicate", "r8_", f"({_ALNUM}{{36,}}+)"),
-        ("grafana", "glsa_", f"({_ALNUM}{{32}}_{_HEX}{{8}})"),
-        ("grafana", "glc_", "([A-Za-z0-9+/=]{32,}+)"),
-        ("sentry", "sntry[su]_", "([A-Za-z0-9+/=_]{40,}+)"),
-        ("supabase", "sbp_", f"({_HEX}{{40}})"),
-        ("notion", "ntn_", f"({_ALNUM}{{40,}}+)"),
-        ("notion", "secret_", f"({_ALNUM}{{43}})"),
-        ("posthog", "phx_", f"({_ALNUM}{{40,}}+)"),
-    ],
-    ahead=rf"(?<=[abceghlmprstvy][acdefikmnoprstux18]_)(?={_WORD}{{16}})",
-)
-
-_DASH = _Finder(
-    "-",
-    [
-        ("openai", "sk-", f"({_WORD}{{20,}}+)"),
-        ("gitlab", "gl(?:pat|ptt|cbt|imt)-", f"({_WORD}{{20,}}+)"),
-        ("gitlab", "gl(?:rt|dt|ft)-", f"({_WORD}{{20,}}+)"),
-        ("gitlab", "glsoat-", f"({_WORD}{{20,}}+)"),
-        ("slack", "xox[abeoprs]-", r"([A-Za-z0-9\-]{20,}+)"),
-        ("slack", "xapp-", r"([A-Za-z0-9\-]{20,}+)"),
-        ("xai", "xai-", f"({_ALNUM}{{60,}}+)"),
-        ("perplexity", "pplx-", f"({_ALNUM}{{40,}}+)"),
-        ("nvidia", "nvapi-", f"({_WORD}{{50,}}+)"),
-        ("tavily", "tvly-", f"({_WORD}{{20,}}+)"),
-        ("postman", "PMAK-", f"({_HEX}{{24}}-{_HEX}{{34}})"),
-        ("newrelic", "NRAK-", "([A-Z0-9]{27})"),
-        ("square", "sq0(?:atp|csp)-", f"({_WORD}{{22,}}+)"),
-        ("google", "GOCSPX-", f"({_WORD}{{28}})"),
-        ("pypi", "pypi-", f"(AgE{_WORD}{{50,}}+)"),
-        ("mailgun", "key-", f"({_HEX}{{32}})(?!{_ALNUM})"),
-        ("brevo", "xkeysib-", f"({_HEX}{{64}})"),
-        ("pulumi", "pul-", f"({_HEX}{{40}})"),
-        ("tailscale", "tskey-", f"({_WORD}{{20,}}+)"),
-        ("age", "AGE-SECRET-KEY-", "(1[A-Z0-9]{58})"),
-    ],
-    # No dash of a UUID follows one of these letters, and every record holds several UUIDs.
-    ahead=rf"(?:(?<=[g-zA-Z]-)|(?<=ox[abe]-)|(?<=sib-))(?={_WORD}{{16}})",
-)
-
-_DOT = _Finder(
-    ".",
-    [
-        ("sendgrid", r"SG\.", rf"({_WORD}{{16,}}+\.{_WORD}{{32,}}+)"),
-        ("google", r"ya29\.", f"({_WORD}{{20,}}+)"),
-        ("vault", r"hv[sbr]\.", f"({_WORD}{{24,}}+)"),
-        ("doppler", r"dp\.(?:pt|st|ct|sa)\.", f"({_ALNUM}{{40,}}+)"),
-        ("slack", r"slack\.", r"com/(?:services|workflows)/([A-Z0-9]{6,16}/[A-Z0-9]{6,16}/[A-Za-z0-9/]{16,}+)"),
-    ],
-    inside="[A-Za-z0-9_]",
-)
-
-_A = _Finder(
-    "A",
-    [
-        ("aws", "A", f"(?:KI|SI|BI|CC)A([A-Z0-9]{{16}})(?!{_ALNUM})"),
-        ("google", "A", f"Iza({_WORD}{{35}})"),
-        ("atlassian", "A", r"TATT3([A-Za-z0-9_=\-]{60,}+)"),
-        ("telegram", "A", f"(?<=[0-9]:A)(A{_WORD}{{33}})"),
-    ],
-    ahead=rf"(?=[KSBCITA])(?:(?<!{_ALNUM}{_ALNUM}A)|(?<=\\u[0-9a-f]{{4}}A))",
-)
-
-_TOKENS = (
-    _UNDERSCORE,
-    _DASH,
-    _DOT,
-    _A,
-    _Finder("S", [("twilio", "S", f"K([0-9a-f]{{32}})(?!{_ALNUM})")]),
-)
-# Here a word may hold "-" and "_": in "eyJ-eyJ-..." each "eyJ" would else be followed to the end of the text.
-_JWT = _Finder("J", [("jwt", "eyJ", rf"({_WORD}{{6,}}+\.eyJ{_WORD}{{4,}}+\.{_WORD}*+)")], inside=_WORD)
+def _folded(start: bytes) -> str:
+    return start.translate(_ALPHABET, b"\\").decode("ascii")
 
 
-def _alphabet() -> bytes:
-    """Return the table of the sieves: lower case, an anchor of a token is ``_``, the middle of a name begins with ``ke``."""
-    table = bytearray(bytes(range(256)).lower())
-    for letters, one in ((b"_-.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e")):
-        for letter in letters:
-            table[letter] = one[0]
-    return bytes(table)
+def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
+    """Return what finds a place in every line in which a token stands that has an anchor.
 
-
-_ALPHABET = _alphabet()
-_PARTS = re.compile(r"\\(.)|\[([^]]+)\]|\(\?:([^)]+)\)|(.)")
-
-
-def _words(behind: str) -> Iterator[bytes]:
-    """Yield every text that ``behind`` matches, in the alphabet of the sieves."""
-    parts = [[m[1]] if m[1] else list(m[2] or "") or (m[3] or "").split("|") if m[2] or m[3] else [m[4]]
-             for m in _PARTS.finditer(behind)]  # fmt: skip
-    return ("".join(chosen).encode().translate(_ALPHABET) for chosen in product(*parts))
-
-
-def _token_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a finder of `_TOKENS` finds one, save for a web hook of Slack."""
-    words = {word for finder in _TOKENS for _, behind, _ in finder.shapes if len(behind) > 1 for word in _words(behind)}
-    sizes = sorted({len(word) for word in words})
-    ends = b"|".join(b"(?<=%b)" % b"|".join(sorted(word + b".{16}" for word in words if len(word) == size)) for size in sizes)
+    ``dotted``: also what looks like one of Discord's, which are told by where their dots are; it is the only group.
+    """
+    hex_starts = {start.encode() for _, starts, body, _ in TOKENS for start in starts.split() if body.startswith("[0-9a")}
+    usual: dict[int, set[str]] = {}
+    apart: set[str] = set()
+    before: set[str] = set()
+    begun: set[str] = set()
+    pairs: dict[str, set[str]] = {}
+    for start in [*beginnings(), b":AA"]:
+        word = _folded(start)
+        at = word.rfind("_")
+        head, tail = word[: at + 1], word[at + 1 :]
+        fill = f"{_HEXLIKE if start in hex_starts and tail else '.'}{{{_LEAST - len(tail)}}}"
+        found = f"{re.escape(head)}{tail}{fill}"
+        if at < 2:
+            begun.add(f"(?<={found})(?=[0-9aefkn]{{14}})" if start in hex_starts else f"(?<={found})")
+        elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
+            # It could be the end of a part of a UUID, of which every record holds several.
+            left = max(0, 4 - at)
+            guard = (
+                f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_[0-9aefk_]{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})"
+                if left
+                else ""
+            )
+            apart.add(f"(?<={found})(?:{guard})" if guard else f"(?<={found})")
+            before.add(head[-2])
+        else:
+            usual.setdefault(at, set()).add(found)
+            pairs.setdefault(head[-3], set()).add(head[-2])
+    ends = "|".join(f"(?<={'|'.join(sorted(found))})" for _, found in sorted(usual.items()))
+    # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
+    ends = f"(?<!isk_.{{16}})(?<![^0-9aefk]ask_.{{16}})(?:{ends})"
     # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
-    lasts = {word[-3]: bytes(sorted({other[-2] for other in words if other[-3] == word[-3]})) for word in sorted(words)}
-    pairs = b"(?<=%b)" % b"|".join(b"%c[%b]_.{16}" % pair for pair in lasts.items())
-    # The shapes that begin with their anchor, A or S.
-    begun = rb"(?<=_(?:ki_.{13}|_i_.{13}|kk_.{13}|iza.{13}|t_tt3.{11}|k[0-9aefk]{15}|_(?<=[0-9]:__).{15}))"
-    # Behind hex digits stand the dashes of a UUID, of which every record holds several. Here r is one too: r8_ stands apart.
-    begun += rb"|(?<=e8_.{16})(?:(?<![0-9aefk]{2}e8_.{16})|(?<=\\u[0-9aefk]{4}e8_.{16}))"
-    return re.compile(rb"_[a-z0-9_=]{16}+(?:%b(?<![0-9aefk]{4}_.{16})(?:%b)|%b)" % (pairs, ends, begun))
-
-
-# Assignments. The name is looked for in the lowered line, with the same one-literal trick.
-_ASSIGN = (
-    rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>(?:\\{0,7}["'`])?)[ \t]{0,4}"""
-    rb"""(?::[ ]?&?(?:str|string|bytes)(?:[ ]?\|[ ]?none)?[ ]{1,2}(?==))?(?P<sign>:=|=>|[:=])[ ]{0,4}"""
-    rb"""(?:[bfru](?=\\{0,7}["'`]))?(?P<open>(?:\\{0,7}["'`])?)"""
-    # Only what could be a secret is worth leaving the matcher for: a member of the record, or a digit or sign nearby.
-    rb"""(?:(?<=[^\\]":")|(?=[^\s"'`\\=]{0,80}[0-9!@#$^&*+]))"""
-)
-_OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|shared|license"
-_KEY = "|".join(f"(?<={owner}{joint}k)" for owner in _OWNERS.split("|") for joint in ("", r"[_\- ]")).encode()
-
-
-@cache
-def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
-    return (
-        ("password", re.compile(rb"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _ASSIGN)),
-        ("secret", re.compile(rb"c(?<=sec)ret" + _ASSIGN)),
-        # A private key block is met here too: its first line ends in "private key-----".
-        ("key", re.compile(rb"k(?:(?<=tok)en|(?=ey)(?:" + _KEY + rb")ey)(?:" + _ASSIGN + rb"|(?: block)?-----)")),
+    lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
+    discord = "|((?<=_[a-z0-9][a-z0-9_]{5}_.{9}))" if dotted else ""
+    return re.compile(
+        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
     )
 
 
 def _name_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a name of `_names` is given a value, or a bearer stands."""
-    sign = rb"""(?:_(?:key|teken))?[0-9]{0,2}\\{0,7}["'`]?[ \t]{0,4}[:=]"""
+    """Return what finds a place in every line in which a name such as "secret" is given a value, or a bearer stands."""
+    sign = r"""(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=>]"""
     # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
-    short = rb"""[_0-9\\"'` \t:=](?<=[s_p]ke.)(?:(?<=[:=])|[ketny0-9\\"'` \t]{0,20}[:=])"""
-    owners = _OWNERS.encode().translate(_ALPHABET).replace(b"a", b"[a_]").replace(b"s", b"[s_]").split(b"|")
-    key = b"|".join(b"(?<=%b%bkey)" % (owner, joint) for owner in owners for joint in (b"", b"[_ ]"))
-    key = rb"y(?:%b)(?:%b|(?: klekk)?_____)" % (key, sign)
-    hook = rb"m/(?<=slakk_kem/)"  # of Slack; at the anchors of tokens, which are many, one branch more would cost much
+    short = r"""[_0-9"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
+    owners = OWNERS.encode().translate(_ALPHABET).decode().replace("a", "[a_]").replace("s", "[s_]").split("|")
+    key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", "[_ ]"))
+    key = rf"y(?:(?<=_key)[ ]|(?:{key})(?:{sign}|(?: klekk)?_____))"
+    option = r"(?<=_ekeet) |(?<=_[s_]ekeet) "
+    cookie = r"""kie(?<=keekie)["'`]?[ ]{0,2}[:= ]"""
+    hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
     return re.compile(
-        rb"ke(?:n(?<=teken)%b|e(?:t(?<=[s_]ekeet)|e(?<=[s_]keee))%b|%b|%b|[a_]eee |%b)" % (sign, sign, short, key, hook)
+        (
+            rf"ke(?:n(?<=teken)(?:{sign}|(?<=_teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})"
+            rf"|e(?<=[s_]{{2}}keee){sign})|{short}|{key}|[a_]eee |{hooks})"
+        ).encode()
     )
 
 
-_DIGITS, _LETTERS = string.digits.encode(), string.ascii_letters.encode()
-_passes_tokens, _passes_names = _token_sieve().search, _name_sieve().search
+def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
+    """Return what finds a place in every line with a token or a name that neither of the other sieves looks for.
+
+    ``hidden``: also escapes that something may hide behind, which are its groups.
+    """
+    passwords = (
+        r"""[a_][s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
+        r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
+    )
+    auth = r"""th(?<=[a_]uth)["'`]?[ ]{0,4}[:=]"""
+    escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
+    return re.compile(
+        (
+            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )"
+            rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}|_(?<=ezu_)(?:live|te[s_]t)_"
+            rf"|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
+        ).encode()
+    )
+
+
+_passes_tokens, _passes_tokens_surely = (_token_sieve(dotted=dotted).search for dotted in (True, False))
+_passes_names = _name_sieve().search
+_dotted = re.compile(rb"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}").search
+_passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for hidden in (True, False))
 _passes_authorization = re.compile(rb"z[a_]tien(?<=[a_]utheeiz[a_]tien)").search
-_STRONG = frozenset({"password", "secret"})
-_MEMBER = re.compile(rb"(?:[^\"\\]++|\\.)*+")
-_QUOTED = re.compile(rb"[^\"'`\\\s]{4,}+")
-_BARE = re.compile(rb"[A-Za-z0-9_\-.+/~!@#$%^*?]{6,}+={0,2}")
-_DOTTED = re.compile(rb"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)++")
-
-_AUTHORIZATION = re.compile(
-    rb"""z(?<=authoriz)ation(?:\\{0,7}["'`])?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,7}["'`])?"""
-    rb"(?P<scheme>(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,2})?([a-z0-9._~+/=\-:]{8,}+)"
-)
-_BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")
-_J, _Z, _AT = b"Jz@"  # as numbers they are looked for without any call
-_USERINFO = re.compile(rb"://[^\s/@:\"'\\<>]{0,64}:([^\s/@\"'\\<>${}%*]{2,128})@")
-
-_PEM_HEADER = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/= :,.>|\-]++|\\{1,8}+(?:[nrt]|u[0-9a-f]{4}))*+")
-_PEM_DATA = re.compile(rb"(?:[A-Za-z0-9+/=]++|\\{1,8}+[nrt])*+")
-_PEM_END = re.compile(rb"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_LEAST = 24
+_may_code, _may_quote = re.compile(rb"x[2-7][0-9aefk]").search, re.compile(rb"%[2-7][0-9aefk]").search
+_J, _Z, _AT, _AND, _STAR, _X, _PERCENT = b"Jz@&*x%"  # as numbers they are looked for without any call
 
 
 def mask(line: bytes) -> bytes:
@@ -263,35 +223,103 @@ def mask(line: bytes) -> bytes:
     ``line`` is one record as ASCII JSON (from `ctxmgr.wire.encode`); the answer is valid JSON again. A line without
     secrets comes back as the same object.
     """
-    folded = line.translate(_ALPHABET)
-    if (
-        _passes_tokens(folded)
+    folded = line.translate(_ALPHABET, b"\\")
+    tokens, other = _passes_tokens(folded), _passes_others(folded)
+    if tokens is not None and tokens.lastindex is not None:
+        tokens = _passes_tokens_surely(folded) or _dotted(line)
+    hidden = other is not None and other.lastindex is not None
+    if hidden:
+        other = _passes_others_openly(folded)
+    named = bool(
+        other
         or _passes_names(folded)
-        or (_Z in folded and _passes_authorization(folded))
-        or (_J in line and b"eyJ" in line and _JWT.pattern.search(line))
-        or (_AT in line and _USERINFO.search(line))
+        or ((_Z in folded or _J in line or _AT in line or _AND in line or _STAR in line) and _passes_signs(line, folded))
+    )
+    if tokens or named or (_RUN_OF in line.translate(_RUNS) and any(_holds(said) for _, _, said in decoded(line))):
+        return _masked(line, tokens=bool(tokens), named=named)
+    if (hidden or (_X in folded and _may_code(folded)) or (_PERCENT in folded and _may_quote(folded))) and any(
+        _passes(view.text) for view in views(line)
     ):
         return mask_unsieved(line)
     return line
 
 
+def _passes(line: bytes) -> bool:
+    """Whether a line may hold a secret that is not hidden."""
+    folded = line.translate(_ALPHABET, b"\\")
+    found = _passes_tokens_surely(folded) or _dotted(line) or _passes_names(folded) or _passes_others_openly(folded)
+    return bool(found) or _passes_signs(line, folded)
+
+
+def _passes_signs(line: bytes, folded: bytes) -> bool:
+    """Whether a line may hold a secret that is told by single signs, which are looked for in no time."""
+    return bool(
+        (_Z in folded and _passes_authorization(folded))
+        or (_J in line and b"eyJ" in line and b".eyJ" in line)
+        or (_AT in line and (USERINFO.search(line) or URL_TOKEN.search(line)))
+        or (_AND in line and b"sig=" in line)
+        or (_STAR in line and b":*:" in line)
+    )
+
+
 def mask_unsieved(line: bytes) -> bytes:
     """Return what `mask` returns, which asks here about the few lines that its sieves let pass."""
-    spans: list[_Span] = []
-    for finder in (*_TOKENS, _JWT):
-        spans.extend(finder.spans(line))
-    lowered = line.lower()
-    for kind, pattern in _names():
-        if pattern.search(lowered):
-            spans.extend(_assignments(line, lowered, kind, pattern))
-            if kind == "key":
-                spans.extend(_private_keys(line))
-    spans.extend((*match.span(1), "url-password") for match in _USERINFO.finditer(line))
-    spans.extend(_credentials(lowered))
+    return _masked(line, tokens=True, named=True)
+
+
+def secret_spans(line: bytes) -> list[Span]:
+    """Return (start, end, kind) of everything that `mask` would replace in a line, in order; most lines have none."""
+    kept: list[Span] = []
+    for span in sorted(_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+def _masked(line: bytes, *, tokens: bool, named: bool) -> bytes:
+    spans = _spans(line, tokens=tokens, named=named)
     return _replace(line, spans) if spans else line
 
 
-def _replace(line: bytes, spans: list[_Span]) -> bytes:
+def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
+    """Return the places of the secrets of a line.
+
+    Args:
+        line: one record.
+        tokens: whether it may hold tokens that are not hidden.
+        named: whether it may hold secrets that are not hidden and are told by their names or by single signs.
+    """
+    spans = [*(_token_spans(line, anchored=tokens) if tokens or named else ()), *(named_spans(line) if named else ())]
+    ends = {start: end for start, end, _ in spans}
+    for view in views(line):
+        for start, end, kind in (*_token_spans(view.text), *named_spans(view.text)):
+            first, last = view.origin(start, end)
+            if last > ends.get(first, 0):
+                spans.append((first, last, kind))
+    if tokens:
+        view = joined(line)
+        for start, end, kind in _token_spans(view.text) if view.changed else ():
+            first, last = view.origin(start, end)
+            if first not in ends or (last > ends[first] and _goes_on(line[ends[first] : last])):
+                spans.append((first, last, kind))
+    for start, end, said in decoded(line):
+        kind = _holds(said)
+        if kind:
+            spans.append((start, end, kind))
+    return spans
+
+
+def _goes_on(rest: bytes) -> bool:
+    """Whether what stands on the lines behind a token is its rest and no word of its own."""
+    return len(rest) >= _LEAST and _DIGIT.search(rest) is not None
+
+
+def _holds(said: bytes) -> str:
+    """Return the kind of the first secret in a text, or nothing."""
+    return next((kind for found in (_token_spans, named_spans) for _, _, kind in found(said)), "")
+
+
+def _replace(line: bytes, spans: list[Span]) -> bytes:
     spans.sort()
     parts: list[bytes] = []
     at = 0
@@ -301,100 +329,3 @@ def _replace(line: bytes, spans: list[_Span]) -> bytes:
         at = max(at, end)
     parts.append(line[at:])
     return b"".join(parts)
-
-
-def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[bytes]) -> Iterator[_Span]:
-    strong = kind in _STRONG
-    for match in pattern.finditer(lowered):
-        start = match.end()
-        opened = match["open"]
-        if opened is None:  # the header of a private key block
-            continue
-        if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
-            member = _MEMBER.match(line, start)
-            if member and _is_secret_member(member[0], strong):
-                yield start, member.end(), kind
-            continue
-        value = (_QUOTED if opened else _BARE).match(line, start)
-        if value is None:
-            continue
-        after = line[value.end() : value.end() + 1]
-        if opened:
-            if after in b"\"'`\\" and _is_secret_literal(value[0], strong):
-                yield start, value.end(), kind
-        elif after not in (b"(", b"[", b"{", b"<") and _is_secret_word(value[0], strong):
-            yield start, value.end(), kind
-
-
-def _is_placeholder(value: bytes) -> bool:
-    return value[:1] in b"$%{<*[" or b"masked:" in value
-
-
-def _is_secret_member(value: bytes, strong: bool) -> bool:
-    if _is_placeholder(value):
-        return False
-    return len(value) >= 4 if strong else b" " not in value and _is_secret_literal(value, strong)
-
-
-def _is_secret_literal(value: bytes, strong: bool) -> bool:
-    """Whether a quoted value looks like a secret rather than a label, a path or a format."""
-    if _is_placeholder(value) or value.startswith((b"/", b"http", b".")):
-        return False
-    digits, letters = _count(value)
-    if strong:
-        return len(value) >= 6 and (digits > 0 or any(sign in value for sign in b"!@#$^&*+="))
-    return len(value) >= 12 and digits >= 2 and letters >= 2
-
-
-def _is_secret_word(value: bytes, strong: bool) -> bool:
-    """Whether an unquoted value looks like a secret rather than an expression of a program."""
-    if _is_placeholder(value) or value.startswith((b"/", b"http", b".", b"~", b"0x")):
-        return False
-    digits, letters = _count(value)
-    if _DOTTED.fullmatch(value) and (len(value) < 24 or digits < 6):
-        return False
-    if strong:
-        return len(value) >= 8 and digits >= 1 and letters >= 1
-    names = b"_" in value or b"." in value
-    return len(value) >= 16 and digits >= (3 if names else 2) and letters >= 2
-
-
-def _count(value: bytes) -> tuple[int, int]:
-    length = len(value)
-    return length - len(value.translate(None, _DIGITS)), length - len(value.translate(None, _LETTERS))
-
-
-def _credentials(lowered: bytes) -> Iterator[_Span]:
-    for match in _AUTHORIZATION.finditer(lowered):
-        digits, _ = _count(match[2])
-        if digits and (match["scheme"] or len(match[2]) >= 16):
-            yield *match.span(2), "authorization"
-    for match in _BEARER.finditer(lowered):
-        if _count(match[1])[0]:
-            yield *match.span(1), "authorization"
-
-
-def _private_keys(line: bytes) -> Iterator[_Span]:
-    """Yield the body of every private key block, from after its header to its end line.
-
-    A block cut short is masked as far as it looks like base64. What may follow a header is scanned once and not once
-    for each header.
-    """
-    stop = taken = 0
-    endless = -1  # the stop before which no end line was found
-    for header in _PEM_HEADER.finditer(line):
-        start = header.end()
-        if start < taken:
-            continue
-        if start >= stop:
-            body = _PEM_BODY.match(line, start)
-            stop = body.end() if body else start
-        end = _PEM_END.search(line, start, stop) if endless != stop else None
-        if end is not None:
-            taken = end.start()
-        else:
-            endless = stop
-            data = _PEM_DATA.match(line, start)
-            taken = data.end() if data else start
-        if taken - start >= _PEM_LEAST:
-            yield start, taken, "private-key"

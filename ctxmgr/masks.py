@@ -6,30 +6,37 @@ none of the words that secrets begin with. Whoever masks many lines gets the pat
 
 from __future__ import annotations
 
+from ctxmgr.secret_shapes import beginnings
+
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to mask a line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_BEGIN = (
-    b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"k_live_", b"k_test_", b"whsec_", b"npm_", b"hf_", b"shpat_",
-    b"shpss_", b"shpca_", b"shppa_", b"_v1_", b"lin_api_", b"figd_", b"rubygems_", b"dckr_pat_", b"gsk_", b"r8_", b"glsa_",
-    b"glc_", b"sntrys_", b"sntryu_", b"sbp_", b"ntn_", b"secret_", b"phx_", b"sk-", b"glpat-", b"glptt-", b"glcbt-", b"glimt-",
-    b"glrt-", b"gldt-", b"glft-", b"glsoat-", b"xox", b"xapp-", b"xai-", b"pplx-", b"nvapi-", b"tvly-", b"PMAK-", b"NRAK-",
-    b"sq0", b"GOCSPX-", b"pypi-", b"key-", b"xkeysib-", b"pul-", b"tskey-", b"AGE-SECRET-KEY-", b"SG.", b"ya29.", b"hvs.",
-    b"hvb.", b"hvr.", b"dp.", b"slack.", b"AKIA", b"ASIA", b"ABIA", b"ACCA", b"AIza", b"ATATT3", b":AA", b"SK", b"eyJ",
-)  # fmt: skip
-"""What every token of a known shape holds, as it is written; behind it stand at least so many of these signs."""
-_LEAST = 15
-_TOKEN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-./+="
+_BEGIN = beginnings()
+"""What tokens begin with, as it is written; behind it stand at least so many of these signs."""
+_LEAST = 12
+_TOKEN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-./+=\\:"
 
-_NAMES = (b"password", b"passwd", b"pwd", b"secret", b"token", b"key", b"authorization", b"bearer")
+_NAMES = (
+    b"password", b"passwd", b"pwd", b"secret", b"token", b"key", b"authorization", b"bearer", b"pass",
+    b"passphrase", b"passcode", b"auth", b"cookie", b"ignature", b"sig", b"login",
+)  # fmt: skip
 """What the name of every assigned secret ends in, in small letters; one of these signs stands behind it."""
-_BEHIND = b"_-0123456789\\\"'` \t:="
+_BEHIND = b"_-0123456789\\\"'` \t:=>"
+_ALWAYS = (
+    b"curl ", b"mysql", b"sshpass", b"pgpass", b":*:", b"slack.com/", b"/webhooks/", b":aa", b"rzp_", b"dapi", b"-us",
+    b".eyj", b"\\x", b"\\u00ad", b"\\u034f", b"\\u061c", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufeff", b"\\u001b",
+)  # fmt: skip
+"""What is left to the patterns wherever it stands: programs that are given passwords, and what secrets hide behind."""
 
 _OWNERS = (
     b"api", b"access", b"secret", b"private", b"account", b"auth", b"encryption", b"signing", b"master", b"shared", b"license",
 )  # fmt: skip
 """Whose key is a secret."""
+
+_HIGH = b"234567"
+_LONG, _ENCODED = 40, 40
+_WORDS = bytes(code if (chr(code).isalnum() and code < 128) or code in b"+/.-_" else 32 for code in range(256))
 
 _FEW = 32
 _asked = 0
@@ -59,8 +66,28 @@ def is_free(line: bytes) -> bool:
     if b"@" in line and b"://" in line:  # perhaps a password in a URL
         return False
     lowered = line.lower()
+    if any(each in lowered for each in _ALWAYS) or (b"%" in line and _is_quoted(line)) or _has_parts(line):
+        return False
     return not any(_is_begun(line, begin) for begin in _BEGIN if begin in line) and not any(
         _is_assigned(lowered, name) for name in _NAMES if name in lowered
+    )
+
+
+def _is_quoted(line: bytes) -> bool:
+    """Whether a sign may be written as in a URL, as ``%5F``."""
+    at = line.find(b"%")
+    while at >= 0:
+        if line[at + 1 : at + 2] in _HIGH and line[at + 1 : at + 2]:
+            return True
+        at = line.find(b"%", at + 1)
+    return False
+
+
+def _has_parts(line: bytes) -> bool:
+    """Whether a line holds words long enough to be encoded, or parts joined by dots as tokens of Discord and Airtable are."""
+    words = line.translate(_WORDS).split()
+    return any(len(word) >= _LONG for word in words) and any(
+        len(part) >= _ENCODED or (word.count(b".") and len(word) >= _LONG) for word in words for part in word.split(b".")
     )
 
 

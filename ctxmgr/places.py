@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.files import MOST_SETTINGS, is_inside, read_regular
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 OWN_FILE, SHARED_FILE, NAME = "ctxmgr.toml", "pyproject.toml", "ctxmgr"
 STORE_VARIABLE = "CTXMGR_STORE"
 _NAME = NAME.encode()
 STORE = os.path.join(".ctxmgr", "history.db")
+USER_FILE = os.path.join(NAME, "config.toml")
 
 
 def upwards(folder: str) -> Iterator[str]:
@@ -36,8 +39,7 @@ def settings_files(folder: str) -> Iterator[str]:
 
 def _names_us(path: str) -> bool:
     try:
-        with open(path, "rb") as stream:
-            content = stream.read()
+        content = read_regular(path, MOST_SETTINGS)
     except OSError:
         return False
     # A project that merely depends on us names us too, and parsing its file takes longer than most commands.
@@ -60,40 +62,59 @@ def _may_hold_settings(line: bytes, *, tool: bool) -> bool:
     return line.startswith(b"tool")  # tool.ctxmgr.store = "x", tool = {...}
 
 
+def user_file(environment: Mapping[str, str]) -> str:
+    """Return where the user's own settings are kept (XDG Base Directory Specification); a relative folder is ignored."""
+    base = environment.get("XDG_CONFIG_HOME") or ""
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser(os.path.join("~", ".config")), USER_FILE)
+
+
+def is_project_store(folder: str, store: str) -> bool:
+    """Whether a project's own file may name a store: a path inside of its folder, by name and by every link on the way."""
+    return bool(store) and "\0" not in store and "://" not in store and is_inside(folder, store)
+
+
 def store_alone(path: str) -> tuple[bool, str | None] | None:
-    """Return whether a file holds no more than what needs no checking beside a store, and the store's path if it names one.
+    """Return whether a project's file holds no more than what needs no checking beside a store, and the store's path.
 
     None when it is a shared file with nothing of ours. Reading of a history asks no more of the settings than that;
-    whatever is odd is left to `ctxmgr.config`.
+    whatever is odd, and a store that a project may not name, is left to `ctxmgr.config`.
     """
     shared = os.path.basename(path) == SHARED_FILE
-    if not shared and (store := _one_setting(path)) is not None:
-        return True, os.path.join(os.path.dirname(path), store)
+    found = None if shared else _one_setting(path)
+    simple, store = (True, found) if found is not None else _parsed(path, shared=shared) or (None, None)
+    if simple is None:
+        return None
+    if store is None:
+        return simple, None
+    folder = os.path.dirname(path)
+    return (True, os.path.join(folder, store)) if simple and is_project_store(folder, store) else (False, None)
+
+
+def _parsed(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
     import tomllib
 
     try:
-        with open(path, "rb") as stream:
-            table: Any = tomllib.load(stream)
-    except (OSError, ValueError):
+        table: Any = tomllib.loads(read_regular(path, MOST_SETTINGS).decode("utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None if shared else (False, None)
     if shared:
         tools: Any = table.get("tool")
         table = tools.get(NAME) if _is_table(tools) else None
         if not _is_table(table):
             return None
-    if set(table) - {"store", "detect"} or not _is_table(table.get("detect", {})):
-        return False, None
     store: Any = table.get("store")
-    return isinstance(store, str | None), os.path.join(os.path.dirname(path), store) if isinstance(store, str) else None
+    if set(table) - {"store", "detect"} or not _is_table(table.get("detect", {})) or not isinstance(store, str | None):
+        return False, None
+    return True, store
 
 
 def _one_setting(path: str) -> str | None:
     """Return the store that a file names when it plainly holds nothing else: most do not, and parsing loads slowly."""
     try:
-        with open(path, encoding="ascii", newline="\n") as stream:
-            lines = [line.strip(" \t\n") for line in stream if line.strip(" \t\n") and not line.lstrip().startswith("#")]
+        text = read_regular(path, MOST_SETTINGS).decode("ascii")
     except (OSError, ValueError):
         return None
+    lines = [line.strip(" \t") for line in text.split("\n") if line.strip(" \t") and not line.lstrip().startswith("#")]
     if len(lines) != 1:
         return None
     key, sign, value = lines[0].partition("=")

@@ -9,11 +9,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.errors import NotFound, StorageFailed
+from ctxmgr.files import open_regular
 from ctxmgr.splitting import read_lines
 from ctxmgr.wire import MAX_LINE, Record, chain, decoder, unseal
+
+Following = Callable[[], bytes | None]
+"""Returns the line behind another one without its end, None when there is none."""
 
 Damage = Callable[[int, int, str], None]
 """Called with offset, length and reason for each damaged byte range."""
@@ -83,7 +88,7 @@ def read(
     """
     report = damage or _ignore
     try:
-        with open(path, "rb") as stream:
+        with open(open_regular(path), "rb") as stream:
             stream.seek(start)
             for _, offset, raw, length in read_lines(stream, MAX_LINE):
                 if stop is not None and start + offset >= stop:
@@ -91,7 +96,8 @@ def read(
                 if raw is None:
                     report(start + offset, length, f"line of {length:,} bytes is longer than the limit of {MAX_LINE:,}")
                     continue
-                for line in records_of(raw, start + offset, length, last, report):
+                behind = start + offset + length
+                for line in records_of(raw, start + offset, length, last, report, partial(line_at, stream.fileno(), behind)):
                     last = line.total or last
                     yield line
     except FileNotFoundError:
@@ -100,7 +106,7 @@ def read(
         raise StorageFailed(f"log {os.fspath(path)!r} can't be read: {error.strerror}") from error
 
 
-def records_of(raw: bytes, offset: int, length: int, last: str | None, report: Damage) -> Iterator[Line]:
+def records_of(raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following) -> Iterator[Line]:
     """Yield the records of one line of a file, see `read`.
 
     Args:
@@ -109,11 +115,12 @@ def records_of(raw: bytes, offset: int, length: int, last: str | None, report: D
         length: of the line with its end.
         last: the sum before it; None when unknown.
         report: hears of damage.
+        following: returns the line behind it, for the rare case in which that alone can tell.
     """
     if last is not None and (ordinary := _ordinary(raw, offset, last)) is not None:
         yield ordinary
         return
-    for found in _records(raw, offset, length, last, report):
+    for found in _records(raw, offset, length, last, report, following):
         line = _verify(found, offset, last, report)
         last = line.total or last
         yield line
@@ -154,7 +161,7 @@ def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Lin
     return Line(offset + found.at, len(raw), record, ok, total or "", body)
 
 
-def _records(raw: bytes, offset: int, length: int, last: str | None, report: Damage) -> Iterator[_Found]:
+def _records(raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following) -> Iterator[_Found]:
     """Yield the records of one line of the file; ``length`` counts its line end too."""
     content = raw.rstrip(_BLANK)
     if not content:
@@ -173,7 +180,7 @@ def _records(raw: bytes, offset: int, length: int, last: str | None, report: Dam
         return
     torn = TORN_TAIL if length == len(raw) else "torn or unreadable record"
     at = 0
-    for found in _salvage(text, last):
+    for found in _salvage(text, last, following):
         if raw[at : found.at].strip(_SPACE):
             report(offset + at, found.at - at, "torn or unreadable record")
         yield found
@@ -182,7 +189,7 @@ def _records(raw: bytes, offset: int, length: int, last: str | None, report: Dam
         report(offset + at, len(raw) - at, torn)
 
 
-def _salvage(text: str, last: str | None) -> Iterator[_Found]:
+def _salvage(text: str, last: str | None, following: Following) -> Iterator[_Found]:
     """Yield the records in a line that is not one record."""
     at = place = 0  # up to here the line is understood, in characters and in bytes
     start = text.find(_HEAD)
@@ -191,7 +198,7 @@ def _salvage(text: str, last: str | None) -> Iterator[_Found]:
             return
         run, whole = _run(text, start)
         before = text[at:start]
-        if run and before.strip(_PADDING) and not (whole and _stands_alone(before, run[0][1], last)):
+        if run and before.strip(_PADDING) and not (whole and _stands_alone(before, run, last, following)):
             run = []
         for begin, raw, record in run:
             place += _size(text[at:begin])
@@ -215,14 +222,24 @@ def _run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
     return run, start == len(text)
 
 
-def _stands_alone(before: str, raw: bytes, last: str | None) -> bool:
-    """Whether a record behind the torn text ``before`` was appended to it, and is not a value inside it."""
-    body, total = unseal(raw)
-    follows = total is not None and last is not None and chain(last, body) == total
-    if total is not None and not follows:
-        return False
+def _stands_alone(before: str, run: list[tuple[int, bytes, Record]], last: str | None, following: Following) -> bool:
+    """Whether records behind the torn text ``before`` were appended to it, and are no value inside it.
+
+    Where they could be such a value the sums decide: the first follows from what is before the torn text, or the line
+    behind follows from the last. A value inside a record has neither. Without a torn record's own sum nothing tells
+    more: it went with its end.
+    """
+    if not _may_be_nested(before):
+        return True
+    body, total = unseal(run[0][1])
     # At the start of a chain a copied first record follows as well as a true one.
-    return not _may_be_nested(before) or (follows and bool(last))
+    if total is not None and last and chain(last, body) == total:
+        return True
+    total = unseal(run[-1][1])[1]
+    if total is None or (line := following()) is None:
+        return False
+    body, after = unseal(line)
+    return after is not None and chain(total, body) == after
 
 
 def _may_be_nested(before: str) -> bool:
@@ -271,9 +288,11 @@ def _size(text: str) -> int:
 def tail(descriptor: int, size: int) -> tuple[bool, str]:
     """Return whether the file's last line lacks its end, and the last sum a reader of the file would arrive at."""
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-    pending: list[str] = []
+    pending: list[tuple[str, bytes | None]] = []
     anchor = ""
+    behind: bytes | None = None
     for raw in _backwards(descriptor, size):
+        after, behind = behind, raw
         if b'"sum"' not in raw:
             continue
         content = raw.rstrip(_BLANK)
@@ -285,11 +304,28 @@ def tail(descriptor: int, size: int) -> tuple[bool, str]:
                 anchor = total
                 break
             continue
-        pending.append(text)
-    for text in reversed(pending):
-        for found in _salvage(text, anchor):
+        pending.append((text, after))
+    for text, after in reversed(pending):
+        for found in _salvage(text, anchor, partial(_same, after)):
             anchor = unseal(found.raw)[1] or anchor
     return torn, anchor
+
+
+def _same(line: bytes | None) -> bytes | None:
+    return line
+
+
+def line_at(descriptor: int, offset: int) -> bytes | None:
+    """Return the line that begins at an offset of a file, without its end; None at the end, or when it is over the limit."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MAX_LINE and (piece := os.pread(descriptor, 1 << 14, offset + size)):
+        end = piece.find(b"\n")
+        if end >= 0:
+            return b"".join([*pieces, piece[:end]]).rstrip(b"\r")
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces) if 0 < size <= MAX_LINE else None
 
 
 def _backwards(descriptor: int, size: int, chunk: int = 1 << 13) -> Iterator[bytes]:

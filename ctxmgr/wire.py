@@ -153,6 +153,8 @@ def encode_value(value: object, depth: int) -> bytes:
     Raises:
         InvalidInput: as `encode`.
     """
+    if (size := _longest_text(value)) > MAX_LINE:  # not even to be encoded: a text of 1 GB takes six times its size
+        raise _too_long(size)
     if _faster is not None and _is_same(value):
         # It raises a TypeError at lone surrogates, integers of more than 64 bits, keys that are no text.
         try:
@@ -169,13 +171,34 @@ def encode_value(value: object, depth: int) -> bytes:
             f"record is not JSON: {reason}", "pass only text, numbers, lists, objects, true, false and null"
         ) from None
     if len(text) > MAX_LINE:
-        raise InvalidInput(
-            f"record is {len(text):,} bytes long; the limit is {MAX_LINE:,}",
-            "record a reference to large content (a path and a hash) instead of the content",
-        )
+        raise _too_long(len(text))
     if len(text) > MAX_DEPTH and not _is_flat(value) and _is_deep(value, MAX_DEPTH - depth, text):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return text.encode("ascii")
+
+
+def _too_long(size: int) -> InvalidInput:
+    return InvalidInput(
+        f"record is {size:,} bytes long or longer; the limit is {MAX_LINE:,}",
+        "record a reference to large content (a path and a hash) instead of the content",
+    )
+
+
+def _longest_text(value: object) -> int:
+    """Return the length of the longest text that is the value itself, or stands in it at one or two levels."""
+    if type(value) is str:
+        return len(value)
+    if type(value) is not dict:
+        return 0
+    longest = 0
+    for item in cast("dict[object, object]", value).values():
+        if type(item) is str:
+            longest = max(longest, len(item))
+        elif type(item) is dict:
+            for inner in cast("dict[object, object]", item).values():
+                if type(inner) is str:
+                    longest = max(longest, len(inner))
+    return longest
 
 
 def _is_flat(value: object) -> bool:

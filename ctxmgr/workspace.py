@@ -21,7 +21,7 @@ from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, NotFound, StorageFailed
 from ctxmgr.history.address import session_key
 from ctxmgr.history.opening import check_asking, open_history
-from ctxmgr.store import Store, exists, open_store
+from ctxmgr.store import Store, exists
 
 if TYPE_CHECKING:
     from ctxmgr.artifacts.service import ArtifactStore
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from ctxmgr.supply.service import Supply
     from ctxmgr.types.base import Shape
     from ctxmgr.types.desk import (
+        AgentPrompt,
         AgentRequest,
         DetectRequest,
         DetectResponse,
+        PromptRequest,
         RecoverRequest,
         RecoverResponse,
         SessionsRequest,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
         ReflectResponse,
         RetainRequest,
         RetainResponse,
+        RetainSessionRequest,
     )
     from ctxmgr.types.query import (
         AddNoteRequest,
@@ -83,7 +86,7 @@ class Workspace:
         source: the store itself; the same one, unless an agent asks.
         agent: the agent that asks, under the access rules; None is the operator.
         config: what the configuration file says.
-        warnings: what a person should hear: no store yet, damage met, masking off.
+        warnings: what a person should hear: settings left out, no store yet, damage met, masking off.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Workspace:
         self.source = store if source is None else source
         self.agent = agent
         self.config = config
-        self.warnings = list(warnings)
+        self.warnings = [*config.told(), *warnings]
 
     @classmethod
     def open(
@@ -113,6 +116,7 @@ class Workspace:
         environment: Mapping[str, str] | None = None,
         progress: Callable[[int, int], None] | None = None,
         agent: str | None = None,
+        scratch: bool = False,
     ) -> Workspace:
         """Open the store that is meant (see `ctxmgr.config.find_store`).
 
@@ -127,13 +131,15 @@ class Workspace:
             progress: hears of long indexing.
             agent: ask as this agent: only what its access rules grant is there (spec 003, "Access Control"), and what it
                 asks for is logged, so the store is opened for writing where that can be done.
+            scratch: beside another agent's log, where nothing can be recorded, work all the same and keep nothing.
 
         Raises:
             NotFound: a store was named and is not there.
+            InvalidInput: a file of no known format, or another agent's log that is to be written to.
             CtxmgrError: it can't be opened.
         """
         folder = folder or Path.cwd()
-        config = load_config(folder)
+        config = load_config(folder, environment)
         path, explicit = (
             (location, True)
             if location is not None
@@ -144,7 +150,13 @@ class Workspace:
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, create=create, masked=masked, progress=progress)
         store, warnings = open_history(
-            path, explicit=explicit, create=create, readonly=readonly, masked=masked, progress=progress
+            path,
+            explicit=explicit,
+            create=create,
+            readonly=readonly,
+            masked=masked,
+            progress=progress,
+            scratch=scratch,
         )
         return cls(store, config, warnings)
 
@@ -156,9 +168,9 @@ class Workspace:
         from ctxmgr.history.seen import SeenStore
 
         try:
-            source = open_store(path, create=create, masked=masked, progress=progress)
+            source, _ = open_history(path, explicit=True, create=create, masked=masked, progress=progress, scratch=True)
         except StorageFailed:  # nothing can be logged there; the answers stay the same
-            source = open_store(path, readonly=True, progress=progress)
+            source, _ = open_history(path, explicit=True, readonly=True, progress=progress)
         try:
             seen = SeenStore(source, agent, Rules(source.shared.rules()))
             return cls(seen, config, agent=agent, source=source)
@@ -278,6 +290,21 @@ class Workspace:
 
         return EmbeddedMemory(self.store).retain(request)
 
+    def retain_session(self, request: RetainSessionRequest) -> RetainResponse:
+        """Keep the episode of a session: what it decided, learned and left open; the same one is kept once.
+
+        Raises:
+            NoHistory: there is no session, or nothing happened in it. Denied: the asker may not write it.
+        """
+        from ctxmgr.memory.episodes import retain_session
+        from ctxmgr.memory.finding import episode_of
+        from ctxmgr.types.memory import RetainResponse
+
+        key = self._key(request.session)
+        note = self.store.annotations.note(key, retain_session(self.store, key))
+        assert note is not None, "an appended note can be read back"
+        return RetainResponse(episode=episode_of(note))
+
     def recall(self, request: RecallRequest) -> RecallResponse:
         """Return the episodes of memory that answer a query best."""
         from ctxmgr.memory.embedded import EmbeddedMemory
@@ -367,6 +394,24 @@ class Workspace:
             raise NotFound(f"no continuation was recorded {which}", "'ctxmgr recover' gives one")
         return found
 
+    def agent_prompt(self, request: PromptRequest) -> AgentPrompt:
+        """Return the text for an agent that may ask the context manager, with the names of the routing table.
+
+        Without a table the agents of the latest session are named.
+
+        Raises:
+            NotFound: the table does not name this agent. InvalidInput: it is no routing table.
+        """
+        from ctxmgr.recover.prompting import agent_prompt
+        from ctxmgr.recover.routes import from_history
+        from ctxmgr.recover.service import Service
+
+        table = Service(self.store, self.config).table(request.routes)
+        if table is None:
+            key = session_key(self.store, None)
+            table = from_history([] if key is None else self.store.sessions.agents(key))
+        return agent_prompt(request.agent, table)
+
     def import_logs(
         self,
         paths: Sequence[Path] | None,
@@ -377,13 +422,18 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring foreign logs into the store; see `ctxmgr.history.ingest.import_logs`."""
+        """Bring foreign logs into the store, and keep the episodes of sessions that ended; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.ingest import import_logs
 
-        return import_logs(
+        report = import_logs(
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
+        if report.added:
+            from ctxmgr.memory.episodes import retain_ended
+
+            retain_ended(self.store, report.sessions)
+        return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
         """Return the index of each of the session's entries that exists, for showing references as people read them."""
@@ -408,3 +458,15 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(CtxmgrError):
             self.close()
+
+
+def release_reserve(location: str | None) -> bool:
+    """Give back the space that was held back so that a prune can work on a full disk; return whether there was any.
+
+    Args:
+        location: path of the store; None to find it as `Workspace.open` does.
+    """
+    from ctxmgr.artifacts.folder import release_reserve
+
+    folder = Path.cwd()
+    return release_reserve(location if location is not None else find_store(folder, os.environ, load_config(folder))[0])

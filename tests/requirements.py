@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.requirements_artifacts import ACCESS, CONTEXT
-from tests.requirements_design import CONTRACTS, RULINGS, TICKET
+from tests.requirements_design import CONTRACTS, PROMPTING, RULINGS, TICKET
 from tests.requirements_functional import FUNCTIONAL, OUTCOMES
 from tests.requirements_hierarchy import HIERARCHY
 from tests.requirements_packages import PACKAGES
@@ -38,6 +38,7 @@ _SOURCES = {
     "spec 000, measurable outcomes": OUTCOMES,
     "spec 000, acceptance scenarios": STORIES,
     "spec 000, edge cases": EDGE_CASES,
+    "spec 000, prompting notes": PROMPTING,
     "spec 001": TICKET,
     "spec 002": CONTRACTS,
     "spec 003, access control": ACCESS,

@@ -19,8 +19,15 @@ TICKET = {
     "N-several": "One note may speak of several entries.",
     "N-tags": "A note may be classified by tags.",
     "N-text": "A note holds free text, kept to the letter.",
-    "N-links": "A note may link to related history.",
+    "N-links": "A note may link to related history, by id or address; what is linked to exists.",
     "N-agentless": "A note belongs to no agent and no model.",
+}
+
+PROMPTING = {
+    "PN-ask": "There is a ready text that tells an agent when and how to route to the context manager.",
+    "PN-diff": "An agent can ask for what is new alone, and its text says so.",
+    "PN-memory": "An agent's text names retain and recall.",
+    "PN-episodes": "What a session decided, learned and left open is kept as an episode that recall finds.",
 }
 
 CONTRACTS = {
@@ -29,6 +36,7 @@ CONTRACTS = {
     "C-search": "Search takes a query and a maximum and returns entries that contain the query.",
     "C-show": "Show takes an index or an entry id and returns that entry or an error.",
     "C-snapshot": "Snapshot takes indices, a summary and a reasoning and returns the stored bundle.",
+    "C-names": "The field names of the tool contracts are accepted as aliases of ours.",
     "C-note": "Note takes indices, content and tags and returns the stored note.",
 }
 
@@ -50,5 +58,6 @@ RULINGS = {
     "R-15": "Agents are compared literally; the default rules and needs are an opt-in template.",
     "R-16": "A denied item reads as a missing one.",
     "R-20": "A continuation has one target; its wire form has one branch that is not null.",
+    "R-30": "Names of the source documents' contracts are aliases of requests, and their tables exist as views.",
     "R-21": "A stored counter shows how many published events were lost: none.",
 }

@@ -18,6 +18,7 @@ PACKAGES = {
     "003-P13": "Summaries are cached by content, strategy and counter, and dropped when the content changes.",
     "003-P14": "Tokens are estimated, or counted exactly; a package says which and how far off that may be.",
     "003-P15": "A model may write better summaries; the one by structure is always there.",
+    "003-P17": "A summary keeps to its target (YAML 20 %, Markdown 25 %, code 30 %), and uses the room that it leaves.",
     "003-P16": "Entries, snapshots and continuations can be items too.",
 }
 """What an agent is given for its work."""

@@ -21,6 +21,9 @@ VERSIONS = {
     "003-V3": "After a rollback the next version has the highest number plus one, and the current one as its parent.",
     "003-V4": "Old versions are removed: all but the newest, the young, and those always kept.",
     "003-V5": "The current version, and what a snapshot, a package or a continuation names, is never removed.",
+    "003-X1": "The examples of the specification run as they stand, under the default template.",
+    "003-X2": "A project begins with the specification's context keys when the template is loaded.",
+    "003-X3": "The tables of the specification can be read with SQL, as views.",
     "003-V6": "After a kill at any moment artifacts, versions and history agree.",
 }
 """Versions of all that agents produced."""

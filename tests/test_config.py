@@ -37,10 +37,10 @@ def test_settings_are_read(tmp_path: Path) -> None:
 
 
 def test_a_project_file_may_hold_them(tmp_path: Path) -> None:
-    """The table ``tool.ctxmgr`` of pyproject.toml counts, an absolute store stays as it is."""
-    place = _write(tmp_path / "pyproject.toml", '[project]\nname = "x"\n[tool.ctxmgr]\nstore = "/data/h.db"\n')
+    """The table ``tool.ctxmgr`` of pyproject.toml counts; an absolute store inside of the project stays as it is."""
+    place = _write(tmp_path / "pyproject.toml", f'[project]\nname = "x"\n[tool.ctxmgr]\nstore = "{tmp_path}/data/h.db"\n')
 
-    assert load_config(tmp_path) == Config(path=place, store="/data/h.db")
+    assert load_config(tmp_path) == Config(path=place, store=f"{tmp_path}/data/h.db")
 
 
 def test_the_nearest_file_counts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import json
 import os
@@ -265,10 +266,10 @@ def test_no_new_thread_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.
     """Where no thread can be started, the append syncs by itself."""
     synced: list[int] = []
 
-    def refuse(_: threading.Thread) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
     monkeypatch.setattr(os, "fdatasync", synced.append)
     journal = Journal(tmp_path / "a.jsonl")
     journal.append([record(1)])

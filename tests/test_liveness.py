@@ -189,3 +189,32 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
     assert failures == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_killed_recorders_left_is_removed(target: str) -> None:
+    """The next opener removes the files of dead processes and leaves those of live ones; the folder goes with the last."""
+    live = claim(target, "live", "p")
+    folder = Path(target + ".live")
+    for name in ("one+p", "two+p", "three+~2F"):
+        (folder / name).write_text('{"session": "x", "process": "p", "pid": 1}')
+    other = claim(target, "other", "p")
+
+    assert sorted(os.listdir(folder)) == ["live+p", "other+p"]
+    assert live_sessions(target) == {"live", "other"}
+    live.release()
+    other.release()
+    assert not folder.exists()
+
+
+def test_a_killed_recorder_leaves_nothing_for_long(target: str) -> None:
+    """After `kill -9` of many recorders one more comes and goes, and no file is left."""
+    program = """
+import os, sys
+from ctxmgr.liveness import claim
+held = [claim(sys.argv[1], f"s{number}", "p") for number in range(5)]
+os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", program, target]).returncode == -9
+    assert len(os.listdir(target + ".live")) == 5
+    claim(target, "next", "p").release()
+    assert not Path(target + ".live").exists()

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import pytest
 from pydantic import BaseModel
 
-from ctxmgr.plain import MAX_REPR, describe, plain, shorten, type_name
+from ctxmgr.plain import MAX_REPR, describe, plain, shorten, type_name, unstored
 
 
 class _Model(BaseModel):
@@ -73,7 +74,8 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _VALUES: list[tuple[object, object]] = [
     (None, None), (True, True), (3, 3), (1.5, 1.5), ("a\ud800", "a\ud800"), ([1, (2,)], [1, [2]]),
     ({"a": {"b": 1}}, {"a": {"b": 1}}), (float("nan"), "NaN"), (float("inf"), "Infinity"), ([float("-inf")], ["-Infinity"]),
-    ({3, 1}, [1, 3]), (frozenset("a"), ["a"]), (b"a\xff", "a\\xff"), (bytearray(b"x"), "x"), (memoryview(b"abcd")[::2], "ac"),
+    ({3, 1}, [1, 3]), (frozenset("a"), ["a"]), (b"a\xff", {"base64": "Yf8="}),
+    (bytearray(b"x"), "x"), (memoryview(b"abcd")[::2], "ac"),
     (MOMENT, "2026-01-02T03:04:05+00:00"), (date(2026, 1, 2), "2026-01-02"), (time(3, 4), "03:04:00"),
     (Path("/a/b"), "/a/b"),
     (_Colour.RED, "red"),
@@ -98,6 +100,93 @@ def test_values_become_json(number: int) -> None:
         assert isinstance(made, str)
     else:
         assert made == expected
+
+
+class _Plain:
+    def __init__(self, **fields: object) -> None:
+        self.__dict__.update(fields)
+
+
+class _Slotted:
+    __slots__ = ("_hidden", "left", "right")
+
+    def __init__(self) -> None:
+        self.left: object = [1]
+        self._hidden = "x"
+
+
+class _Heir(_Slotted):
+    __slots__ = ("own",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = 2
+
+
+class _Private:
+    def __init__(self) -> None:
+        self._text = "kept"
+
+
+class _Calling(_Plain):
+    def __call__(self) -> None:
+        """Be callable, and an object with fields all the same."""
+
+
+class _LoudError(ValueError):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.code = 7
+
+
+class _Faulty:
+    """An object one of whose fields can't be read."""
+
+    __slots__ = ("fine", "torn")
+
+    def __init__(self) -> None:
+        self.fine = 1
+        self.torn = _Hostile()
+
+
+_OBJECTS: list[tuple[object, object]] = [
+    (_Plain(a=1, b=_Plain(c=b"d")), {"a": 1, "b": {"c": "d"}}), (_Slotted(), {"left": [1]}),
+    (_Heir(), {"left": [1], "own": 2}), (_Private(), {"_text": "kept"}), (_Plain(), {}), (_Calling(a=1), {"a": 1}),
+    (_LoudError("loud"), {"type": "_LoudError", "message": "loud", "code": 7}),
+    (ValueError("x"), {"type": "ValueError", "message": "x"}), ({"k": [_Slotted()]}, {"k": [{"left": [1]}]}),
+    (_Plain(when=_Plain), {"when": f"<class '{__name__}._Plain'>"}), (_Plain(call=len), {"call": "<built-in function len>"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(_OBJECTS)))
+def test_objects_keep_their_fields(number: int) -> None:
+    """Plain and slotted objects are stored with what they hold, wherever they lie; nothing of it counts as not stored."""
+    value, expected = _OBJECTS[number]
+    before = unstored()
+
+    assert plain(value) == expected
+    assert unstored() == before
+
+
+@pytest.mark.parametrize("value", [object(), Lock(), (item for item in ""), _Hostile(), {"in": [object()]}, _Faulty()])
+def test_what_has_no_content_is_counted(value: object) -> None:
+    """Objects that nothing can be read of leave their class, without an address, and are counted."""
+    before = unstored()
+    made = json.dumps(plain(value))
+
+    assert "0x" not in made
+    assert unstored() == before + 1
+
+
+def test_a_whole_program_behind_an_object_is_not_stored() -> None:
+    """Objects that hold each other are followed only so far, and what was left out is counted."""
+    tangled = [_Plain() for _ in range(30)]
+    for one in tangled:
+        one.__dict__.update({f"n{number}": other for number, other in enumerate(tangled)})
+    before = unstored()
+
+    assert len(json.dumps(plain(tangled[0]))) < 2_000_000
+    assert unstored() > before
 
 
 def test_what_contains_itself_is_cut() -> None:

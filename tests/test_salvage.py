@@ -7,9 +7,12 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctxmgr.errors import NotFound
 from ctxmgr.salvage import BROKEN_SUM, FOREIGN, Line, read, tail
@@ -167,14 +170,50 @@ def test_recorded_content_never_becomes_a_record(tmp_path: Path, place: str) -> 
             assert _ids(found) == (["e2"] if len(ending) > 1 else []), outer[:cut]
 
 
-def test_a_glued_record_with_a_wrong_sum_is_not_believed(tmp_path: Path) -> None:
-    """Behind a torn record only a record that continues the chain is taken for one."""
-    lines = _lines(3)
+def test_a_record_glued_to_a_torn_one_of_its_own_chain_is_read(tmp_path: Path) -> None:
+    """Whatever the byte at which a record lost its end and its line end, the next one is read, and the stub is damage.
 
-    found, reports = _read(tmp_path / "a.jsonl", lines[0] + b"\n" + lines[1][:40] + lines[2] + b"\n")
+    The sum of the next one follows from the lost one's, so it can't be checked: it is read and told.
+    """
+    lines = _lines(5)
+    whole = [json.loads(line)["id"] for line in lines]
+    for cut in range(1, len(lines[2])):
+        content = b"\n".join([*lines[:2], lines[2][:cut] + lines[3], lines[4], b""])
+        found, reports = _read(tmp_path / "a.jsonl", content)
 
-    assert _ids(found) == ["e0"]
-    assert len(reports) == 1
+        assert _ids(found) == [whole[0], whole[1], whole[3], whole[4]], lines[2][:cut]
+        place = len(lines[0]) + len(lines[1]) + 2
+        assert (place, cut) in [(offset, length) for offset, length, _ in reports]
+        assert (place + cut, BROKEN_SUM) in [(offset, reason) for offset, _, reason in reports]
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(_VALUES, min_size=4, max_size=6), st.data())
+def test_any_stub_costs_itself_alone(values: list[object], data: st.DataObject) -> None:
+    """Of any sealed log in which one record lost its end, every other record is read, and none is invented.
+
+    The values hold copies of records too: they are content, wherever the record around them is torn.
+    """
+    lines, last = list[bytes](), ""
+    for number, value in enumerate(values):
+        copied = json.loads(lines[-1]) if lines and data.draw(st.booleans()) else None
+        body = encode(_record(number, output=[value, copied], meta={"copy": copied}))
+        last = chain(last, body)
+        lines.append(seal(body, last))
+    torn = data.draw(st.integers(0, len(lines) - 3))
+    cut = data.draw(st.integers(1, len(lines[torn]) - 1))
+    content = b"\n".join([*lines[:torn], lines[torn][:cut] + lines[torn + 1], *lines[torn + 2 :], b""])
+    with tempfile.TemporaryDirectory() as folder:
+        found, reports = _read(Path(folder) / "a.jsonl", content)
+
+    assert _ids(found) == [f"e{number}" for number in range(len(values)) if number != torn]
+    assert reports
 
 
 def test_every_bit_flip_is_detected(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ HOOKED = """
 {"kind":"entry","session":"s","id":"e","agent":"a","action":"Bash","input":{"command":"ls"},"meta":{"key":"value"}}
 {"kind":"result","session":"s","entry":"e","status":"ok","output":"a\\nb","durationMs":12,"usage":{"inputTokens":3}}
 {"kind":"event","session":"s","type":"message","data":{"text":"done"}}
-{"kind":"sessionEnd","session":"s","outcome":"completed"}
 """
+ENDED = HOOKED + '{"kind":"sessionEnd","session":"s","outcome":"completed"}\n'
 
 
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
@@ -101,6 +101,14 @@ def test_what_a_hook_writes_with_loads_little(arguments: tuple[str, ...], tmp_pa
     assert {name for name in ran.loaded if name.startswith("ctxmgr.cli")} <= WRITING
 
 
+def test_the_end_of_a_session_loads_neither_typer_nor_the_model_stack(tmp_path: Path) -> None:
+    """The one record that leaves an episode loads what reads the history, and nothing that draws or asks a model."""
+    ran = _ran("record", "--json", folder=tmp_path, given=ENDED)
+
+    assert ran.code == 0
+    assert ran.loaded & (NEVER | {"typer", "rich", "click"}) == set()
+
+
 @pytest.mark.parametrize("arguments", LANE, ids=" ".join)
 def test_the_lane_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """A read for a program loads the driver's extension, the interpreter's own small modules, and few of ours.
@@ -111,7 +119,7 @@ def test_the_lane_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Pa
 
     assert ran.code == 0
     assert ran.loaded & (HEAVY | NEVER) == set()
-    most = 31 if arguments[0] == "messages" else 30 if arguments[0] in READS else 33
+    most = 32 if arguments[0] == "messages" else 31 if arguments[0] in READS else 34
     assert len({name for name in ran.loaded if name.startswith("ctxmgr")}) <= most
 
 
@@ -193,6 +201,7 @@ EVERY = {
     "note": ("note", "list"),
     "snapshot": ("snapshot", "list"),
     "memory": ("memory", "recall", "boom"),
+    "prompt": ("prompt", "agent"),
     "artifact": ("artifact", "list"),
     "version": ("version", "list"),
     "context": ("context", "get"),
@@ -206,6 +215,7 @@ EVERY = {
     "index": ("index",),
     "watch": ("watch", "--help"),
     "doctor": ("doctor",),
+    "trust": ("trust", "--list"),
     "schema": ("schema", "exits"),
     "demo": ("demo", "--help"),
 }

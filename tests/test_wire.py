@@ -306,3 +306,19 @@ def test_writing_a_record_loads_next_to_nothing() -> None:
         "chain('', line); fingerprint(decode(line)); sys.exit(bool(sys.modules.keys() & {'json', 're', 'typing', 'hashlib'}))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_text_over_the_limit_is_refused_before_it_is_encoded(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A huge text costs no copy of itself: it is refused by its length."""
+
+    def encoded(*_: object) -> str:
+        raise AssertionError("it was encoded")
+
+    monkeypatch.setattr(wire, "_text", encoded)
+    monkeypatch.setattr(wire, "_faster", None)
+    value: object = "y" * (wire.MAX_LINE + 1)
+    for _ in range(depth):
+        value = {"a": value}
+    with pytest.raises(InvalidInput, match="the limit is"):
+        wire.encode_value(value, 0)

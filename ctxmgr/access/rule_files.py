@@ -22,13 +22,13 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
 
     The file holds an array ``rules`` of tables with ``agent``, ``resource_type`` (or ``resourceType``), ``pattern``,
     ``permission`` and, when it is not 100, ``priority``. A file whose name ends in ``.json`` is JSON, every other one TOML.
-    An array ``needs`` beside it, as the default template has, is left alone.
+    Arrays ``needs`` and ``keys`` beside it, as the default template has them, are left alone.
 
     Raises:
         InvalidInput: it is neither, holds anything else, or a rule twice; the message says where.
     """
     values = read_table(text, name)
-    if unknown := sorted(set(values) - {"rules", "needs"}):
+    if unknown := sorted(set(values) - {"rules", "needs", "keys"}):
         raise InvalidInput(f"{name}: unknown setting {unknown[0][:80]!r}", _EXAMPLE)
     rows = values.get("rules")
     if not isinstance(rows, list):

@@ -1,4 +1,4 @@
-"""The default rules and needs of spec 003 as data, with ids that match and each need readable (ruling 15)."""
+"""The default rules, needs and context keys of spec 003 as data, with ids that match and each need readable (ruling 15)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def default_needs() -> list[dict[str, Any]]:
     """
     rows = cast("list[dict[str, Any]]", read_table(_text(), FILE)["needs"])
     return [{"agent": row["agent"], "pattern": row["pattern"], "need": row["need"], **_NEED, **row} for row in rows]
+
+
+def default_keys() -> list[dict[str, Any]]:
+    """Return the context keys that a project begins with: ``key``, ``value`` and ``description`` of each, all texts."""
+    return [dict(row) for row in cast("list[dict[str, Any]]", read_table(_text(), FILE)["keys"])]
 
 
 def _text() -> str:

@@ -20,6 +20,8 @@ OBJECTS = "objects"
 CURRENT = "current"
 _MARKER = ".store"
 _LOCK = ".lock"
+_RESERVE = ".reserve"
+_RESERVED = 1 << 20  # bytes
 _UNDER_WAY, _AT_REST = b"under way\n", b"at rest  \n"  # as long as each other: on a full disk it can still be said
 _HASH = re.compile("[0-9a-f]{64}")
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -159,6 +161,28 @@ class Folder:
             fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
 
+    def keep_reserve(self) -> None:
+        """Hold back some space, with which `release_reserve` lets a prune work on a full disk; without any there is none."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(_RESERVE, flags, 0o600, dir_fd=self.root)
+        except OSError:  # mostly it is there
+            return
+        try:
+            os.posix_fallocate(descriptor, 0, _RESERVED)
+        except OSError:
+            self.release_reserve()
+        finally:
+            os.close(descriptor)
+
+    def release_reserve(self) -> bool:
+        """Give back what was held back; return whether there was any."""
+        try:
+            os.unlink(_RESERVE, dir_fd=self.root)
+        except OSError:
+            return False
+        return True
+
     def shard(self, digest: str, *, create: bool = False) -> int:
         """Return the descriptor of the folder in which the object with this hash lies.
 
@@ -198,6 +222,15 @@ class Folder:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def release_reserve(location: str) -> bool:
+    """Give back the space that the artifacts of a store hold back for a full disk; return whether there was any."""
+    try:
+        with Folder(location, create=False) as folder:
+            return folder.release_reserve()
+    except (OSError, CtxmgrError):
+        return False
 
 
 def is_version(name: str) -> bool:

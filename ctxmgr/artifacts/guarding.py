@@ -11,6 +11,10 @@ VERSION_KEY = "context_version"
 """The context key that whoever makes, rolls back or prunes versions must be allowed to write (spec 003, rollback step 3)."""
 
 
+CURRENT_ARTIFACT = ("project", "current")
+"""The pointer to the current version, as rules on artifacts know it: who may write it rolls back what others made."""
+
+
 class Guard(Protocol):
     """Answers for one asker; ``agent`` is None for the operator."""
 

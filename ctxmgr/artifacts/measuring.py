@@ -5,14 +5,19 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from ctxmgr.assemble.counting import ESTIMATE, Estimate
 from ctxmgr.assemble.kinds import kind_of, known_kind
+from ctxmgr.errors import InvalidInput
 
 BINARY = "binary"
 """The type of content that is no text."""
 
+_MOST_TOLD = 5
+_ESCAPED = re.compile(rb"\\(.)")
 _HEAD, _TAIL = 100_000, 4_096  # characters that the kind is told by
 MASKED_AT_MOST = 16 * 2**20
 """Texts larger than this, in bytes, are not searched for secrets."""
@@ -22,14 +27,14 @@ MASKED_AT_MOST = 16 * 2**20
 class Measured:
     """What content is; ``size`` in bytes, ``tokens`` by ``counter``.
 
-    ``secret`` says whether it holds what looks like a secret.
+    ``secrets`` are the kind and the line, from 1 on, of each piece that looks like a secret, as ``github in line 3``.
     """
 
     hash: str
     size: int
     type: str
     tokens: int
-    secret: bool
+    secrets: tuple[str, ...]
     counter: str = ESTIMATE.name
 
 
@@ -40,10 +45,11 @@ class Measure:
         name: of the artifact.
         kind: the type that was named for it, if one was.
         usual: the type that it had before; kept while text stays text.
+        reject: whether content that holds what looks like a secret is refused.
     """
 
-    def __init__(self, name: str, kind: str | None = None, usual: str | None = None) -> None:
-        self._name, self._kind, self._usual = name, kind, usual
+    def __init__(self, name: str, kind: str | None = None, usual: str | None = None, *, reject: bool = False) -> None:
+        self._name, self._kind, self._usual, self._reject = name, kind, usual, reject
         self._hash = hashlib.sha256()
         self._size = self._chars = 0
         self._decoder: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
@@ -84,7 +90,11 @@ class Measure:
         return self._hash.hexdigest()
 
     def done(self) -> Measured:
-        """Return what the whole is."""
+        """Return what the whole is.
+
+        Raises:
+            InvalidInput: it holds what looks like a secret, or is too large to be searched for one, and that is refused.
+        """
         if self._decoder is not None:
             try:
                 self._text(self._decoder.decode(b"", final=True))
@@ -93,17 +103,41 @@ class Measure:
         text = self._decoder is not None
         kind = self._kind or (self._text_kind() if text else BINARY)
         tokens = Estimate.of_size(self._chars if text else self._size, known_kind(kind))
-        return Measured(self.digest, self._size, kind, tokens, self._secret())
+        found = self._secrets()
+        if self._reject and (found or (text and self._size > MASKED_AT_MOST)):
+            self._refuse(found)
+        return Measured(self.digest, self._size, kind, tokens, found)
 
     def _text_kind(self) -> str:
         if self._usual not in (None, BINARY):
             return str(self._usual)
         return kind_of(self._name, self._head if self._chars <= _HEAD else self._head + self._tail)
 
-    def _secret(self) -> bool:
+    def _refuse(self, found: tuple[str, ...]) -> None:
+        if not found:
+            raise InvalidInput(
+                f"{self._name} is larger than {MASKED_AT_MOST:,} bytes and can't be searched for secrets; nothing was stored",
+                "split it, or leave out --reject-secrets",
+            )
+        raise InvalidInput(
+            f"{self._name} holds what looks like a secret ({told(found)}); nothing was stored",
+            "take it out of the file, or leave out --reject-secrets",
+        )
+
+    def _secrets(self) -> tuple[str, ...]:
         if not self._kept:
-            return False
-        from ctxmgr.masking import mask
+            return ()
+        from ctxmgr.masking import secret_spans
 
         line = json.dumps(b"".join(self._kept).decode("utf-8")).encode("ascii")
-        return mask(line) != line
+        spans = secret_spans(line)
+        if not spans:
+            return ()
+        ends = [found.start() for found in _ESCAPED.finditer(line) if found[1] == b"n"]
+        return tuple(dict.fromkeys(f"{kind} in line {bisect_left(ends, start) + 1}" for start, _, kind in spans))
+
+
+def told(found: tuple[str, ...]) -> str:
+    """Return the first of what looks like secrets, and how many more there are."""
+    more = len(found) - _MOST_TOLD
+    return ", ".join(found[:_MOST_TOLD]) + (f", {more} more" if more > 0 else "")

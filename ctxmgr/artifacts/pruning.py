@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ctxmgr.artifacts.guarding import Guard
+from ctxmgr.artifacts.folder import release_reserve
+from ctxmgr.artifacts.guarding import CURRENT_ARTIFACT, Guard
 from ctxmgr.artifacts.healing import is_certain
 from ctxmgr.artifacts.objects import Objects
 from ctxmgr.artifacts.recording import append, is_as_held, writing
 from ctxmgr.artifacts.versions import OPERATOR_NAME, require_versions, require_writes
 from ctxmgr.artifacts.views import Views
+from ctxmgr.errors import StorageFailed
 from ctxmgr.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.artifacts import ArtifactRow
@@ -21,14 +23,24 @@ def prune(store: Store, guard: Guard, retention: Retention, *, dry_run: bool) ->
     """Remove the versions that the retention does not keep, and the bytes that no other version shows.
 
     Raises:
-        Denied: the asker may not change versions, or may not write an artifact that would go.
+        Denied: the asker may not change versions, ``project/current`` among them, or may not write an artifact that would go.
         CtxmgrError: something could not be removed; the next writer goes on with it.
     """
     require_versions(guard, "version prune")
+    require_writes(guard, [CURRENT_ARTIFACT], "version prune")
     if dry_run:
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
         return _answer(guard, removed, kept, gone, dry_run=True)
+    try:
+        return _prune(store, guard, retention)
+    except StorageFailed:  # mostly a full disk, where even to free space takes some
+        if not release_reserve(store.location):
+            raise
+        return _prune(store, guard, retention)
+
+
+def _prune(store: Store, guard: Guard, retention: Retention) -> Pruned:
     with writing(store) as held:
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")

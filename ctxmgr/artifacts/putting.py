@@ -11,7 +11,7 @@ from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.depending import Dependencies
 from ctxmgr.artifacts.guarding import Guard
 from ctxmgr.artifacts.healing import heal
-from ctxmgr.artifacts.measuring import BINARY, Measure, Measured
+from ctxmgr.artifacts.measuring import BINARY, Measure, Measured, told
 from ctxmgr.artifacts.names import check_names
 from ctxmgr.artifacts.objects import Objects
 from ctxmgr.artifacts.recording import Draft, Held, write_version, writing
@@ -29,12 +29,15 @@ _BATCH = 16  # from so many artifacts on one sync of everything costs less than 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a put did: the version that is current now, the artifacts as they stand, and which of them hold secrets."""
+    """What a put did: the version that is current now, the artifacts as they stand, and what in them looks like secrets.
+
+    ``secrets`` holds (name, what was found in which lines) of each of them that does.
+    """
 
     version: int
     changed: bool
     rows: list[ArtifactRow]
-    secrets: list[str]
+    secrets: list[tuple[str, str]]
 
 
 def put(store: Store, guard: Guard, request: PutRequest, stream: BinaryIO | None = None) -> Done:
@@ -55,7 +58,9 @@ def put(store: Store, guard: Guard, request: PutRequest, stream: BinaryIO | None
         known = _known(store, held, request)
         dependencies = Dependencies(store, guard, held.current, request)
         objects = Objects(held.folder, each=len(request.artifacts) < _BATCH)
-        taken = [_take(objects, item, known.get(item.name), stream) for item in request.artifacts]
+        taken = [
+            _take(objects, item, known.get(item.name), stream, reject=request.secrets == "reject") for item in request.artifacts
+        ]
         changed = {
             item.name: _row(request.agent, item, measured, known.get(item.name), held.next)
             for item, measured in zip(request.artifacts, taken, strict=True)
@@ -72,7 +77,8 @@ def put(store: Store, guard: Guard, request: PutRequest, stream: BinaryIO | None
         now = held.next if changed else held.current or 0
         after = {row.name: row for row in store.artifacts.state(now, request.agent)} if changed else known
     guard.log("artifact put", "write", [(request.agent, item.name) for item in request.artifacts])
-    secrets = [item.name for item, measured in zip(request.artifacts, taken, strict=True) if measured.secret]
+    found = zip(request.artifacts, taken, strict=True)
+    secrets = [(item.name, told(measured.secrets)) for item, measured in found if measured.secrets]
     return Done(now, bool(changed), [after[item.name] for item in request.artifacts], secrets)
 
 
@@ -144,20 +150,20 @@ def _source(item: NewArtifact, stream: BinaryIO | None) -> AnySource:
     return StreamSource(stream) if item.path == "-" and stream is not None else FileSource(item.path or "")
 
 
-def _take(objects: Objects, item: NewArtifact, known: ArtifactRow | None, stream: BinaryIO | None) -> Measured:
+def _take(objects: Objects, item: NewArtifact, known: ArtifactRow | None, stream: BinaryIO | None, *, reject: bool) -> Measured:
     """Return what the content is, once it is kept; what is there already is not written a second time."""
     kind, usual = kind_named(item.type), None if known is None else known.type
     source = _source(item, stream)
     try:
         if known is not None and source.size == known.size:
-            measure = Measure(item.name, kind, usual)
+            measure = Measure(item.name, kind, usual, reject=reject)
             for piece in source.pieces():
                 measure.add(piece)
             if measure.digest == known.hash:
                 if objects.is_sound(known.hash):
                     return measure.done()
                 objects.replaced = True
-        return objects.take(Measure(item.name, kind, usual), source)
+        return objects.take(Measure(item.name, kind, usual, reject=reject), source)
     finally:
         source.close()
 

@@ -65,6 +65,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
         if highest >= _MOST:
             raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
         yield Held(folder, store.artifacts.current(), highest + 1)
+        folder.keep_reserve()
 
 
 def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Callable[[], bool]) -> None:

@@ -59,7 +59,10 @@ class ArtifactStore:
         from ctxmgr.artifacts.putting import put
 
         done = put(self._store, self._guard, request, stream)
-        self.warnings += [f"{name} holds what looks like a secret; it is kept exactly as it is" for name in done.secrets]
+        if request.secrets != "allow":
+            self.warnings += [
+                f"{name} holds what looks like a secret ({what}); it is kept exactly as it is" for name, what in done.secrets
+            ]
         views = Finder(self._store, self._guard).views(done.rows, done.version)
         only = views[0] if len(views) == 1 else None
         return PutResponse(
@@ -174,13 +177,13 @@ class ArtifactStore:
         """Make a version on request; see `ctxmgr.artifacts.versions.create_version`."""
         from ctxmgr.artifacts.versions import create_version
 
-        return create_version(self._store, self._guard, request.description)
+        return create_version(self._store, self._guard, request.description, request.author)
 
     def rollback(self, request: RollbackRequest) -> RolledBack:
         """Make another version current; see `ctxmgr.artifacts.versions.rollback`."""
         from ctxmgr.artifacts.versions import rollback
 
-        return rollback(self._store, self._guard, request.version, request.reason)
+        return rollback(self._store, self._guard, request.version, request.reason, request.author)
 
     def versions(self) -> list[VersionView]:
         """Return the versions, oldest first; see `ctxmgr.artifacts.versions.list_versions`."""

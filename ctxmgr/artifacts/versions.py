@@ -6,7 +6,7 @@ from typing import Any
 
 from ctxmgr.artifacts.finding import Finder
 from ctxmgr.artifacts.folder import place_of
-from ctxmgr.artifacts.guarding import VERSION_KEY, Guard
+from ctxmgr.artifacts.guarding import CURRENT_ARTIFACT, VERSION_KEY, Guard
 from ctxmgr.artifacts.putting import check_description
 from ctxmgr.artifacts.recording import append, is_as_held, write_version, writing
 from ctxmgr.artifacts.views import Views
@@ -20,30 +20,34 @@ OPERATOR_NAME = "operator"
 """How the person whose store it is signs."""
 
 
-def create_version(store: Store, guard: Guard, description: str) -> VersionCreated:
+def create_version(store: Store, guard: Guard, description: str, author: str | None = None) -> VersionCreated:
     """Give what the current version shows a number of its own.
 
     Raises:
-        Denied: the asker may not write the context's version.
+        Denied: the asker may not write the context's version, or signs as somebody else.
         NotFound: there is no version yet.
     """
     check_description(description)
     if not description.strip():
         raise InvalidInput("a description can't be empty", "say what the version is")
     require_versions(guard, "version create")
+    author = signed(guard, author)
     with writing(store) as held:
         if held.current is None:
             raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
-        write_version(store, held, [], op="create", author=guard.agent or OPERATOR_NAME, description=description)
+        write_version(store, held, [], op="create", author=author, description=description)
         guard.log("version create", "write", [("project", VERSION_KEY)], resource_type="context")
         return VersionCreated(version=held.next, previous_version=held.current, path=version_path(store, held.next))
 
 
-def rollback(store: Store, guard: Guard, version: int, reason: str) -> RolledBack:
+def rollback(store: Store, guard: Guard, version: int, reason: str, author: str | None = None) -> RolledBack:
     """Make an earlier version, or any other, the current one; nothing is lost by it.
 
+    An agent needs the right to write the context's version, and either that to write the artifact ``project/current`` or
+    those to write every artifact that becomes another one.
+
     Raises:
-        Denied: the asker may not write the context's version, or an artifact that would become another one.
+        Denied: the asker may not do that, or signs as somebody else.
         NotFound: there is no such version, or it was pruned.
         InvalidInput: no reason is given, or it is the current version already.
     """
@@ -51,6 +55,7 @@ def rollback(store: Store, guard: Guard, version: int, reason: str) -> RolledBac
     if not reason.strip():
         raise InvalidInput("a rollback needs a reason", "say it with --reason")
     require_versions(guard, "version rollback")
+    author = signed(guard, author)
     with writing(store) as held:
         target = store.artifacts.version(version)
         if held.current is None or target is None or target.pruned is not None:
@@ -58,8 +63,8 @@ def rollback(store: Store, guard: Guard, version: int, reason: str) -> RolledBac
         if version == held.current:
             raise InvalidInput(f"version {version} is the current one", "'ctxmgr version list' shows the others")
         changed = _changed(store.artifacts.state(held.current), store.artifacts.state(version))
-        require_writes(guard, changed, "version rollback")
-        author = guard.agent or OPERATOR_NAME
+        if not guard.writes(*CURRENT_ARTIFACT):
+            require_writes(guard, changed, "version rollback")
         data: dict[str, Any] = {
             "op": "rollback", "version": version, "parent": None, "from": held.current, "description": reason, "by": author,
             "artifacts": [],
@@ -68,6 +73,17 @@ def rollback(store: Store, guard: Guard, version: int, reason: str) -> RolledBac
         Views(held.folder).point(version)
         guard.log("version rollback", "write", changed)
         return RolledBack(current_version=version, rolled_back_from=held.current, reason=reason)
+
+
+def signed(guard: Guard, author: str | None) -> str:
+    """Return who signs: the operator for whomever it names, an agent for itself alone.
+
+    Raises:
+        Denied: an agent signs as another one.
+    """
+    if guard.agent is not None and author not in (None, guard.agent):
+        raise Denied(f"{guard.agent} may not sign as {author}", "leave --by out, or --as")
+    return author or guard.agent or OPERATOR_NAME
 
 
 def require_versions(guard: Guard, command: str) -> None:

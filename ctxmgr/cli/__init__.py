@@ -17,6 +17,7 @@ COMMANDS = {
     "detect": ("stuck", "detect"),
     "recover": ("recovery", "recover"),
     "request": ("recovery", "request"),
+    "prompt": ("prompt", "prompt_app"),
     "trace": ("history", "trace"),
     "list": ("history", "list_"),
     "search": ("history", "search"),
@@ -38,12 +39,13 @@ COMMANDS = {
     "index": ("indexing", "index"),
     "watch": ("watch", "watch"),
     "doctor": ("doctor", "doctor"),
+    "trust": ("trust", "trust"),
     "schema": ("about", "schema"),
     "demo": ("about", "demo"),
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
-OPERATOR_ONLY = ("import", "access", "verify", "index", "doctor", "watch", "schema", "demo")
+OPERATOR_ONLY = ("import", "access", "verify", "index", "doctor", "trust", "watch", "schema", "demo")
 """Commands that no agent runs: they know no ``--as``. All others that open a store do."""
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel, TypeAdapter
@@ -32,6 +32,7 @@ from ctxmgr.types import (
     project,
     query,
     supplying,
+    trust,
     view,
 )
 from ctxmgr.types.base import Shape, Text
@@ -49,16 +50,19 @@ class Recorded(Shape):
 class Range(Shape):
     """A damaged part of a log, in bytes; of a database, a record by its number."""
 
+    kind: Literal["unreadable", "altered", "inserted", "unsummed", "cut"]
     offset: int
     length: int
     reason: Text
 
 
 class Verified(Shape):
-    """How many records were checked, and which ranges are damaged."""
+    """How many records were read, which ranges are damaged, what could be checked and what could not be, in words."""
 
     records: int
     damaged: list[Range]
+    checked: list[Text]
+    unchecked: list[Text]
 
 
 class Indexed(Shape):
@@ -111,6 +115,8 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "memory recall": (memory.Episode, memory.RecallRequest),
     "memory reflect": (memory.Reflection, memory.ReflectRequest),
     "recover": (desk.RecoverResponse, desk.RecoverRequest),
+    "prompt": (desk.AgentPrompt, desk.PromptRequest),
+    "prompt agent": (desk.AgentPrompt, desk.PromptRequest),
     "request": (desk.RecoverResponse, desk.AgentRequest),
     "goal": (goal.GoalState, None),
     "goal add": (goal.GoalAnswer, goal.AddRequest),
@@ -135,6 +141,7 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "goal tree": (goal.GoalState, None),
     "goal unblock": (goal.GoalAnswer, goal.UnblockRequest),
     "doctor": (health.Check, None),
+    "trust": (trust.TrustView, None),
     "import": (importing.ImportReport, None),
     "index": (Indexed, None),
     "record": (Recorded, None),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.views import access as views
 from ctxmgr.errors import InvalidInput
+from ctxmgr.files import MOST_SETTINGS, read_regular
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
 from ctxmgr.workspace import Workspace
 
@@ -67,7 +67,7 @@ def _from_file(source: str) -> list[AccessRule]:
     from ctxmgr.access.rule_files import parse_rules_file
 
     try:
-        text = Path(source).read_text(encoding="utf-8")
+        text = read_regular(source, MOST_SETTINGS).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInput(f"{source}: not UTF-8", "a file of rules is TOML or JSON") from None
     return parse_rules_file(text, source)

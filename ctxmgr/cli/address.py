@@ -1,48 +1,24 @@
-"""Addresses on the command line: ``SESSION@42``, ``@-1``, ``@last``, ``42``, ids and their prefixes, ``-`` for stdin."""
+"""Addresses on the command line: ``SESSION@42``, ``@-1``, ``@last``, ``42``, ids and their prefixes, ``-`` for stdin.
+
+In the place of a session a file may be named, which is then the store: ``run.jsonl``, ``run.jsonl@42``.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.history.address import Address as Address
+from ctxmgr.history.address import is_number
+from ctxmgr.history.address import parse as parse
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Address:
-    """One entry (or a whole session, when neither index nor id is given)."""
-
-    __slots__ = ("entry_id", "index", "session")
-
-    def __init__(self, session: str | None = None, index: int | None = None, entry_id: str | None = None) -> None:
-        self.session = session
-        self.index = index
-        self.entry_id = entry_id
-
-
-def _is_number(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) <= 15
-
-
-def parse(text: str, session: str | None = None) -> Address:
-    """Return what an address means; ``session`` is the one that ``--session`` names.
-
-    Raises:
-        InvalidInput: it is no address, or names another session than ``--session``.
-    """
-    if _is_number(text):
-        return Address(session, int(text))
-    named, at, place = text.rpartition("@")
-    if at and (place == "last" or _is_number(place)):
-        if named and session is not None and named != session:
-            raise InvalidInput(f"{text!r} and --session {session!r} name different sessions", "leave one of them out")
-        return Address(named or session, -1 if place == "last" else int(place))
-    if not text.strip():
-        raise InvalidInput("an empty address", "e.g. SESSION@42, @-1, @last, or an entry id")
-    return Address(session, entry_id=text)
+_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".db", ".sqlite", ".sqlite3", ".log")
 
 
 def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, list[int], list[str]]:
@@ -72,3 +48,85 @@ def _expanded(texts: Sequence[str]) -> list[str]:
     for text in texts:
         found += sys.stdin.read().split() if text == "-" else [text]
     return found
+
+
+def located(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
+    """Return (session, store) where a file may stand in the place of the session.
+
+    Args:
+        target: the argument that names a session or a file, if one was given.
+        session: what ``--session`` names.
+        store: what ``--store`` names.
+
+    Raises:
+        NotFound: the argument names a file that is not there.
+        InvalidInput: two stores, or two sessions, are named; or the argument is a folder.
+    """
+    if target is not None and _is_place(target):
+        if not os.path.exists(target):
+            raise NotFound(f"no file at {target}", "check the path")
+        return session, _one_store(target, store)
+    if session is not None and os.path.isfile(session) and _looks_like_file(session):
+        return target, _one_store(session, store)
+    if target is not None and session is not None and target != session:
+        raise InvalidInput(f"{target!r} and --session {session!r} name different sessions", "leave one of them out")
+    return target if session is None else session, store
+
+
+def located_log(log: str | None, store: str | None) -> str | None:
+    """Return the store that an argument or ``--store`` names.
+
+    Raises:
+        NotFound, InvalidInput: as `located`.
+    """
+    if log is None:
+        return store
+    if not os.path.exists(log):
+        raise NotFound(f"no file at {log}", "check the path")
+    return _one_store(log, store)
+
+
+def located_entry(address: str, session: str | None, store: str | None) -> tuple[str, str | None, str | None]:
+    """Return (address, session, store) of an address whose session may be a file, see `located`.
+
+    The address is empty where a file alone was named.
+
+    Raises:
+        NotFound, InvalidInput: as `located`.
+    """
+    named, at, place = address.rpartition("@")
+    if at and named and (place == "last" or is_number(place)) and _is_place(named):
+        return f"@{place}", *located(named, session, store)
+    if _is_place(address) and not is_number(address):
+        return "", *located(address, session, store)
+    return address, *located(None, session, store)
+
+
+def located_action(
+    action: str | None, target: str | None, session: str | None, store: str | None
+) -> tuple[str | None, str | None, str | None]:
+    """Return (action, session, store) of two arguments of which either may be a file, see `located`.
+
+    Raises:
+        NotFound, InvalidInput: as `located`.
+    """
+    if action is not None and _is_place(action) and (target is None or not _is_place(target)):
+        return target, *located(action, session, store)
+    return action, *located(target, session, store)
+
+
+def _is_place(text: str) -> bool:
+    """Whether an argument names a file rather than a session; a folder only where it is spelled as one."""
+    return _looks_like_file(text) or os.path.isfile(text)
+
+
+def _looks_like_file(text: str) -> bool:
+    return text.lower().endswith(_FILES) or text.startswith(("/", "./", "../", "~/"))
+
+
+def _one_store(path: str, store: str | None) -> str:
+    if store is not None and store != path:
+        raise InvalidInput(f"{path!r} and --store {store!r} name different stores", "leave one of them out")
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a folder", f"name a log in it, or 'ctxmgr import {path}'")
+    return path

@@ -8,7 +8,7 @@ import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
-from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.output import Answer, Shown, answer, placed
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import notes as views
 from ctxmgr.types.query import (
@@ -32,7 +32,7 @@ def add(
     entries: Entries,
     message: Annotated[str, typer.Option("--message", "-m", help="The note.")],
     tag: Tags = None,
-    link: Annotated[list[str] | None, typer.Option("--link", help="A related entry id or address; repeatable.")] = None,
+    link: Annotated[list[str] | None, typer.Option("--link", help="A related entry: its id or address; repeatable.")] = None,
     author: Annotated[str | None, typer.Option("--author", help="Who says so.")] = None,
     supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="NOTE", help="The note this one replaces.")] = None,
     session: o.Session = None,
@@ -46,6 +46,7 @@ def add(
       ctxmgr note add 3 4 5 -m "Excluded due to irrelevance" -t exclusion -t diagnostic
       ctxmgr list --status error --format ndjson --fields id | jq -r .id | ctxmgr note add - -m "look here"
     """
+    session, store = placed("note add", how, None, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)
@@ -64,6 +65,8 @@ def _notes(
     command: str, query: str | None, tag: list[str] | None, session: str | None, every: bool, offset: int, limit: int,
     store: str | None, how: Shown,
 ) -> None:  # fmt: skip
+    session, store = placed(command, how, None, session, store)
+
     def work(workspace: Workspace) -> Answer:
         request = build(
             ListNotesRequest, session=session, tags=tag, query=query, all_sessions=every, offset=offset, limit=limit
@@ -129,6 +132,7 @@ def create(
     Examples:
       ctxmgr snapshot create 3 4 5 --summary "auth findings" --reasoning "needed by the merge agent"
     """
+    session, store = placed("snapshot create", how, None, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)
@@ -161,6 +165,7 @@ def list_snapshots(
     Examples:
       ctxmgr snapshot list --json
     """
+    session, store = placed("snapshot list", how, None, session, store)
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.list_snapshots(build(ListSnapshotsRequest, session=session, offset=offset, limit=limit))
@@ -183,6 +188,7 @@ def show(
     Examples:
       ctxmgr snapshot show 01a1ffcb
     """
+    session, store = placed("snapshot show", how, None, session, store)
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.show_snapshot(ShowSnapshotRequest(session=session, snapshot_id=snapshot))

@@ -94,11 +94,20 @@ def put(
         ),
     ] = None,
     message: Annotated[str | None, typer.Option("--message", "-m", help="What the new version is.")] = None,
+    reject_secrets: Annotated[
+        bool, typer.Option("--reject-secrets", help="Store nothing when a text holds what looks like a secret.")
+    ] = False,
+    allow_secrets: Annotated[
+        bool, typer.Option("--allow-secrets", help="Do not warn of what looks like a secret.")
+    ] = False,
     store: o.Store = None,
     *,
     how: Shown,
 ) -> None:  # fmt: skip
     """Keep files as artifacts, all or none. New content makes one new version; the same content makes none.
+
+    Contents are kept byte for byte and are not masked. A text that holds what looks like a secret is kept with a warning
+    that names its kind and line.
 
     Examples:
       ctxmgr artifact put architecture.yaml --agent system_architect --depends requirements_gatherer/requirements.yaml
@@ -117,13 +126,19 @@ def put(
             )
             for file in files
         ]  # fmt: skip
-        done = workspace.artifacts.put(
-            build(PutRequest, agent=_owner(agent), artifacts=items, description=message), sys.stdin.buffer
-        )
+        secrets = _on_secrets(reject_secrets, allow_secrets)
+        asked = build(PutRequest, agent=_owner(agent), artifacts=items, description=message, secrets=secrets)
+        done = workspace.artifacts.put(asked, sys.stdin.buffer)
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
         return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
 
     answer("artifact put", how, work, store=store, create=True)
+
+
+def _on_secrets(reject: bool, allow: bool) -> str:
+    if reject and allow:
+        raise InvalidInput("--reject-secrets and --allow-secrets exclude each other", "give one of them")
+    return "reject" if reject else "allow" if allow else "warn"
 
 
 def _owner(agent: str | None) -> str:

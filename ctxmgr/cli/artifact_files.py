@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.files import require_no_link
 
 if TYPE_CHECKING:
     from ctxmgr.artifacts.reading import Content
@@ -52,7 +53,11 @@ def keep_in(file: str, content: Content) -> None:
         with open(file, "wb") as stream:
             content.copy_to(stream.write)
         return
-    target = os.path.realpath(file)
+    try:
+        require_no_link(file, writing=True)
+    except OSError as error:
+        raise InvalidInput(f"{file!r} can't be written: {error.strerror}", "name the file itself") from None
+    target = os.path.abspath(file)
     draft = f"{target}.{secrets.token_hex(4)}.part"
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from ctxmgr.cli.output import Answer, Shown, answer, shown
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.version_number import version_number
 from ctxmgr.cli.views import packages as views
+from ctxmgr.files import open_regular
 from ctxmgr.types.supplying import DEFAULT_BUDGET, ESTIMATE, AssembleRequest, RequestItemsRequest, WhyRequest
 from ctxmgr.workspace import Workspace
 
@@ -212,5 +212,5 @@ def _read(place: str | None) -> dict[str, Any] | None:
         return None
     from ctxmgr.supply.task_files import MOST_BYTES, read_task_context
 
-    with Path(place).open("rb") as file:
+    with open(open_regular(place), "rb") as file:
         return read_task_context(file.read(MOST_BYTES + 1), place)

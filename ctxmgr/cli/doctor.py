@@ -14,7 +14,7 @@ from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.views import doctor as views
 from ctxmgr.config import find_store
 from ctxmgr.history.health import check_store
-from ctxmgr.history.surroundings import check_cache, check_config, check_extras, check_logs, check_program
+from ctxmgr.history.surroundings import check_cache, check_config, check_extras, check_logs, check_program, check_settings
 from ctxmgr.recover.disclosure import check_model
 from ctxmgr.recover.routing_check import check_routes
 from ctxmgr.types.health import Check
@@ -57,6 +57,7 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
     yield from check_program()
     config, told = check_config(folder)
     yield told
+    yield from check_settings(config, os.environ)
     yield check_routes(config)
     for check in check_store(store, folder, os.environ, config):
         yield check
@@ -65,7 +66,7 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
     yield check_cache(os.environ, home)
     yield check_logs(os.environ, home)
     yield from check_extras()
-    yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.path)
+    yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.file_of("recover.model"))
 
 
 def _exit(failed: list[Check]) -> Exit:

@@ -53,7 +53,7 @@ def record(
     input_tokens: Annotated[int | None, typer.Option("--input-tokens", help="Tokens it was given.")] = None,
     output_tokens: Annotated[int | None, typer.Option("--output-tokens", help="Tokens it produced.")] = None,
     started: Annotated[str | None, typer.Option("--started", metavar="TIME", help="When it started; else now.")] = None,
-    completed: Annotated[str | None, typer.Option("--completed", metavar="TIME", help="When it ended; else now.")] = None,
+    completed: Annotated[str | None, typer.Option("--completed", metavar="TIME", help="When it ended.")] = None,
     error: Annotated[str | None, typer.Option("--error", help="Why it failed.")] = None,
     session: Annotated[
         str | None,

@@ -181,6 +181,7 @@ def resume(
     def work() -> Answer:
         with c.opened(dir_, commands=c.may_run(allow_commands, dir_)) as goals:
             found = goals.resume(build(ResumeRequest, take_over=take_over))
+        c.tell_untrusted(found.state)
         return Answer(
             found.to_json(),
             lambda out: views.show_resume(out, found),

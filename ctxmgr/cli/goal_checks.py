@@ -43,8 +43,8 @@ def probe_add(
 ) -> None:
     """Add a named check: a path exists, a file contains a text, a command ends with an exit code.
 
-    Commands run only where --allow-commands, CTXMGR_ALLOW_COMMANDS=1 or 'allow_commands = true' under [goal] in the
-    configuration says so.
+    Commands run only where you allow it: with --allow-commands, CTXMGR_ALLOW_COMMANDS=1, 'allow_commands = true' under
+    [goal] in your own config.toml, or in the project's file when you trust it ('ctxmgr trust').
 
     Examples:
       ctxmgr goal probe add pkg_exists --exists mathx/__init__.py
@@ -106,6 +106,7 @@ def probe_check(
     def work() -> Answer:
         with c.opened(dir_, commands=c.may_run(allow_commands, dir_)) as goals:
             state = goals.check_probes().state
+        c.tell_untrusted(state)
         return _probes(state)
 
     c.answer("probe check", how, work)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_alone, say
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.desk import Goals
@@ -58,8 +58,11 @@ def project(named: str | None) -> Path:
     return folder
 
 
-def may_run(flag: bool, named: str | None) -> bool:
-    """Whether probes may run commands: by the flag, else the environment, else the configuration that holds in the project.
+def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
+    """Whether probes may run commands, or the fingerprints of those that may.
+
+    By the option, else the environment, else the configuration that holds in the project. A project's own file allows
+    only the commands that the user trusted together with it.
 
     Raises:
         InvalidInput: the configuration can't be used.
@@ -69,10 +72,23 @@ def may_run(flag: bool, named: str | None) -> bool:
         return flag or said != "0"
     from ctxmgr.config import load_config
 
-    return load_config(project(named)).allow_commands
+    config = load_config(project(named))
+    for line in config.told("goal.allow_commands"):
+        say(f"ctxmgr: {line}")
+    if config.allow_commands and config.trusted_commands is not None:
+        return config.trusted_commands
+    return config.allow_commands
 
 
-def opened(named: str | None, *, create: bool = False, commands: bool = False) -> Goals:
+def tell_untrusted(state: GoalState) -> None:
+    """Name on stderr the commands that were not run, since they came after the project was trusted."""
+    from ctxmgr.goals.probes import NOT_TRUSTED
+
+    if names := [seen.name for seen in state.probe_state if seen.detail == NOT_TRUSTED]:
+        say(f"ctxmgr: not run: {', '.join(names)}: {NOT_TRUSTED}")
+
+
+def opened(named: str | None, *, create: bool = False, commands: bool | frozenset[str] = False) -> Goals:
     """Return the goal of a project for one command.
 
     Raises:

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import Address, parse
+from ctxmgr.cli.address import Address, located_action, located_entry, parse
 from ctxmgr.cli.envelope import slow_search
-from ctxmgr.cli.output import Answer, Shown, Status, answer
+from ctxmgr.cli.output import Answer, Shown, Status, answer, named_by, placed
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import entries as views
 from ctxmgr.errors import NotFound
@@ -25,11 +25,13 @@ from ctxmgr.workspace import Workspace
 
 def trace(
     action: Annotated[str | None, typer.Argument(metavar="[ACTION]", help="Only this action.")] = None,
+    target: o.Target = None,
     session: o.Session = None,
     actions: o.Action = None,
     agent: o.Agent = None,
     input_type: o.InputType = None,
     status: o.Status = None,
+    process: o.Process = None,
     since: o.Since = None,
     until: o.Until = None,
     offset: o.Offset = 0,
@@ -43,12 +45,14 @@ def trace(
     Examples:
       ctxmgr trace Bash
       ctxmgr trace --agent main --status error --json
+      ctxmgr trace Bash run.jsonl
     """
+    action, session, store = named_by("trace", how, located_action, action, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
             TraceRequest, session=session, action=[*([action] if action else []), *(actions or [])] or None, agent=agent,
-            input_type=input_type, status=status, since=since, until=until, offset=offset, limit=limit,
+            input_type=input_type, status=status, process=process, since=since, until=until, offset=offset, limit=limit,
         )  # fmt: skip
         found = workspace.trace(request)
         tell_session(workspace, session, found.session)
@@ -59,11 +63,13 @@ def trace(
 
 
 def list_(
+    target: o.Target = None,
     session: o.Session = None,
     action: o.Action = None,
     agent: o.Agent = None,
     input_type: o.InputType = None,
     status: o.Status = None,
+    process: o.Process = None,
     kind: o.Kind = "entry",
     event_type: o.EventType = None,
     since: o.Since = None,
@@ -81,13 +87,16 @@ def list_(
       ctxmgr list --limit 50
       ctxmgr list -r --status error
       ctxmgr list --kind all --since 2h --json
+      ctxmgr list --process 01a1ffcb
+      ctxmgr list run.jsonl
     """
+    session, store = placed("list", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
             ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
-            kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since, until=until,
-            offset=offset, limit=limit, newest_first=newest_first,
+            process=process, kind="event" if event_type and kind == "entry" else kind, event_type=event_type, since=since,
+            until=until, offset=offset, limit=limit, newest_first=newest_first,
         )  # fmt: skip
         found = workspace.list(request)
         tell_session(workspace, session, found.session)
@@ -99,6 +108,7 @@ def list_(
 
 def search(
     query: Annotated[str, typer.Argument(help="Text to find, taken literally, inside words too.")],
+    target: o.Target = None,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
     max_: Annotated[int, typer.Option("--max", "-n", help="Most hits to show.")] = 50,
@@ -107,6 +117,7 @@ def search(
     agent: o.Agent = None,
     input_type: o.InputType = None,
     status: o.Status = None,
+    process: o.Process = None,
     kind: o.Kind = "all",
     event_type: o.EventType = None,
     since: o.Since = None,
@@ -115,19 +126,21 @@ def search(
     *,
     how: Shown,
 ) -> None:
-    """Find text in actions, inputs, outputs, errors and messages, regardless of case.
+    """Find text in actions, inputs, outputs, errors, notes and messages, regardless of case.
 
     Examples:
       ctxmgr search Discovery
       ctxmgr search "exit code 1" --all-sessions
       ctxmgr search rm --kind entry --json
+      ctxmgr search "exit code 1" run.jsonl
     """
+    session, store = placed("search", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
             SearchRequest, query=query, session=session, all_sessions=all_sessions, max_results=max_, offset=offset,
-            action=action, agent=agent, input_type=input_type, status=status, kind=kind, event_type=event_type,
-            since=since, until=until,
+            action=action, agent=agent, input_type=input_type, status=status, process=process, kind=kind,
+            event_type=event_type, since=since, until=until,
         )  # fmt: skip
         found = workspace.search(request)
         if not all_sessions:
@@ -142,7 +155,7 @@ def search(
 
 
 def show(
-    address: Annotated[str, typer.Argument(help="SESSION@42, 42, @-1, @last, or an entry id.")],
+    address: Annotated[str, typer.Argument(help="SESSION@42, LOG@42, 42, @-1, @last, or an entry id.")],
     session: o.Session = None,
     full: Annotated[bool, typer.Option("--full", help="Long inputs and outputs uncut.")] = False,
     store: o.Store = None,
@@ -154,7 +167,9 @@ def show(
     Examples:
       ctxmgr show @last
       ctxmgr show 01a1ffcb@42 --json
+      ctxmgr show run.jsonl@-1
     """
+    address, session, store = named_by("show", how, located_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
         place = parse(address, session)
@@ -191,8 +206,11 @@ def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> An
 
 
 def messages(
-    address: Annotated[str | None, typer.Argument(help="SESSION@42, @-1 or an entry id; else the whole session.")] = None,
+    address: Annotated[
+        str | None, typer.Argument(help="SESSION@42, LOG@42, LOG, @-1 or an entry id; else the session.")
+    ] = None,
     session: o.Session = None,
+    process: o.Process = None,
     offset: o.Offset = 0,
     limit: o.Limit = 20,
     store: o.Store = None,
@@ -204,13 +222,18 @@ def messages(
     Examples:
       ctxmgr messages @42
       ctxmgr messages --session 01a1ffcb --limit 100
+      ctxmgr messages run.jsonl
     """
+    if address is None:
+        session, store = placed("messages", how, None, session, store)
+    else:
+        address, session, store = named_by("messages", how, located_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
-        place = parse(address, session) if address is not None else parse("@0", session)
+        place = parse(address, session) if address else parse("@0", session)
         request = build(
-            MessagesRequest, session=place.session, index=place.index if address is not None else None,
-            entry_id=place.entry_id, offset=offset, limit=limit,
+            MessagesRequest, session=place.session, index=place.index if address else None,
+            entry_id=place.entry_id, process=process, offset=offset, limit=limit,
         )  # fmt: skip
         found = workspace.messages(request)
         tell_session(workspace, place.session, found.session)

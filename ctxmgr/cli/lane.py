@@ -52,7 +52,7 @@ def answered(arguments: list[str]) -> int | None:
     if form not in ("json", "ndjson") and not (form == "table" and name in _IN_A_LINE and not sys.stdout.isatty()):
         return None
     try:
-        answer = _worked(name, values)
+        answer = _worked(name, values, form)
         if answer is None:
             return None
     except CtxmgrError as error:
@@ -81,11 +81,13 @@ def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
             given.append(word)
         elif not _take(command, word, rest, values):
             return None
-    argument = command["argument"]
-    if len(given) > (argument is not None) and not command["many"]:
+    arguments = command["arguments"]
+    if len(given) > len(arguments) and not command["many"]:
         return None
-    if given and argument is not None:
-        values[argument] = given if command["many"] else given[0]
+    if command["many"] and given:
+        values[arguments[0]] = given
+    else:
+        values.update(zip(arguments, given, strict=False))
     if any(values[name] is None for name in command["required"]):
         return None
     return values if _valid(command, values) else None
@@ -128,7 +130,7 @@ def _valid(command: Command, values: dict[str, Any]) -> bool:
     return True
 
 
-def _worked(name: str, values: dict[str, Any]) -> Answer | None:
+def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     """Return the answer, or None when the other way in has to answer; nothing was done then."""
     tool, writes = _TOOLS.get(name), False
     if tool is None:
@@ -141,15 +143,39 @@ def _worked(name: str, values: dict[str, Any]) -> Answer | None:
         from ctxmgr.cli import lane_notes
 
         tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
-    store, warnings = _opened(values["store"], writes, create=name == "record", masked=values.get("mask", True))
+    _locate(name, values)
+    configured, left_out = _configured(os.getcwd())
+    for line in left_out:  # at once, for the work may fail because of it
+        say(f"ctxmgr: {line}")
+    masked = values.get("mask", True)
+    store, warnings = _opened(values["store"], configured, writes, create=name == "record", masked=masked)
     try:
         answer = tool(store, values)
     finally:
         _close(store)
     if answer is None:
         return None
-    answer.warnings[:0] = warnings
+    answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
+
+
+def _locate(name: str, values: dict[str, Any]) -> None:
+    """Let a file that stands in the place of a session be the store."""
+    named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
+    if name == "record" or not any(word is not None and not isinstance(word, list) for word in named):
+        return
+    from ctxmgr.cli import address as a
+
+    session, store, given = values.get("session"), values["store"], values.get("address")
+    if name == "sessions":
+        values["store"] = a.located_log(values["log"], store)
+    elif name == "trace":
+        found = a.located_action(values["action"], values["target"], session, store)
+        values["action"], values["session"], values["store"] = found
+    elif given is not None:
+        values["address"], values["session"], values["store"] = a.located_entry(given, session, store)
+    else:
+        values["session"], values["store"] = a.located(values.get("target"), session, store)
 
 
 def _close(store: Store) -> None:
@@ -159,31 +185,28 @@ def _close(store: Store) -> None:
         return
 
 
-def _opened(location: str | None, writes: bool, *, create: bool, masked: bool) -> tuple[Store, list[str]]:
-    folder = os.getcwd()
-    configured = _configured(folder)
+def _opened(
+    location: str | None, configured: str | None, writes: bool, *, create: bool, masked: bool
+) -> tuple[Store, list[str]]:
     chosen = location if location is not None else os.environ.get(places.STORE_VARIABLE) or configured
-    path = places.nearest_store(folder) if chosen is None else chosen
+    path = places.nearest_store(os.getcwd()) if chosen is None else chosen
     return open_history(
         path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=Indexing()
     )
 
 
-def _configured(folder: str) -> str | None:
-    """Return the store that the settings name, if any."""
-    for settings in places.settings_files(folder):
-        found = places.store_alone(settings)
-        if found is None:
-            continue
-        simple, store = found
-        if simple:
-            return store
-        from pathlib import Path
+def _configured(folder: str) -> tuple[str | None, list[str]]:
+    """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
+    if not os.path.exists(places.user_file(os.environ)):
+        found = next((each for path in places.settings_files(folder) if (each := places.store_alone(path))), None)
+        if found is None or found[0]:
+            return (None if found is None else found[1]), []
+    from pathlib import Path
 
-        from ctxmgr.config import load_config
+    from ctxmgr.config import load_config
 
-        return load_config(Path(folder)).store
-    return None
+    config = load_config(Path(folder))
+    return config.store, config.told()
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
@@ -274,8 +297,8 @@ def _show(store: Store, values: dict[str, Any]) -> Answer | None:
 
 def _messages(store: Store, values: dict[str, Any]) -> Answer:
     address = values["address"]
-    asked, session = _addressed("@0" if address is None else address, values["session"])
-    if address is None:
+    asked, session = _addressed(address or "@0", values["session"])
+    if not address:
         asked["index"] = None
     reader = Rows(store.engine, verbatim=True)
     found = tools.messages(store, reader, Asked({**values, **asked}))

@@ -23,10 +23,10 @@ COMMANDS = (
     "snapshot list", "trace",
 )  # fmt: skip
 SERVED = frozenset({
-    "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "ever", "exit_zero", "format_",
-    "full", "input_type", "json_", "judge", "kind", "limit", "link", "mask", "max_", "message", "newest_first", "now", "offset",
-    "query", "reasoning", "session", "set_", "since", "status", "store", "summary", "supersedes", "tag", "trust_project",
-    "until",
+    "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "ever", "exit_zero",
+    "format_", "full", "input_type", "json_", "judge", "kind", "limit", "link", "log", "mask", "max_", "message",
+    "newest_first", "now", "offset", "process", "query", "reasoning", "session", "set_", "since", "status", "store",
+    "summary", "supersedes", "tag", "target", "trust_project", "until",
 })  # fmt: skip
 """Parameters that the lane understands; a command line that gives any other is typer's."""
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from typing import Any, TypedDict
 
     class Command(TypedDict):
-        """A command's argument and options, the parameter and kind of each; what the request admits.
+        """A command's arguments and options, the parameter and kind of each; what the request admits.
 
-        ``many`` says whether the argument takes any number of words, ``required`` which parameters must be given.
+        ``many`` says whether the one argument takes any number of words, ``required`` which parameters must be given.
         ``environment`` names variables that stand for options which the lane does not serve.
         """
 
-        argument: str | None
+        arguments: tuple[str, ...]
         many: bool
         required: tuple[str, ...]
         options: dict[str, tuple[str, str]]
@@ -64,7 +64,7 @@ TABLE: dict[str, Command] = \\
 
 
 def derived() -> dict[str, dict[str, Any]]:
-    """Return the table: for each command its options, its argument, and what its request admits.
+    """Return the table: for each command its options, its arguments, and what its request admits.
 
     Raises:
         ValueError: a declaration that the lane would misread.
@@ -84,7 +84,7 @@ def _declared(group: Any, name: str) -> Any:
 def _command(name: str, parameters: list[Any]) -> dict[str, Any]:
     options: dict[str, tuple[str, str]] = {}
     defaults: dict[str, Any] = {}
-    argument: Any = None
+    arguments: list[Any] = []
     required: list[str] = []
     environment: list[str] = []
     for parameter in parameters:
@@ -99,13 +99,16 @@ def _command(name: str, parameters: list[Any]) -> dict[str, Any]:
         defaults[parameter.name] = parameter.default
         required += [parameter.name] if parameter.required else []
         if is_argument:
-            argument = parameter
+            arguments.append(parameter)
         else:
             options |= _spelled(parameter)
+    many = any(argument.nargs == -1 for argument in arguments)
+    if many and len(arguments) > 1:
+        raise ValueError(f"{name}: the lane can't tell its arguments apart")
     ranges, choices = _admitted(name, defaults)
     return {
-        "argument": None if argument is None else argument.name,
-        "many": argument is not None and argument.nargs == -1,
+        "arguments": tuple(argument.name for argument in arguments),
+        "many": many,
         "required": tuple(required),
         "options": options,
         "defaults": defaults,

@@ -25,7 +25,9 @@ def _workspace(store: Store) -> Workspace:
 
 
 def _sessions(store: Store, values: dict[str, Any]) -> Answer:
-    found, following = listed(_workspace(store), values["agent"], values["offset"], values["limit"], judge=values["judge"])
+    found, following = listed(
+        _workspace(store), values["agent"], values["offset"], values["limit"], judge=values["judge"], store=values["store"]
+    )
     answer = Answer([session.to_json() for session in found.sessions], found.status, found.page.to_json())
     answer.next += following
     return answer
@@ -40,6 +42,7 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer:
         all_sessions=values["all_sessions"],
         ever=values["ever"],
         exit_zero=values["exit_zero"],
+        store=values["store"],
     )
     answer = Answer([verdict.to_json() for verdict in verdicts], found.status)
     answer.warnings += found.notes

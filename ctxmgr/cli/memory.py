@@ -13,7 +13,14 @@ from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import memory as views
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.memory import DEFAULT_RECALL, DEFAULT_REFLECT, RecallRequest, ReflectRequest, RetainRequest
+from ctxmgr.types.memory import (
+    DEFAULT_RECALL,
+    DEFAULT_REFLECT,
+    RecallRequest,
+    ReflectRequest,
+    RetainRequest,
+    RetainSessionRequest,
+)
 from ctxmgr.workspace import Workspace
 
 _HELP = """Keep what was learned, and find it again in any session.
@@ -58,15 +65,20 @@ def retain(
     """Keep a text as an episode, linked to the entries it came from.
 
     An episode is a note with the tag 'memory': 'note list' shows it too, and it travels with the history.
+    Without a text, the named session is told: what it decided, learned and left open. That is also kept when a session ends.
 
     Examples:
       ctxmgr memory retain "the deploy hangs without the VPN" --entry 3 --entry 5 -t deploy --author planner
+      ctxmgr memory retain --session 01a1ffcb
       ctxmgr memory retain -m "the VPN is not needed any more" --supersedes 01a1ffcb
     """
 
     def work(workspace: Workspace) -> Answer:
         if text is not None and message is not None:
             raise InvalidInput("the text is given twice", "give TEXT or --message")
+        if text is None and message is None and session is not None and not (entry or tag or link or author or supersedes):
+            kept = workspace.retain_session(build(RetainSessionRequest, session=session)).episode
+            return Answer(kept.to_json(), lambda out: views.show_episodes(out, [kept]))
         given = sys.stdin.read() if text == "-" else text if text is not None else message or ""
         named, indexes, ids = parse_all(entry or [], session)
         request = build(

@@ -12,7 +12,7 @@ _WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
 
 Store = Annotated[
     str | None,
-    typer.Option("--store", metavar="PATH", help="A .db store or .jsonl log; else CTXMGR_STORE, else the nearest .ctxmgr.",
+    typer.Option("--store", metavar="PATH", help="A store or any log; else CTXMGR_STORE, else the nearest .ctxmgr.",
                  rich_help_panel=_WHERE),
 ]  # fmt: skip
 As = Annotated[
@@ -23,13 +23,25 @@ As = Annotated[
 ]
 Session = Annotated[
     str | None,
-    typer.Option("--session", "-s", metavar="ID", help="Session id or prefix; else the latest one.", rich_help_panel=_WHERE),
+    typer.Option("--session", "-s", metavar="ID", help="Session id or prefix, or a log; else the latest one.",
+                 rich_help_panel=_WHERE),
+]  # fmt: skip
+Target = Annotated[
+    str | None,
+    typer.Argument(metavar="[SESSION|LOG]", help="A session, or any log that ctxmgr can read; else the latest session."),
 ]
+Log = Annotated[str | None, typer.Argument(metavar="[LOG]", help="Any log that ctxmgr can read, in place of the store.")]
 AllSessions = Annotated[bool, typer.Option("--all-sessions", help="All sessions of the store.", rich_help_panel=_WHERE)]
 Action = Annotated[list[str] | None, typer.Option("--action", help="Only this action; repeatable.", rich_help_panel=_WHICH)]
 Agent = Annotated[list[str] | None, typer.Option("--agent", help="Only this agent; repeatable.", rich_help_panel=_WHICH)]
 InputType = Annotated[
     list[str] | None, typer.Option("--input-type", help="Only this input type; repeatable.", rich_help_panel=_WHICH)
+]
+Process = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--process", metavar="ID", help="Only this process (id or prefix) of the session; repeatable.", rich_help_panel=_WHICH
+    ),
 ]
 Status = Annotated[
     list[str] | None,

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 import typer
 
 from ctxmgr.cli.acting import asking
+from ctxmgr.cli.address import located
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, told, write_json, write_lines
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.streams import quiet
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from ctxmgr.workspace import Workspace
 
 FORMATS = ("table", "json", "ndjson", "md")
+_T = TypeVar("_T")
+Place = tuple[str | None, str | None]
+"""A session, and a store."""
+
 Status = Literal["ok", "empty", "partial", "error"]
 
 
@@ -80,6 +85,8 @@ def answer(
     create: bool = False,
     masked: bool = True,
     lenient: bool = False,
+    scratch: bool = False,
+    frees: bool = False,
 ) -> None:
     """Open the workspace, do the work, show the answer, and end with its exit code.
 
@@ -92,25 +99,54 @@ def answer(
         create: see ``writes``.
         masked: mask secrets in what is written.
         lenient: answer from a store that can only be read, too; ``work`` says what it could not write.
+        scratch: answer beside another agent's log as well, where nothing can be recorded; it is said.
+        frees: the command frees space: on a full disk it may use what was held back for it.
     """
-    from ctxmgr.workspace import Workspace
+    from ctxmgr.workspace import Workspace, release_reserve
 
     def entered(readonly: bool) -> Workspace:
-        return Workspace.open(store, create=create, readonly=readonly, masked=masked, progress=Indexing(), agent=asking())
+        return Workspace.open(
+            store,
+            create=create,
+            readonly=readonly,
+            masked=masked,
+            progress=Indexing(),
+            agent=asking(),
+            scratch=scratch,
+        )
 
     def opened() -> Answer:
         try:
             entry = entered(not (writes or create))
         except StorageFailed:
-            if not lenient:
+            if frees and release_reserve(store):
+                entry = entered(False)
+            elif lenient:
+                entry = entered(True)
+            else:
                 raise
-            entry = entered(True)
         with entry as workspace:
+            left_out = workspace.config.told()
+            for line in left_out:  # at once, for the work may fail because of it
+                say(f"ctxmgr: {line}")
             done = work(workspace)
-            done.warnings[:0] = workspace.warnings
+            done.warnings[:0] = [line for line in workspace.warnings if how.format == "json" or line not in left_out]
             return done
 
     _answer(command, how, opened, writes=writes or create)
+
+
+def placed(command: str, how: Shown, target: str | None, session: str | None, store: str | None) -> Place:
+    """Return (session, store) as a command line names them, see `located`; what can't be is told, and ends the command."""
+    return named_by(command, how, located, target, session, store)
+
+
+def named_by(command: str, how: Shown, locate: Callable[..., _T], *named: object) -> _T:
+    """Return what ``locate`` makes of words of the command line; what can't be is told, and ends the command."""
+    try:
+        return locate(*named)
+    except CtxmgrError as error:
+        fail(command, how, error)
 
 
 def answer_alone(command: str, how: Shown, work: Callable[[], Answer]) -> None:

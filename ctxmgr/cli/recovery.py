@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.goal_given import goal_of, taken_up
-from ctxmgr.cli.output import Answer, Shown, answer, say
+from ctxmgr.cli.output import Answer, Shown, answer, placed, say
 from ctxmgr.cli.requesting import build
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import continuation as continuation_view
 from ctxmgr.errors import InvalidInput
+from ctxmgr.files import MOST_SETTINGS, read_regular
 from ctxmgr.types.desk import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 
@@ -58,6 +58,7 @@ def _warnings(found: RecoverResponse) -> list[str]:
 
 
 def recover(
+    target: o.Target = None,
     session: o.Session = None,
     to: Annotated[str | None, typer.Option("--to", metavar="AGENT", help="The agent that shall continue.")] = None,
     finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
@@ -88,16 +89,20 @@ def recover(
 
     With --goal the continuation says where that goal stands, and the goal takes it up: blocks of its guard are lifted.
 
+    Beside another agent's log nothing is recorded: import the log to have attempts counted.
+
     Exit codes: 0 one continuation, 3 no history, 20 a person is needed, 21 nothing is wrong, 22 refused.
 
     Examples:
-      ctxmgr recover --session 01a1ffcb
+      ctxmgr recover 01a1ffcb
+      ctxmgr recover run.jsonl --plan
       ctxmgr recover --session 01a1ffcb --goal .
       ctxmgr recover --session 01a1ffcb --plan
       ctxmgr recover --session 01a1ffcb --prompt
       ctxmgr recover --session 01a1ffcb --to planner --json
       ctxmgr recover --session 01a1ffcb --model qwen3 --base-url http://127.0.0.1:11434/v1
     """
+    session, store = placed("recover", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         if last and (to or finding or force or plan or routes or model or goal is not None or diff is not None):
@@ -116,7 +121,7 @@ def recover(
         told.warnings = [*told.warnings, *(taken_up(goal, found.continuation) if goal is not None and not plan else [])]
         return told
 
-    answer("recover", how, work, store=store, writes=not (plan or last))
+    answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
 
 
 def request(
@@ -162,6 +167,7 @@ def request(
       ctxmgr request --type introspect --from coder --reason "lost the plan" --goal "finish the parser"
       ctxmgr request --type proceed --review --from reviewer --to merger --reason "review done" --goal "merge"
     """
+    session, store = placed("request", how, None, session, store)
 
     def work(workspace: Workspace) -> Answer:
         wanted = _TYPES.get(type_.lower(), type_.upper())
@@ -178,7 +184,7 @@ def request(
         )  # fmt: skip
         return continued(workspace, workspace.request(asked, say), prompt=prompt)
 
-    answer("request", how, work, store=store, writes=not plan)
+    answer("request", how, work, store=store, writes=not plan, scratch=True)
 
 
 def _drafts(given: list[str]) -> dict[str, Any]:
@@ -193,7 +199,7 @@ def _drafts(given: list[str]) -> dict[str, Any]:
         if not equals or not agent.strip():
             raise InvalidInput(f"--draft {text[:80]!r} is not of the form AGENT=JSON", 'e.g. --draft \'coder={"goal": "..."}\'')
         try:
-            drafts[agent] = json.loads(Path(body[1:]).read_text("utf-8") if body.startswith("@") else body)
+            drafts[agent] = json.loads(read_regular(body[1:], MOST_SETTINGS) if body.startswith("@") else body)
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput(f"--draft for {agent[:80]!r} can't be read: {error}", "JSON, or @FILE with JSON in it") from None
     return drafts

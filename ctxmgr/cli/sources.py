@@ -11,16 +11,19 @@ from typing import Annotated, Any
 
 import typer
 
-from ctxmgr import wire
+from ctxmgr import anchor, wire
 from ctxmgr.cli import options as o
+from ctxmgr.cli.address import located_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, say
+from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed, say
 from ctxmgr.cli.pace import Pace
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import imports as views
-from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.address import session_key
+from ctxmgr.history.ingest import require_logs
 from ctxmgr.store.reserved import untrusted
+from ctxmgr.types.importing import ImportReport
 from ctxmgr.workspace import Workspace
 
 NOT_UNDERSTOOD = 0.02
@@ -42,13 +45,15 @@ def import_(
 ) -> None:
     """Import the logs that agents leave on disk; run it again at any time, only what is new is added.
 
-    Exit code 8 when more than 2 % was not understood.
+    Exit codes: 2 no log at the paths, 8 a file was passed over, or more than 2 % was not understood.
 
     Examples:
       ctxmgr import
       ctxmgr import ~/.claude/projects/my-project
       ctxmgr import rollout.jsonl --from codex --json
     """
+    if paths:  # before a store is made for nothing
+        named_by("import", how, require_logs, paths, from_)
 
     def work(workspace: Workspace) -> Answer:
         report = workspace.import_logs(
@@ -58,13 +63,13 @@ def import_(
             progress=Pace("importing", "MB", 1_000_000),
             indexing=Pace("indexing for search", "records", 1),
         )
-        partial = report.not_understood > NOT_UNDERSTOOD or any(file.skipped for file in report.files)
+        partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0
         empty = not report.files and not report.unchanged
         return Answer(
             report.to_json(),
             lambda out: views.show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
-            warnings=[untrusted(report.untrusted)] if report.untrusted else [],
+            warnings=_told(report),
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
@@ -72,10 +77,18 @@ def import_(
     answer("import", how, work, store=store, create=True, masked=mask)
 
 
+def _told(report: ImportReport) -> list[str]:
+    told = [untrusted(report.untrusted)] if report.untrusted else []
+    if report.skipped:
+        told.append(f"passed over: {report.skipped:,} that can't be read as a log")
+    return told
+
+
 def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new .jsonl file; else stdout.")
     ] = None,
+    target: o.Target = None,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
     store: o.Store = None,
@@ -85,7 +98,9 @@ def export(
     Examples:
       ctxmgr export --all-sessions -o history.jsonl
       ctxmgr export --session 01a1ffcb | gzip > run.jsonl.gz
+      ctxmgr export rollout.jsonl -o run.jsonl
     """
+    session, store = placed("export", Shown(), target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         key = None if all_sessions else session_key(workspace.store, session)
@@ -121,6 +136,7 @@ def _write_log(records: Iterator[wire.Record], output: Path | None) -> int:
                 written += 1
             stream.flush()
             os.fsync(stream.fileno())
+        anchor.begin(str(output))
         part.rename(output)
     except OSError as error:
         raise StorageFailed(f"can't write {output}: {error.strerror}", "choose another place") from None
@@ -142,29 +158,49 @@ def _sealed(records: Iterator[wire.Record]) -> Iterator[bytes]:
 
 
 def verify(
+    log: o.Log = None,
     store: o.Store = None,
     *,
+    accept: Annotated[bool, typer.Option("--accept", help="Take the history as it stands for whole from now on.")] = False,
     how: Shown,
 ) -> None:
-    """Check every record against its sum, and report every damaged range; nothing is changed.
+    """Check every record against its sum, and the end of the history against what was noted outside of it.
 
-    Exit codes: 0 sound, 5 damaged.
+    It says what it could check and what it could not. Each fault has a kind: unreadable, altered, inserted, unsummed
+    or cut. Nothing of the history is changed. A backup that was put back looks like a cut one: --accept ends that.
+
+    Exit codes: 0 sound, 3 there is nothing to check, 5 damaged.
 
     Examples:
-      ctxmgr verify --store history.jsonl
+      ctxmgr verify
+      ctxmgr verify history.jsonl
     """
+    store = named_by("verify", how, located_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
-        checked, damage = workspace.store.verify()
+        if accept:
+            workspace.store.accept()
+        found = workspace.store.examine()
         workspace.warnings.clear()
-        rows: list[dict[str, Any]] = [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damage]
-        data = {"records": checked, "damaged": rows}
+        if not found.records and not found.damaged:
+            raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
+        rows: list[dict[str, Any]] = [
+            {"kind": item.kind, "offset": item.offset, "length": item.length, "reason": item.reason} for item in found.damaged
+        ]
+        data = {"records": found.records, "damaged": rows, "checked": found.checked, "unchecked": found.unchecked}
+        origin = workspace.source.origin
+        warnings = [f"a log of {origin} carries no sums: only that its records can be read was checked"] if origin else []
 
         def draw(out: Printer) -> None:
-            out.line(f"{checked} records checked, {len(rows)} damaged ranges")
+            out.line(f"{found.records} records checked, {len(rows)} damaged ranges")
             for row in rows:
-                out.line(f"offset {row['offset']}, {row['length']} bytes: {row['reason']}", indent=2)
+                out.line(f"{row['kind']}: offset {row['offset']}, {row['length']} bytes: {row['reason']}", indent=2)
+            for text in found.checked:
+                out.line(f"checked: {text}", indent=2, hang=2)
+            for text in found.unchecked:
+                out.line(f"not checked: {text}", indent=2, hang=2)
 
-        return Answer(data, draw, "partial" if rows else "ok", code=Exit.STORE if rows else Exit.OK)
+        status = "partial" if rows else "ok"
+        return Answer(data, draw, status, warnings=warnings, code=Exit.STORE if rows else Exit.OK)
 
     answer("verify", how, work, store=store)

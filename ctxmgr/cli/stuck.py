@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
+from ctxmgr.cli.address import located_log
 from ctxmgr.cli.judging import detected, listed
-from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views import sessions as sessions_view
 from ctxmgr.workspace import Workspace
@@ -26,6 +27,7 @@ Explain = Annotated[
 
 
 def sessions(
+    log: o.Log = None,
     agent: Annotated[str | None, typer.Option("--agent", help="Only sessions in which this agent acted.")] = None,
     judge: Annotated[bool, typer.Option("--judge/--no-judge", help="Replay each shown session through the detectors.")] = True,
     offset: o.Offset = 0,
@@ -39,10 +41,12 @@ def sessions(
     Examples:
       ctxmgr sessions
       ctxmgr sessions --json --fields session,verdict
+      ctxmgr sessions run.jsonl
     """
+    store = named_by("sessions", how, located_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
-        found, following = listed(workspace, agent, offset, limit, judge=judge)
+        found, following = listed(workspace, agent, offset, limit, judge=judge, store=store)
         rows = [session.to_json() for session in found.sessions]
         return Answer(
             rows,
@@ -56,6 +60,7 @@ def sessions(
 
 
 def detect(
+    target: o.Target = None,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
     now: o.Now = None,
@@ -70,15 +75,17 @@ def detect(
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
-    Exit codes: 0 healthy, 10 loop, 11 hung, 12 both.
+    Exit codes: 0 no loop and no stall, 3 nothing to judge, 10 loop, 11 hung, 12 both.
 
     Examples:
       ctxmgr detect
+      ctxmgr detect run.jsonl
       ctxmgr detect --all-sessions --json --exit-zero
       ctxmgr detect --session 01a1ffcb --now 2026-01-22T12:00:00Z
       ctxmgr detect --session 01a1ffcb --explain 42
       ctxmgr detect --backtest labelled-runs --set repeat_rounds=4
     """
+    session, store = placed("detect", how, target, session, store)
     given = {"--all-sessions": all_sessions, "--now": now, "--ever": ever}
     if backtest is not None:
         from ctxmgr.cli.backtest import backtest as score
@@ -96,11 +103,11 @@ def detect(
 
     def work(workspace: Workspace) -> Answer:
         found, verdicts, following, code = detected(
-            workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero
+            workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero, store=store
         )
         return Answer(
             [verdict.to_json() for verdict in verdicts],
-            lambda out: findings_view.show_findings(out, verdicts, found.entries),
+            lambda out: findings_view.show_findings(out, verdicts, found.entries, store),
             found.status,
             warnings=list(found.notes),
             next=following,

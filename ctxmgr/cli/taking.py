@@ -25,10 +25,11 @@ _KEPT_BEFORE = "the records before it are kept"
 class Taken:
     """What was taken in: records added, known already, and left out since they would change the project's own state."""
 
-    __slots__ = ("added", "known", "left_out")
+    __slots__ = ("added", "ended", "known", "left_out")
 
     def __init__(self) -> None:
         self.added = self.known = self.left_out = 0
+        self.ended: list[str] = []
 
     def plus(self, appended: Appended) -> None:
         """Add what an append did."""
@@ -78,11 +79,17 @@ def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
                 done.left_out += 1
                 continue
             batch.append(line)
+            if line[1]["kind"] == "sessionEnd":
+                done.ended.append(line[1]["session"])
             if len(batch) >= _BATCH:
                 _append(store, batch, done)
                 batch.clear()
     finally:  # what came before a faulty line or an interrupt is kept
         _append(store, batch, done)
+    if done.ended:
+        from ctxmgr.memory.episodes import retain_ended
+
+        retain_ended(store, done.ended)
     return done
 
 

@@ -34,6 +34,7 @@ version_app = typer.Typer(no_args_is_help=True, help=_HELP)
 def create(
     description: Annotated[str | None, typer.Argument(help="What the version is.")] = None,
     described: Annotated[str | None, typer.Option("--description", "-d", help="The same, as an option.")] = None,
+    author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who makes it; else who asks.")] = None,
     store: o.Store = None,
     *,
     how: Shown,
@@ -41,13 +42,13 @@ def create(
     """Make a version that holds what the current one holds.
 
     Examples:
-      ctxmgr version create "after the security review"
+      ctxmgr version create "after the security review" --by system_architect
     """
 
     def work(workspace: Workspace) -> Answer:
         if (description is None) == (described is None):
             raise InvalidInput("say once what the version is", 'e.g. ctxmgr version create "after the review"')
-        request = build(CreateVersionRequest, description=described if description is None else description)
+        request = build(CreateVersionRequest, description=described if description is None else description, author=author)
         done = workspace.artifacts.create_version(request)
         return told(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
 
@@ -58,6 +59,7 @@ def create(
 def rollback(
     version: Annotated[str, typer.Argument(metavar="N", help="The version to make current.")],
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why; it is recorded.")],
+    author: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else who asks.")] = None,
     store: o.Store = None,
     *,
     how: Shown,
@@ -70,7 +72,7 @@ def rollback(
 
     def work(workspace: Workspace) -> Answer:
         done = workspace.artifacts.rollback(
-            build(RollbackRequest, version=version_number(version) or _current(workspace), reason=reason)
+            build(RollbackRequest, version=version_number(version) or _current(workspace), reason=reason, author=author)
         )
         undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
         return told(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
@@ -135,7 +137,7 @@ def prune(
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
         return told(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
-    answer("version prune", how, work, store=store, writes=not dry_run)
+    answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
 
 
 def _given(**values: Any) -> dict[str, Any]:

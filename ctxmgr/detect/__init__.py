@@ -10,6 +10,7 @@ from ctxmgr.detect.denied import DeniedDetector
 from ctxmgr.detect.edit_revert import EditRevertDetector
 from ctxmgr.detect.error_repetition import ErrorRepetitionDetector
 from ctxmgr.detect.escalating_failure import EscalatingFailureDetector
+from ctxmgr.detect.failure_streak import FailureStreakDetector
 from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.interleaved import InterleavedDetector
 from ctxmgr.detect.monologue import MonologueDetector
@@ -34,6 +35,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     EditRevertDetector,
     ErrorRepetitionDetector,
     EscalatingFailureDetector,
+    FailureStreakDetector,
     NearDuplicateDetector,
     TrivialChangeDetector,
     StagnationDetector,

@@ -35,6 +35,18 @@ _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-fA-F]{7,64}\b")
 _EPOCH = re.compile(r"1[5-9][0-9]{8}(?:[0-9]{3})?")
+_EPOCH_WORD = re.compile(r"(?<![\w.])1[5-9][0-9]{8}(?:[0-9]{3})?(?:\.[0-9]+)?(?![\w])")
+_NUMBERS = re.compile(r"[0-9]+")
+_DAY = re.compile(r"\b(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
+_CODE = re.compile(r"(?<![\w-])(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{4,80}(?![\w-])")
+_FIELD = re.compile(
+    r'("[A-Za-z_]{0,40}(?:[iI]d|ID|uuid|UUID|[tT]oken|[eE]tag|[rR]evision|[vV]ersion|[rR]eceipt)":)(?:"[^"]*"|[0-9]+)'
+)
+_LABELLED = re.compile(
+    r"((?<![a-z])(?:id|uuid|receipt|ref(?:erence)?|rev(?:ision)?|version|ticket|request|trace|transaction|order|upload|job|"
+    r"message|commit|build|token|session|handle|number|no\.?)[\"']?\s*(?:[:=#]\s*|\bid\b\s*)?[\"'#]?)[0-9]+\b",
+    re.IGNORECASE,
+)
 _PREFIXED = re.compile(r"\b(?:req|request|trace|run|msg)_[A-Za-z0-9]+\b")
 _PREFIXES = ("req_", "request_", "trace_", "run_", "msg_")
 
@@ -70,8 +82,18 @@ def _may_name(lower: str) -> bool:
 
 
 def blur_times(text: str) -> str:
-    """Return the text without dates and clock times."""
-    return _CLOCK.sub("#", _DATE.sub("#", text))
+    """Return the text without dates, clock times and seconds since 1970."""
+    return _EPOCH_WORD.sub("#", _CLOCK.sub("#", _DATE.sub("#", text)))
+
+
+def blur_numbers(text: str) -> str:
+    """Return the text without numbers, and without the names of days and months."""
+    return _DAY.sub("#", _NUMBERS.sub("#", text))
+
+
+def blur_receipts(text: str) -> str:
+    """Return the text without what tells one receipt from another: words of letters and digits, and numbers called ids."""
+    return _LABELLED.sub(r"\1#", _CODE.sub("#", _FIELD.sub(r"\1#", text)))
 
 
 def _blur_duration(match: re.Match[str]) -> str:

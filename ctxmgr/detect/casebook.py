@@ -40,6 +40,7 @@ class Case:
     __slots__ = (
         "_answered_at",
         "_by_query",
+        "_changed",
         "_dropped",
         "_error",
         "_facts",
@@ -48,6 +49,8 @@ class Case:
         "_members",
         "_off",
         "_session",
+        "_told",
+        "_total",
         "_touched",
         "_unseen",
         "agent",
@@ -81,9 +84,11 @@ class Case:
         self._error = sighting.error
         self._facts = sighting.facts
         self._unseen = max(0, sighting.rounds * sighting.period - len(sighting.steps))
+        self._total = sighting.total
         self.severity: Severity = sighting.severity
         self.answered = self.back = False
         self._answered_at = 0
+        self._told = self._changed = False
         self.identity = self._identity()
         self._dropped = 0
         self._members: list[str] = []
@@ -102,6 +107,8 @@ class Case:
         self.raisings: list[tuple[Severity, str, int | None]] = [(self.severity, *self.raised)]
         self.first_at = sighting.steps[0].started
         self.last_progress = _progress_before(sighting.steps[0].number, past)
+        if sighting.over:
+            self._resolve()
 
     def _identity(self) -> str:
         if self._error is not None:
@@ -111,6 +118,10 @@ class Case:
             return fingerprint([self.agent, self.kind, about])
         asked_ = [sorted(_question(call) for call in step.calls) for step in self.round]
         return fingerprint([self.agent, min(asked_[turn:] + asked_[:turn] for turn in range(len(asked_)))])
+
+    def _has_heeded(self) -> bool:
+        """Whether the agent was told and has done, or said, something else since; it may still come back."""
+        return self._told and (self._changed or bool(self._off))
 
     def _append(self, step: Step) -> None:
         for call in step.calls:
@@ -143,8 +154,11 @@ class Case:
         """Take one more step for which the pattern held; return whether that made the matter worse."""
         self._append(step)
         self._off = frozenset()
-        self._touched = False
+        self._touched = self._changed = False
         self._facts = sighting.facts
+        self._total = sighting.total
+        if sighting.over:
+            self._resolve()
         if self.severity != "warn" or sighting.severity == "warn":
             return False
         self.escalate(sighting)
@@ -158,12 +172,21 @@ class Case:
         if len(self._members) > 3 * MAX_MEMBERS:
             self._forget_the_middle()
         self._off = frozenset()
-        self._touched = False
+        self._touched = self._changed = False
 
     def answer(self) -> None:
         """Note that a continuation was given for it."""
+        self.tell()
         self.answered, self.back = True, False
         self._answered_at = self.steps
+
+    def tell(self) -> None:
+        """Note that the agent was told to change its way, by a program or by a continuation."""
+        self._told, self._changed = True, False
+
+    def speak(self) -> None:
+        """Note that the agent said something that is no part of it."""
+        self._changed = self._told
 
     def came_back(self) -> bool:
         """Whether it has just gone on for two more rounds after it was answered."""
@@ -188,7 +211,7 @@ class Case:
             self._resolve()
 
     def _resolve(self) -> None:
-        self.resolved = "answered" if self.answered else "progress"
+        self.resolved = "answered" if self.answered or self._told else "progress"
 
     def adopt(self, other: Case) -> None:
         """Take over the steps of a case that describes the same loop better, keeping when this one was raised."""
@@ -200,6 +223,11 @@ class Case:
         """Whether the sighting speaks of steps that are already part of this case."""
         mine = set(self._members[-256:])
         return any(call.start.id in mine for step in sighting.steps for call in step.calls)
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether it rests on events, not on calls."""
+        return self.round[-1].first.start.kind == "event"
 
     def is_last(self, record: str) -> bool:
         """Whether the record is the newest member."""
@@ -237,11 +265,12 @@ class Case:
     def _resume(self, step: Step) -> None:
         if not self._touched:
             self._off = frozenset()
+            self._changed = False
             self._append(step)
 
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as it stands; ``resolved`` fills in what ended it from outside the agent's own steps."""
-        rounds = (self.steps + self._unseen) // self.period
+        rounds = self._total or (self.steps + self._unseen) // self.period
         step = self.round[-1]
         answer = "" if step.first.finish is None else step.answer()
         evidence: dict[str, Any] = {
@@ -276,7 +305,7 @@ class Case:
             first=self._members[0],
             last=self._members[-1],
             raised_at=self.raised[0],
-            resolved=self.resolved or resolved,
+            resolved=self.resolved or resolved or ("answered" if self._has_heeded() else None),
             members=list(self._members),
             last_progress=None if self.last_progress is None else self.last_progress[0],
             scope=Scope(agent=self.agent, process=self.process),

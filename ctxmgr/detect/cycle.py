@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ctxmgr.detect import patience
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
@@ -29,7 +30,7 @@ class CycleDetector(StepDetector):
         else:
             self.state = ()
             return None
-        if patience.is_patient(past[-1], step, self._settings):
+        if patience.is_patient(past[-1], step, self._settings) and not patience.is_poll_only(past[-1], step, self._settings):
             self.state = ()
             return None
         if self.state and self.state[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
@@ -59,9 +60,19 @@ class CycleDetector(StepDetector):
         for shorter in range(1, period):
             if period % shorter == 0 and queries == queries[shorter:] + queries[:shorter]:
                 return None
-        if patience.is_paced(round_, self._settings):
+        if patience.is_paced(round_, self._settings) or self._polls(round_):
             return None
         return Sighting("cycle", tuple(sorted(queries)), period, steps, self._settings.cycle_rounds, 0.95)
+
+    def _polls(self, round_: Sequence[Step]) -> bool:
+        """Whether at least half of a round asks after something under way, and time is given for it to change.
+
+        One look at a thing that is pending, in a round of other questions, does not make the round a poll.
+        """
+        waiting = [step for step in round_ if patience.waits(step, self._settings)]
+        if 2 * len(waiting) < len(round_):
+            return False
+        return any(patience.is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say which period fits best, and how many rounds of it were seen."""

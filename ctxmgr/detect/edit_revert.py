@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from ctxmgr.detect import normal
+from ctxmgr.detect.blur import blur, blur_times
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.likeness import PATH_KEYS
 from ctxmgr.detect.step import Step, excerpt
@@ -29,7 +31,8 @@ class EditRevertDetector(StepDetector):
     """Follows the changes of each file: how many in a row each undid the one before.
 
     What lies between (tests, reads) does not matter. One change that is taken back is an experiment, and so is a second
-    one; the same change made and taken back twice goes nowhere.
+    one; the same change made and taken back twice goes nowhere. Contents that are written whole undo nothing where the same
+    content is answered anew each time: then a new revision came of it, as of a state that is switched to and fro.
     """
 
     kind: FindingKind = "editRevert"
@@ -49,6 +52,8 @@ class EditRevertDetector(StepDetector):
             before = old[-1].after
         new = _Change(before, after, step)
         undoes = bool(old) and (new.before, new.after) == (old[-1].after, old[-1].before)
+        if undoes and change[1] is None and len(old) > 1 and _brings_news(step, old[-2].step):
+            undoes = False
         run = (*old, new)[-self._settings.window :] if undoes else (new,)
         kept = files.copy()
         kept.pop(path, None)
@@ -73,6 +78,19 @@ class EditRevertDetector(StepDetector):
         return Opinion(
             self.kind, excerpt(step), count, rounds, "seen" if count >= rounds else "it does not undo the change before it"
         )
+
+
+def _brings_news(step: Step, before: Step) -> bool:
+    """Whether a write was answered differently from the one of the same content before it, but for the clock."""
+    one, two = (each.first.finish for each in (step, before))
+    if one is None or two is None:
+        return False
+    texts = [normal.plain_text(each.output) for each in (one, two)]
+    return texts[0] is not None and texts[1] is not None and _plain(texts[0]) != _plain(texts[1])
+
+
+def _plain(text: str) -> str:
+    return blur_times(blur(text))
 
 
 def _change_of(step: Step) -> tuple[str, int | None, int] | None:

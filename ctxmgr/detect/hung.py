@@ -23,7 +23,10 @@ PROGRESS = frozenset({"progress"})
 LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
 """Signs that whoever makes a call is still there: a log that ends with one does not end inside the call."""
 
-_TELLING = LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
+BEGINS = "session"
+"""Type of the event that a process begins with: from then on something is to be expected of it."""
+
+_TELLING = {BEGINS} | LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
 """Types of events that say what the run is doing; most others are thoughts."""
 
 _MAX_DELEGATED = 64
@@ -133,6 +136,9 @@ class StallWatch:
             self._last_id = event.id
         if kind not in _TELLING:
             return
+        if kind == BEGINS:
+            self._expect(event)
+            return
         if kind in LIFE:
             self._give_life(event)
         if kind in TURN_ENDS:
@@ -151,6 +157,11 @@ class StallWatch:
                 self._untimed = True
             else:
                 self._flow(event).latest = event.at
+
+    def _expect(self, beginning: Observation) -> None:
+        if self._state == "new" and beginning.at is not None:
+            self._state = "working"
+            self._flow(beginning).latest = beginning.at
 
     def _give_life(self, event: Observation) -> None:
         for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
@@ -186,12 +197,25 @@ class StallWatch:
             return []
         if any(self._excused(call) and not call.flow.over for call in self._open.values()):
             return []
-        if any(not call.child_seen for call in flying):
-            return []
         silent = max(0.0, now - max(times))
         if silent <= self._settings.stall_seconds:
             return []
+        waited = [call for call in flying if not call.child_seen]
+        if waited:
+            return self._lifeless(waited, now)
         return [Stall(flying, "silent", silent, self._settings.stall_seconds, self._last())]
+
+    def _lifeless(self, waited: list[OpenCall], now: float) -> list[Stall]:
+        """Return a warning for calls that declare no limit and gave no sign of life; at their limit it becomes a stall."""
+        calls = [
+            call
+            for call in waited
+            if not call.declared and not call.alive and now - self._clock(call) > self._settings.stall_seconds
+        ]
+        if not calls or len(calls) < len(waited):
+            return []
+        first = min(calls, key=self._clock)
+        return [Stall(calls, "overdue", now - self._clock(first), first.limit, self._last(), severity="warn")]
 
     def _torn(self) -> list[Stall]:
         """Return what the log ends in: calls after which nothing came, of their agent or of one it launched.
@@ -201,6 +225,8 @@ class StallWatch:
         """
         if self._state in ("paused", "waiting", "ended"):
             return []
+        if self._state == "working" and not self._begun:
+            return [Stall([], "torn", None, None, self._last(), ended=True)]
         calls = [call for call in self._flying() if not call.alive and not call.child_seen]
         return [Stall(calls, "torn", None, None, self._last(), ended=True)] if calls else []
 

@@ -56,6 +56,8 @@ class Sighting:
         facts: further evidence, as plain JSON values by name.
         everyone: it is about all agents together.
         at: the record that raised it, where that is not the last step.
+        total: how often the pattern was seen in all, where steps do not tell.
+        over: the pattern was left again within the record that completed it.
     """
 
     kind: FindingKind
@@ -70,6 +72,8 @@ class Sighting:
     facts: tuple[tuple[str, Any], ...] = ()
     everyone: bool = False
     at: Observation | None = None
+    total: int | None = None
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from ctxmgr.types.observation import Observation
 VOLATILE_KEYS = word_set(
     "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "
     "sequence nonce salt requestId request_id traceId trace_id callId call_id correlationId correlation_id "
-    "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand"
+    "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand "
+    "explanation justification rationale reasoning thought intent"
 )
 COMMAND_KEYS = ("command", "cmd", "script")
 PATH_KEYS = word_set(

@@ -8,7 +8,7 @@ from typing import cast
 
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.casebook import Case
-from ctxmgr.detect.heed import REPLAYS, Heeds, is_synthetic
+from ctxmgr.detect.heed import REPLAYS, Heed, Heeds, is_synthetic
 from ctxmgr.detect.hung import StallWatch
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.recovery_loop import LOOP_SEEN
@@ -224,6 +224,8 @@ class Monitor:
     def _hear(self, event: Observation, watch: StallWatch) -> list[Case]:
         kind = event.type or ""
         heed = self._heeds.of(kind)
+        if kind == "nudge":
+            self._correct(event)
         if heed.resets is not None:
             if not is_synthetic(event):
                 watch.hear(event)
@@ -233,13 +235,17 @@ class Monitor:
             kind = "nudge"
             heed = self._heeds.of(kind)
         watch.hear(event)
+        if heed.replays:
+            for scope in self._addressed(event):
+                scope.replay()
+        raised = self._hear_words(event, heed)
         if heed.bounds:
             for scope in self._addressed(event):
                 scope.set_boundary()
-        elif heed.replays:
-            for scope in self._addressed(event):
-                scope.replay()
-        if kind == "continuation":
+        return raised
+
+    def _hear_words(self, event: Observation, heed: Heed) -> list[Case]:
+        if event.type == "continuation":
             event = self._answered(event)
         elif heed.converses and event.agent is not None:
             self._converse(event)
@@ -248,10 +254,16 @@ class Monitor:
         raised = self._wide.hear(event) if heed.is_wide else []
         if heed.is_heard and not self._wide.covers(event.id):
             scope = self._hearer(event)
+            scope.others_changes = self._all_changes - scope.changes
             spoken = scope.hear(event)
             if spoken or scope.came_back:
                 raised = [*raised, *spoken, *self._tell(spoken, scope)]
         return raised
+
+    def _correct(self, nudge: Observation) -> None:
+        """Note who was told to change its way. What one program says to another in a conversation is no such thing."""
+        for scope in (*(self._by_agent.get(nudge.agent) or self._scopes.values()), self._wide):
+            scope.tell()
 
     def _converse(self, event: Observation) -> None:
         """Note that an agent that acts in this session said something new, and who may have been waiting for it.
@@ -263,6 +275,7 @@ class Monitor:
         if own is None or not text or self._said.get(event.agent) == text:
             return
         self._said[event.agent] = text
+        own.speak()
         # Whoever spoke before has been answered by now, but for the last one.
         if self._speaker is not None and self._speaker is not own:
             self._speaker.heard += 1
@@ -293,6 +306,12 @@ class Monitor:
         return scope
 
     def _new_scope(self, key: Key) -> AgentScope:
+        spoken = self._scopes.get((key[0], None)) if key[0] is not None else None
+        if spoken is not None and not spoken.has_acted:
+            # What an agent said before it first acted names no process; it is the same agent.
+            del self._scopes[key[0], None]
+            self._scopes[key] = spoken
+            return spoken
         scope = self._scopes[key] = self._scope(self.settings)
         self._by_agent.setdefault(key[0], []).append(scope)
         return scope

@@ -14,6 +14,8 @@ from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
 
 _KEPT = 64
+_ROUND = 4
+"""Messages that may be said in turn."""
 
 
 class _Run(NamedTuple):
@@ -25,7 +27,7 @@ class _Run(NamedTuple):
 
 
 class MonologueDetector:
-    """Counts what is said since the last action; messages and thoughts apart. Any action ends it."""
+    """Counts what is said since the last action, one by one or in turn; messages and thoughts apart. Any action ends it."""
 
     kind: FindingKind = "monologue"
     wake: int = Wake.NEVER
@@ -48,6 +50,7 @@ class MonologueDetector:
         text = text_of(event)
         if text is None:
             return None
+        rounds = self._settings.monologue_rounds
         stream = "thought" if event.type in THOUGHTS else "message"
         said, same, near = Saying(event, text), 1, 1
         old = self.state.get(stream)
@@ -57,10 +60,13 @@ class MonologueDetector:
                 same, near = old.same + 1, old.near + 1
             elif alike(said.gist, last.gist):
                 near = old.near + 1
-        run = _Run(((*old.said, said) if old is not None else (said,))[-self._kept :], same, near)
+        run = _Run(((*old.said, said) if old is not None else (said,))[-max(self._kept, _ROUND * rounds) :], same, near)
         self.state = {**self.state, stream: run}
-        if same >= self._settings.monologue_rounds:
-            return self._sighting(stream, run, self._settings.monologue_rounds, 0.9)
+        if same >= rounds:
+            return self._sighting(stream, run, rounds, 0.9)
+        for period in range(2, _ROUND + 1):
+            if _goes_round(run.said, period, rounds):
+                return self._sighting(stream, run, period * rounds, 0.8)
         if near >= self._settings.paraphrase_rounds:
             return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
@@ -79,3 +85,9 @@ class MonologueDetector:
     def reset(self) -> None:
         """Forget everything: a person spoke."""
         self.state = {}
+
+
+def _goes_round(said: Sequence[Saying], period: int, rounds: int) -> bool:
+    """Whether the last of what was said is so many messages in turn, so many times."""
+    length = period * rounds
+    return len(said) >= length and all(said[-place] == said[-place - period] for place in range(1, length - period + 1))

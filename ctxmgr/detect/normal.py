@@ -21,8 +21,14 @@ NOISE_KEYS = word_set(
 )
 RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
-    "updated_at uuid etag version time sentAt"
+    "updated_at uuid etag time sentAt"
 )
+CLOCK_KEYS = word_set(
+    "now serverTime server_time currentTime current_time generatedAt generated_at fetchedAt fetched_at servedAt served_at "
+    "asOf as_of checkedAt checked_at requestId request_id traceId trace_id correlationId correlation_id queryId query_id "
+    "responseId response_id executionId execution_id nonce"
+)
+"""What a server stamps on every answer, whatever it says."""
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_SET = frozenset(_COMMAND_KEYS)
@@ -38,6 +44,14 @@ _GENERIC = word_set(
     "call last line stderr stdout output process exception assertionerror directory tests test tool use string could "
     "cannot can ran run"
 )
+_EMPTY_ERROR = word_set("error errors failed failure fail exit code command status exited returned non zero with the")
+_PUT_IN = "§"
+_NAMING = re.compile(r"[\w./:@-]{2,200}")
+_ADDRESS_PATH = re.compile(r"://[^/\s'\"]{1,200}(/[^\s'\"?#]{1,400})")
+_CLEAR = 4
+_MAX_LEAVES = 40
+_MAX_QUOTED = 2000
+_MAX_NUMBER = 10**18
 _NO_TOOL = re.compile(
     r"\b(?:unknown|no such|no|undefined) (?:tool|function)\b|\b(?:tool|function)\b.{1,80}\b(?:not found|does not exist"
     r"|is not (?:available|defined|a (?:known|valid)))",
@@ -142,6 +156,48 @@ def error_core(text: str) -> str:
         if len(line) < 2000 and _ERROR_LINE.match(line):
             return blur(line, ids=True)
     return blur(text[:4000], ids=True)
+
+
+def without_input(text: str, given: object) -> str:
+    """Return an error without the parts that its call's own input put into it, each replaced by one mark.
+
+    What counts as put in: texts and numbers of the input, the words of its commands that name something, and the last
+    parts of its paths.
+    """
+    for part in sorted(_parts_of(given), key=len, reverse=True):
+        if part in text:
+            if len(part) >= _CLEAR:
+                text = text.replace(part, _PUT_IN)
+            else:
+                text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", _PUT_IN, text)
+    return text
+
+
+def _parts_of(given: object) -> set[str]:
+    parts: set[str] = set()
+    waiting: list[object] = [given]
+    looked = 0
+    while waiting and looked < _MAX_LEAVES:
+        looked += 1
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += list(cast("dict[Any, Any]", value).values())[:_MAX_LEAVES]
+        elif isinstance(value, list):
+            waiting += cast("list[Any]", value)[:_MAX_LEAVES]
+        elif isinstance(value, str):
+            text = value[:_MAX_QUOTED].strip()
+            parts.add(text)
+            parts |= {word for word in _NAMING.findall(text)[:_MAX_LEAVES] if not word.isalpha() or len(text.split()) < 3}
+            parts |= set(_ADDRESS_PATH.findall(text)[:_MAX_LEAVES])
+            parts |= {part for word in text.split()[:_MAX_LEAVES] for part in word.strip("'\"").split("/")[-1:]}
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER:
+            parts.add(str(value))
+    return {part for part in parts if part}
+
+
+def says_anything(core: str) -> bool:
+    """Whether an error says more than that there is one."""
+    return not {word.lower() for word in _LONG_WORD.findall(core[:2000])} <= _EMPTY_ERROR
 
 
 def is_specific(core: str) -> bool:

@@ -44,6 +44,17 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     return idle >= settings.idle_gap and step.meaning(settings.pollers) not in ("mutation", "sleep")
 
 
+def is_poll_only(before: Step, step: Step, settings: DetectSettings) -> bool:
+    """Whether a step is patient only because it asks after something under way, not for how long it was idle."""
+    if step.world != before.world or not waits(step, settings) or step.meaning(settings.pollers) == "paced":
+        return False
+    if step.started is None or before.started is None:
+        return False
+    idle = step.started - (before.started if before.ended is None else before.ended)
+    inside = 0.0 if step.ended is None else step.ended - step.started
+    return idle < settings.idle_gap and max(idle, inside) >= settings.poll_gap
+
+
 def backs_off(previous_gap: float | None, now_gap: float | None, step: Step) -> bool:
     """Whether a retry after trouble of the infrastructure waited longer than the one before."""
     if previous_gap is None or now_gap is None or now_gap < 1:

@@ -30,7 +30,8 @@ def observations_of(
 
     An entry that carries its result is a start followed by a finish. Records that belong to no step of the run (notes,
     snapshots), a second record of the same entry, and results of entries that are not there yield nothing. A stored
-    continuation is an event of type ``continuation``. Never raises: fields of the wrong type count as absent.
+    continuation is an event of type ``continuation``, the beginning of a process one of type ``session``. Never raises:
+    fields of the wrong type count as absent.
     """
     known = [(place, _told_entry(record.get)) for place, record in earlier]
     return observations_from(map(told, records), index, known, distinct=distinct)
@@ -104,6 +105,8 @@ def told(record: Mapping[str, Any]) -> Told | None:
             return None  # bookkeeping of tokens: nobody did or said anything
         name = _text(name)
         what, label, data = "event", EVENT_ALIASES.get(name, name), get("data")
+    elif kind == "session":
+        what, label, data = "event", "session", None
     elif kind in ("continuation", "sessionEnd"):
         what, label = "end" if kind == "sessionEnd" else "event", EVENT_ALIASES.get(kind, kind)
         data = _data(record, kind)

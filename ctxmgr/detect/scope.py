@@ -64,7 +64,7 @@ class AgentScope:
         self._latest: dict[str, Step] = {}
         self.came_back: list[Case] = []
         self.changes = self.others_changes = 0
-        self.heard = 0
+        self.heard = self._known_changes = 0
         self.spoke_since = self.foreseen = False
         self.opinions: list[tuple[Step, Opinion]] | None = None
         self._steps: list[Step] = []
@@ -72,6 +72,7 @@ class AgentScope:
         self._number = 0
         self._batches: dict[str | int, _Batch] = {}
         self._boundary = 0
+        self._attempt: _Mark | None = None
         self._replay: list[Step] = []
         self._turn: str | int | None = None
         self.active: list[Case] = []
@@ -152,6 +153,8 @@ class AgentScope:
                 del self._replay[0]
                 return []
             self._replay = []
+        if self._attempt is None:
+            self._attempt = self._mark()
         past = self._steps
         flags = self._flags(step)
         plan = self._plans.of(flags)
@@ -292,8 +295,15 @@ class AgentScope:
         if self._still is not None:
             self._catch_up()
         self._is_fresh = False
+        if self._attempt is None:
+            self._attempt = self._mark()
         raised: list[Case] = []
         listeners = self._listeners.get(event.type or "", ())
+        if self.others_changes != self._known_changes:
+            self._known_changes = self.others_changes
+            for detector in listeners:
+                if detector.kind == "monologue":
+                    detector.reset()  # others have worked meanwhile: to say the same again is not to talk to oneself
         for detector in listeners:
             sighting = detector.hear(event)
             if sighting is not None:
@@ -305,7 +315,7 @@ class AgentScope:
 
     def _drift_away(self, kind: str) -> None:
         """Let a case that rests on events end when its detector no longer hears the pattern."""
-        for case in [case for case in self.active if case.kind == kind]:
+        for case in [case for case in self.active if case.kind == kind and case.is_spoken]:
             case.miss()
             if case.resolved is not None:
                 self.active.remove(case)
@@ -316,10 +326,26 @@ class AgentScope:
             if identity is None or case.identity == identity:
                 case.answer()
 
+    def tell(self) -> None:
+        """Note that the agent was told to change its way."""
+        for case in self.active:
+            case.tell()
+
+    def speak(self) -> None:
+        """Note that the agent said something new."""
+        for case in self.active:
+            if not case.is_spoken:
+                case.speak()
+
     def last_changed_the_world(self) -> bool:
         """Whether the newest step may have changed what others see."""
         last = self._still.last if self._still is not None else self._steps[-1] if self._steps else None
         return last is not None and last.changes(self._settings.pollers)
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether it was ever shown a step; what is said is none."""
+        return self._number > 0
 
     @property
     def is_awake(self) -> bool:
@@ -336,16 +362,29 @@ class AgentScope:
         return any(case.is_last(record) for case in self.active)
 
     def set_boundary(self) -> None:
-        """Remember this place as the one that a replay after a broken stream starts from."""
+        """Remember this place as the one that an attempt begins at: what follows is taken back if it is made once more."""
         self._boundary = self._number
+        self._attempt = None
 
     def replay(self) -> None:
-        """Expect the steps of this attempt again, not to be counted twice: the stream broke.
+        """Take back what was done since the attempt began: its stream broke, and it is made once more.
 
-        What was counted stays counted, so a real loop whose stream breaks now and then is found all the same.
+        A loop that stands is evidence already and stays, else one whose stream breaks now and then would never be found;
+        then the same steps are expected again, not to be counted twice.
         """
         self._catch_up()
-        self._replay = [step for step in self._steps if step.number >= self._boundary]
+        if any(case.severity != "warn" for case in self.active):
+            self._replay = [step for step in self._steps if step.number >= self._boundary]
+            return
+        mark = self._attempt
+        if mark is None:
+            return
+        before = {id(case) for case, _ in mark.cases}
+        for case in self.active:
+            if id(case) not in before:
+                case.resolved = "retry"
+        self.active = [case for case in self.active if id(case) in before]
+        self._restore(mark)
 
     def reset(self, why: str) -> None:
         """Forget all evidence and close the cases: a person spoke. Costs next to nothing if nothing happened since the last."""
@@ -363,7 +402,7 @@ class AgentScope:
             for detector in self._detectors:
                 detector.reset()
             self._asleep, self._remembers = True, is_any_awake(self._detectors)
-        self._boundary = self._number
+        self.set_boundary()
         self._before_last = None
         self._is_fresh = True
 

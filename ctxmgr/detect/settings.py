@@ -11,11 +11,12 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.types.finding import FindingKind
 
 _ROUNDS = (
-    "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "error_varied_loop_rounds", "poll_rounds",
-    "gesture_rounds", "transient_rounds", "interleaved_rounds", "interleaved_loop_rounds", "futile_rounds",
-    "futile_loop_rounds", "near_rounds", "drift_rounds", "sweep_rounds", "stagnation_rounds", "barren_rounds", "trivial_rounds",
-    "unknown_rounds", "denied_rounds", "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds",
-    "compaction_rounds", "context_error_rounds", "revert_rounds", "handoff_rounds",
+    "repeat_rounds", "cycle_rounds", "error_same_rounds", "error_varied_rounds", "error_varied_loop_rounds",
+    "failing_rounds", "failing_loop_rounds", "poll_rounds", "gesture_rounds", "transient_rounds", "interleaved_rounds",
+    "interleaved_loop_rounds", "futile_rounds", "futile_loop_rounds", "near_rounds", "drift_rounds", "sweep_rounds",
+    "stagnation_rounds", "barren_rounds", "trivial_rounds", "trivial_loop_rounds", "unknown_rounds", "denied_rounds",
+    "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds",
+    "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
 _UNWINDOWED = frozenset({"chant_rounds", "compaction_rounds", "monologue_rounds", "paraphrase_rounds"})
 _COUNTS = ("escalate_attempts", "recovery_rounds", "volume_chars", "stalled_ledgers", "ignored_updates", "sleep_rounds")
@@ -34,6 +35,8 @@ class DetectSettings:
         error_same_rounds: times one call fails with one error, other steps that change nothing may lie between.
         error_varied_rounds: times one specific error comes back whatever is tried: a warning;
             ``error_varied_loop_rounds``: a loop.
+        failing_rounds: failures in a row of one action with one error, once what its input put into the error is taken out:
+            a warning; ``failing_loop_rounds``: a loop. Fewer where they change one thing, and no loop where they search.
         error_gap: steps after which an error that comes back is a new story.
         poll_rounds: identical answers of a poll when the log has no times that show whether it waited.
         gesture_rounds: identical key presses, scrolls and the like, whose answer does not show what they did.
@@ -48,7 +51,8 @@ class DetectSettings:
         stagnation_rounds: different questions about one thing with one answer; a third more where they name nothing they
             are about, twice as many for different things.
         barren_rounds: the same, where the answer is that there is none.
-        trivial_rounds: identical calls whose results differ in clock times and the like alone.
+        trivial_rounds: identical calls whose results differ in clock times, ids and the like alone: a warning;
+            ``trivial_loop_rounds``: a loop.
         unknown_rounds: calls of tools that do not exist.
         denied_rounds: refusals of one call; ``denied_varied_rounds``: of one action with varying input.
         monologue_rounds: identical or empty messages, or identical thoughts, without an action between.
@@ -88,6 +92,8 @@ class DetectSettings:
     error_same_rounds: int = 3
     error_varied_rounds: int = 4
     error_varied_loop_rounds: int = 5
+    failing_rounds: int = 6
+    failing_loop_rounds: int = 10
     error_gap: int = 6
     poll_rounds: int = 10
     gesture_rounds: int = 10
@@ -101,7 +107,8 @@ class DetectSettings:
     sweep_rounds: int = 6
     stagnation_rounds: int = 6
     barren_rounds: int = 10
-    trivial_rounds: int = 15
+    trivial_rounds: int = 10
+    trivial_loop_rounds: int = 20
     unknown_rounds: int = 3
     denied_rounds: int = 3
     denied_varied_rounds: int = 6

@@ -20,6 +20,11 @@ _BARREN = re.compile(
 )
 
 
+_A_VIEW = 40
+"""Characters that are more than an acknowledgement."""
+_TELLING_WORD = re.compile(r"\w{4,}")
+
+
 class _Run(NamedTuple):
     steps: tuple[Step, ...]
     answer: tuple[int | None, ...]
@@ -62,7 +67,7 @@ class StagnationDetector(StepDetector):
         settings = self._settings.of(step.action)
         if last is None or last.action != step.action or step.failed or last.failed or len(step.calls) > 1:
             return None
-        if step.meaning(settings.pollers) != "query" or step.waiting or patience.is_patient(last, step, settings):
+        if not _asks(step, settings) or step.waiting or patience.is_patient(last, step, settings):
             return None
         answer = step.results()
         if None in answer or answer != last.results():
@@ -76,15 +81,17 @@ class StagnationDetector(StepDetector):
         settings = self._settings.of(step.action)
         run: _Run | None = self.state
         if run is None:
-            why = (
-                "it is no question"
-                if step.meaning(settings.pollers) != "query"
-                else "its answer is not that of the step before"
-            )
+            why = "it is no question" if not _asks(step, settings) else "its answer is not that of the step before"
             return Opinion(self.kind, excerpt(step), 0, settings.stagnation_rounds, why)
         needed = _needed(run.steps, settings)
         why = "seen" if len(run.steps) >= needed else f"{needed - len(run.steps)} more wanted"
         return Opinion(self.kind, excerpt(step), len(run.steps), needed, why)
+
+
+def _asks(step: Step, settings: DetectSettings) -> bool:
+    """Whether a step is a question: it reads, or it moves a view and is answered by what can be seen then."""
+    meaning = step.meaning(settings.pollers)
+    return meaning == "query" or (meaning == "gesture" and len(step.answer()) >= _A_VIEW)
 
 
 def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
@@ -99,14 +106,21 @@ def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
 
 
 def _share_something(starts: Sequence[Observation]) -> bool:
-    """Whether the questions have a part in common: a field, or the program that is run; else they are about many things."""
+    """Whether the questions have a part in common: a field, a word, or the program that is run; else they differ in all."""
     shared: set[tuple[str, str]] | None = None
     for start in starts:
         given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
         parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
+        parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _telling(value)}
         parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _words(value)}
         shared = parts if shared is None else shared & parts
     return bool(shared)
+
+
+def _telling(value: str) -> set[str]:
+    """Return the longer words of a question in words; a name or a pattern has none."""
+    words = value[:2000].lower().split()
+    return {word for each in words for word in _TELLING_WORD.findall(each)} if len(words) > 1 else set()
 
 
 def _words(value: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ctxmgr.detect.normal import one_line
 from ctxmgr.detect.step import asked
 from ctxmgr.detect.wording import duration, who
-from ctxmgr.types.finding import Finding, Scope
+from ctxmgr.types.finding import Finding, Scope, Severity
 from ctxmgr.types.observation import Observation
 from ctxmgr.wire import fingerprint
 
@@ -60,6 +60,7 @@ class Stall:
     last: tuple[str, int | None]
     ended: bool = False
     resolved: str | None = None
+    severity: Severity = "hung"
 
 
 def declared_limit(start: Observation) -> float | None:
@@ -129,7 +130,7 @@ def stall_finding(stall: Stall, session: str, progress: Observation | None, succ
     return Finding(
         id=fingerprint([session, "hung", agent, process, anchor[0], stall.why]),
         kind="hung",
-        severity="hung",
+        severity=stall.severity,
         period=0,
         count=1,
         first=anchor[0],
@@ -158,10 +159,13 @@ def stall_reason(stall: Stall, agent: str | None, progress: Observation | None) 
         took = duration(stall.seconds or 0)
         if stall.resolved:
             return f"{name} waited {took} for {what}, beyond {limit}; then the result came"
+        if stall.severity == "warn":
+            return f"{name} has waited {took} for {what}{more}, which gave no sign of life; its limit is {duration(call.limit)}"
         if stall.why == "overdue":
             return f"{name} has waited {took} for {what}{more}, beyond {limit}"
-    after = ""
-    if progress is not None:
-        verb = "finished" if progress.kind == "finish" else "started"
-        after = f" since {who(progress.agent)} {verb} {one_line(asked(progress), 120)}"
+    if progress is None:
+        lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
+        return f"the run began, and nothing was ever done{lasted}"
+    verb = "finished" if progress.kind == "finish" else "started"
+    after = f" since {who(progress.agent)} {verb} {one_line(asked(progress), 120)}"
     return f"nothing has happened for {duration(stall.seconds or 0)}{after}, and nothing is in flight"

@@ -21,7 +21,9 @@ _CHANGE_KEYS = frozenset({
     "old_string", "old_str", "old", "old_text", "oldString", "oldText", "search", "find", "content", "file_text", "contents",
     "new_content", "text", "edits",
 })  # fmt: skip
-_TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS
+TASK_KEYS = frozenset({"subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName", "description", "title"})
+"""How work that is handed over is called."""
+_TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
 _DOING_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
@@ -48,6 +50,8 @@ class Call:
                     traits |= _SPAN
                 if not _CHANGE_KEYS.isdisjoint(fields):
                     traits |= _CHANGE
+                if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(start.action):
+                    traits |= _TASK
         else:
             texts = None
         text = normal.canonical(cast("object", given)) if texts is None else "\n".join(texts)
@@ -87,10 +91,13 @@ class Call:
             return False
         if finish.status in ("error", "denied"):
             return True
-        return (
-            (finish.meta is not None and _exit_code(finish.meta) not in (None, 0))
-            or (isinstance(finish.output, dict) and _says_failed(cast("dict[str, object]", finish.output)))
-        )  # fmt: skip
+        output: object = finish.output
+        if type(output) is str:
+            if output[:6] in _ERROR_STARTS and len(output) <= _MAX_ERROR:
+                return True
+        elif isinstance(output, dict) and _says_failed(cast("dict[str, object]", output)):
+            return True
+        return finish.meta is not None and _exit_code(finish.meta) not in (None, 0)
 
     def error(self) -> str:
         """Return what the failed call said."""
@@ -335,6 +342,9 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+_ERROR_STARTS = frozenset({"Error:", "ERROR:", "error:"})
+_MAX_ERROR = 500
+"""Characters of an answer that is an error all through; a longer one may begin like one by chance."""
 _FAILED = frozenset({"error", "failed", "failure", "blocked", "denied", "rejected"})
 
 

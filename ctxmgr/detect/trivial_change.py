@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from ctxmgr.detect import normal, patience
-from ctxmgr.detect.blur import blur, blur_times
+from ctxmgr.detect import normal, patience, vocabulary
+from ctxmgr.detect.blur import blur, blur_numbers, blur_receipts, blur_times
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.types.finding import FindingKind
@@ -16,19 +16,22 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 class _Run(NamedTuple):
-    """``settled``: how many steps at its end are equal."""
+    """The last steps of ``length``; ``settled``: how many at its end are equal."""
 
     steps: tuple[Step, ...]
     core: str
     settled: int
+    length: int
 
 
 class TrivialChangeDetector(StepDetector):
-    """Counts identical calls in a row whose results are equal once trifles are taken out.
+    """Counts identical calls in a row whose results are equal once trifles are taken out: many warn, more are a loop.
 
-    What a trifle is depends on the call. For a question, clock times; its ids and numbers may be the news. For a call
-    that does something, ids too. For a failure, every number: "try 7 failed" after "try 6 failed" is no progress. Polls
-    are exempt, and so is whatever says that it is still under way.
+    What a trifle is depends on the call. For a question, the clock: dates, times, seconds since 1970, and every number
+    where the clock is what was asked for; its ids and other numbers may be the news. For a call that does something, ids
+    too, by their shape or by what they are called: asking for the same again brings nothing but another receipt. A number
+    that is no id stays, for it may count what was done. For a failure, every number: "try 7 failed" after "try 6 failed"
+    is no progress. Polls are exempt, and so is whatever says that it is still under way.
     """
 
     kind: FindingKind = "trivialChange"
@@ -43,7 +46,16 @@ class TrivialChangeDetector(StepDetector):
         needed = settings.trivial_rounds
         if len(run.steps) < needed or run.settled >= needed:
             return None
-        return Sighting(self.kind, step.query, 1, run.steps[-needed:], needed, 0.75)
+        proved = run.length >= settings.trivial_loop_rounds
+        return Sighting(
+            self.kind,
+            step.query,
+            1,
+            run.steps[-needed:],
+            needed,
+            0.75 if proved else 0.5,
+            severity="loop" if proved else "warn",
+        )
 
     def _run(self, step: Step, past: Sequence[Step]) -> _Run | None:
         last = past[-1] if past else None
@@ -57,8 +69,9 @@ class TrivialChangeDetector(StepDetector):
         core = old.core if same and old is not None else _core(step)
         if core is None or core != (old.core if old is not None else _core(last)):
             return None
-        before, settled = (old.steps, old.settled) if old is not None else ((last,), 1)
-        return _Run((*before, step)[-settings.trivial_rounds :], core, settled + 1 if same else 1)
+        old = old or _Run((last,), core, 1, 1)
+        steps = (*old.steps, step)[-settings.trivial_rounds :]
+        return _Run(steps, core, old.settled + 1 if same else 1, old.length + 1)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many results in a row differed in trifles alone."""
@@ -66,8 +79,8 @@ class TrivialChangeDetector(StepDetector):
         run: _Run | None = self.state
         if run is None:
             return Opinion(self.kind, excerpt(step), 0, needed, "no call like it just before, or its result is a new one")
-        count = len(run.steps)
-        why = "the results are equal" if run.settled >= count else "seen" if count >= needed else "more wanted"
+        count = run.length
+        why = "the results are equal" if run.settled >= len(run.steps) else "seen" if count >= needed else "more wanted"
         return Opinion(self.kind, normal.one_line(run.core), count, needed, why)
 
 
@@ -79,7 +92,12 @@ def _core(step: Step) -> str | None:
         output = call.finish.output
         said = normal.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
         return None if said is None else _NUMBER.sub("#", blur(said[:4000], ids=True))
-    text = normal.plain_text(call.finish.output)
+    asks = call.meaning() in ("query", "poll")
+    clock = vocabulary.asks_the_time(call.start)
+    drop = normal.CLOCK_KEYS if asks or clock else normal.RECEIPT_KEYS | normal.CLOCK_KEYS
+    text = normal.plain_text(call.finish.output, drop=normal.NOISE_KEYS | drop)
     if not text:
         return None
-    return blur_times(blur(text)) if call.meaning() in ("query", "poll") else blur(text, ids=True)
+    if clock:
+        return blur_numbers(blur_times(text))
+    return blur_times(blur(text)) if asks else blur_receipts(blur(text, ids=True))

@@ -22,6 +22,7 @@ QUERIES = word_set(
     "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
     "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot"
 )
+SEARCHES = word_set("search grep glob find query browse explore rg ls list recall")
 POLLS = word_set("poll wait await stdin bashoutput taskoutput monitor watch")
 GESTURES = word_set("scroll swipe press key keypress hotkey pagedown pageup next tap wheel")
 ASKS_HUMAN = word_set(
@@ -44,6 +45,7 @@ DELEGATES = word_set("task agent spawn delegate dispatch subagent handoff spawna
 _ASKING = word_set("can is are has have does check get verify should")
 """First words that make a name a question, whatever verb follows: ``can_send_mms`` sends nothing."""
 
+_COMMAND_KEYS = frozenset({"command", "cmd", "script"})
 _SHELLS = word_set("bash shell sh exec terminal command cmd powershell console")
 _SHELL_QUERIES = word_set(
     "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
@@ -72,6 +74,8 @@ _SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re
 _SLEEP_STARTS = "sStT\u017f"
 _SLEEP_HINTS = ("leep", "meout")
 """What every pause holds, in small letters."""
+_TIME = re.compile(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
+_CLOCKS = word_set("time date datetime clock now timestamp")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LETTERS = re.compile(r"[^a-z]")
 _MAX_REMEMBERED = 400
@@ -86,6 +90,13 @@ _WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
 _FAILURE = re.compile(
     r"\b(?:can ?not|can't|could not|couldn't|unable to|failed|failure|failing|fails|error|no connection|not working"
     r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"\b(?:401|unauthori[sz]ed|unauthenticated|not (?:logged in|authenticated)|authentication (?:required|failed|error)"
+    r"|invalid (?:x-)?(?:api[ _-]?key|access token|token|credentials?)"
+    r"|(?:token|session|credentials?|api key) (?:has |is )?expired"
+    r"|login required)\b",
     re.IGNORECASE,
 )
 _TRANSIENT = (
@@ -132,6 +143,27 @@ def is_lookout(start: Observation) -> bool:
     if command:
         return not LOOKOUTS.isdisjoint(_words(" ".join(command.split()[:3])))
     return not LOOKOUTS.isdisjoint(_words(start.action))
+
+
+def searches(start: Observation) -> bool:
+    """Whether the call looks for something that need not be there, so that a miss is an answer; any command may."""
+    if isinstance(start.input, dict) and not _COMMAND_KEYS.isdisjoint(cast("dict[object, object]", start.input)):
+        return True
+    return is_shell(start.action) or not SEARCHES.isdisjoint(_words(start.action))
+
+
+def asks_the_time(start: Observation) -> bool:
+    """Whether the call asks for the time and nothing else."""
+    command = start.input if isinstance(start.input, str) and is_shell(start.action) else ""
+    if isinstance(start.input, dict):
+        fields = cast("dict[str, object]", start.input)
+        command = next((fields[key] for key in ("command", "cmd", "script") if key in fields), "")
+        if isinstance(command, list):
+            command = " ".join(str(word) for word in cast("list[object]", command)[-1:])
+    if command:
+        return isinstance(command, str) and _TIME.fullmatch(command[:400]) is not None
+    words = _words(start.action)
+    return not _CLOCKS.isdisjoint(words[-2:]) and words[:1] != ("set",)
 
 
 @lru_cache(maxsize=1024)
@@ -246,6 +278,11 @@ def is_transient(error: str) -> bool:
     if any(phrase in head for phrase in _TRANSIENT):
         return True
     return any(not head[: match.start()][-1:].isalnum() for match in _TRANSIENT_CODE.finditer(head))
+
+
+def is_login_error(error: str) -> bool:
+    """Whether an error says that whoever asks is not known: the same for everything that could be asked."""
+    return _LOGIN.search(error[:2000]) is not None
 
 
 def says_failure(text: str) -> bool:

@@ -28,6 +28,9 @@ def loop_reason(
         facts: further evidence of the kind.
     """
     step = round_[-1]
+    if step.first.start.kind == "event" and kind == "errorRepetition":
+        said = _Tale("", step, rounds, inputs, facts or {}).fact("said")
+        return f"{who(agent)} got the same error from its provider {rounds} times ({said})"
     told = _TELLERS.get(kind)
     if told is not None:
         return told(_Tale(who(agent), step, rounds, inputs, facts or {}))

@@ -8,17 +8,30 @@ from __future__ import annotations
 
 from ctxmgr.diagnose import (
     authentication,
+    call_hangs,
+    check_unaffected,
+    constraint_broken,
+    context_lost,
+    decided_before,
     environment_missing,
     error_elsewhere,
+    monologue,
+    mutual_wait,
+    output_cut,
+    permission_denied,
+    polling_frozen,
     rate_limited,
     resource_held,
+    schema_refused,
     tool_missing,
     unknown_name,
     unknown_reference,
     waiting_on_lock,
+    waits_for_person,
     wrong_edit_target,
     wrong_place,
 )
+from ctxmgr.diagnose.contrast import contrast
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
 from ctxmgr.diagnose.interface import FailureClass
 from ctxmgr.types.diagnosis import Diagnosis, Quote
@@ -26,15 +39,27 @@ from ctxmgr.types.diagnosis import Diagnosis, Quote
 CLASSES: tuple[FailureClass, ...] = (
     wrong_edit_target,
     unknown_name,
-    environment_missing,
     unknown_reference,
+    environment_missing,
     resource_held,
     waiting_on_lock,
     rate_limited,
     authentication,
+    schema_refused,
+    tool_missing,
+    decided_before,
+    mutual_wait,
+    waits_for_person,
+    constraint_broken,
+    permission_denied,
+    check_unaffected,
     error_elsewhere,
     wrong_place,
-    tool_missing,
+    polling_frozen,
+    output_cut,
+    call_hangs,
+    context_lost,
+    monologue,
 )
 """All failure classes, the most precise first: where two apply, the earlier one speaks."""
 
@@ -42,10 +67,10 @@ CLASSES: tuple[FailureClass, ...] = (
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the most precise cause that the record supports, or None.
 
-    None is an honest answer: ``contrast.contrast`` then tells what differs between the last step that brought something new
+    None is an honest answer: `contrast` then tells what differs between the last step that brought something new
     and the repeated ones.
     """
     return next((found for each in CLASSES if (found := each.applies(evidence)) is not None), None)
 
 
-__all__ = ["CLASSES", "Diagnosis", "Evidence", "FailureClass", "Message", "Quote", "diagnose", "messages_of"]
+__all__ = ["CLASSES", "Diagnosis", "Evidence", "FailureClass", "Message", "Quote", "contrast", "diagnose", "messages_of"]

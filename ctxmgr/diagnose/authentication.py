@@ -18,7 +18,7 @@ _REFUSED = re.compile(
     r"|unauthenticated"
     r"|authentication (?:failed|required|error)|bad credentials|invalid (?:api[ _-]?key|credentials|token|access token"
     r"|password)"
-    r"|incorrect (?:api key|password|username)|(?:token|session|credentials?|certificate|key)[^\n]{0,40}(?:has |have |is "
+    r"|incorrect (?:api key|password|username)|(?:token|session|credentials?|credential)[^\n]{0,40}(?:has |have |is "
     r"|was )?expired"
     r"|ExpiredToken|invalid_grant|NOAUTH|not logged in|login required|password authentication failed"
     r"|permission denied \(publickey"
@@ -35,8 +35,12 @@ _WHERE = re.compile(
     r"|\bvault\b|\bkeychain\b|\b1password\b)",
     re.IGNORECASE,
 )
+_THING = r"(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|logins?|ones?)"
 _LIES = re.compile(
-    r"\b(?:new|fresh|valid|current|right|rotated|renewed|use|in|is|found|stored|saved|kept|lies|get)\b", re.IGNORECASE
+    rf"\b{_THING}\b.{{0,60}}\b(?:is|are|lies?|stored|saved|kept|found|moved|now)\b|\b(?:use|take|read|get|load"
+    rf"|with)\b.{{0,60}}\b{_THING}\b"
+    rf".{{0,60}}\b(?:from|in|at|under)\b|\b(?:use|export|set|read)\b.{{0,20}}\$?\b\w+_(?:TOKEN|KEY|PASSWORD|SECRET)\b",
+    re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
 _LOOKED_AT = 300
@@ -44,12 +48,12 @@ _LOOKED_AT = 300
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what is refused, and where the new credentials are."""
-    for entry in evidence.failing:
+    for entry in evidence.refusals():
         said = evidence.text(entry)
         match = _REFUSED.search(said)
         if match is None:
             continue
-        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+        line = evidence.line(entry, _REFUSED)
         return _told(evidence, entry, line)
     return None
 
@@ -91,7 +95,7 @@ def _said_where(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that says where credentials are."""
     for message in reversed(evidence.user_texts):
         for sentence in _SENTENCE.findall(message.text[:8_000]):
-            if _CREDENTIAL.search(sentence) and _WHERE.search(sentence) and _LIES.search(sentence):
+            if _WHERE.search(sentence) and _LIES.search(sentence) and _CREDENTIAL.search(message.text[:8_000]):
                 return message, sentence.strip()
     return None
 

@@ -22,6 +22,7 @@ _MOST_COMMAND = 4_000
 _MOST_WORDS = 80
 _WRAPPER = re.compile(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
 _PART = re.compile(r"&&|\|\||;|\||\n")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=\S*")
 
 
@@ -70,6 +71,12 @@ def parts_of(command: str) -> list[list[str]]:
         if words:
             found.append(words)
     return found
+
+
+def in_background(command: str) -> bool:
+    """Whether a command leaves something running behind it."""
+    bare = _QUOTED.sub("''", command)
+    return re.search(r"(?<![&>|])&(?![&>\d])|\b(?:nohup|setsid|disown)\b|\s--?d(?:etach|aemon)?\b", bare) is not None
 
 
 def path_of(entry: EntryView) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, path_of
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -19,12 +20,15 @@ _MISSING = re.compile(
     r"|(?:^|[\s:])(pytest|python[\d.]*|pip[\d.]*|ruff|mypy|flask|django-admin|uvicorn|alembic|celery|tox|black): "
     r"(?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
 )
-_BIN = r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python[\d.]*|pytest|pip[\d.]*|activate|[a-z]\w{1,20})"
+_BIN = (
+    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python(?:\d+(?:\.\d+)?)?|pytest"
+    r"|pip(?:\d+(?:\.\d+)?)?|activate|[a-z]\w{1,20})"
+)
 _ENVIRONMENT = re.compile(
     rf"(?<![\w./-])(/?{_BIN})(?![\w/-])|\b((?:uv|poetry|pipenv|hatch|pixi|rye) run)\b|\b(conda (?:activate"
     rf"|run -n) [\w.-]{{1,40}})\b"
 )
-_PYTHON = re.compile(r"(?<![\w./-])(python[\d.]*|pytest|pip[\d.]*)(?=\s|$)")
+_PYTHON = re.compile(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
 _LOOKED_AT = 400
 
 
@@ -45,10 +49,19 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is None:
             continue
         missing = next(group for group in match.groups() if group)
+        if _is_own(evidence, missing):
+            continue
         named = _environment(evidence, entry, command)
         if named is not None:
             return _told(evidence, entry, command, missing, named)
     return None
+
+
+def _is_own(evidence: Evidence, module: str) -> bool:
+    """Whether the module is the project's own: then no environment has it, and the folder is the wrong one."""
+    top = re.escape(module.partition(".")[0])
+    own = re.compile(rf"(?:^|/){top}(?:\.py$|/)")
+    return any(own.search(evidence.inside(path)) for entry in evidence.recent if (path := path_of(entry)))
 
 
 def _told(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Named) -> Diagnosis:
@@ -77,7 +90,8 @@ def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named |
     failed = {found for each in evidence.failing for found in _found(command_of(each))}
     for message in reversed(evidence.user_texts):
         for text in _found(message.text):
-            if text not in failed and text not in command:
+            sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
+            if text not in failed and text not in command and not forbids(sentence):
                 return _Named(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
     output: _Named | None = None
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:

@@ -76,9 +76,10 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
     causes = [one or other for one, other in _CAUSE.findall(said)]
     if not frames or not causes or "AssertionError" in causes[-1]:
         return None  # an assertion stands in the test; where the fault lies it does not say
-    if any(same_file(path, each) or path.rpartition("/")[2] in said for path in changed for each, _ in frames):
-        return None  # the message names a changed file too
     path, line = frames[-1] if 'File "' in said else frames[0]
+    named = any(same_file(each, frame) or each.rpartition("/")[2] in said for each in changed for frame, _ in frames)
+    if any(same_file(path, each) for each in changed) or (named and not _fails_on_import(said)):
+        return None  # a changed file takes part: the fault may be what it passes on
     if not plain_name(path) or any(
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):
@@ -88,7 +89,7 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
     name = evidence.name(path)
     cause = (
         f"The error is in {code(name, 80)}, line {line}: {code(causes[-1].strip(), 120)}. Your {len(edits)} changes since"
-        f"{clock(edits[0].ts) or ' then'} were all made in {files}, which it does not name."
+        f"{clock(edits[0].ts) or ' then'} were all made in {files}."
     )
     cause = cause.replace("since at", "since")
     step = f"Read {code(name, 80)} around line {line} and correct the cause there."
@@ -96,3 +97,9 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
         KIND, cause, step, evidence.quote(entry, said[-500:]), evidence.quote(edits[-1], "\n".join(changed)),
         check="Run the same check again: the error must move or change.",
     )  # fmt: skip
+
+
+def _fails_on_import(said: str) -> bool:
+    """Whether the last frame of a traceback is the body of a module: whoever imports it can't be at fault."""
+    frames = re.findall(r"File \"[^\"\n]{1,300}\", line \d{1,6}, in (\S{1,80})", said)
+    return bool(frames) and frames[-1] == "<module>" and len(frames) > 1

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from ctxmgr.detect import vocabulary
 from ctxmgr.detect.normal import canonical
 from ctxmgr.diagnose import contents
-from ctxmgr.diagnose.calls import command_of, short_path, subject
+from ctxmgr.diagnose.calls import command_of, same_file, short_path, subject
 from ctxmgr.diagnose.texts import clean, ends, excerpt, text_of
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.finding import Finding
@@ -27,6 +27,15 @@ _MOST_TEXT = 20_000
 _PEOPLE = ("user_message", "user_message_chunk")
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
 _EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
+
+_ASKS_SERVER = re.compile(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
+_SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
+_CHECKS = re.compile(
+    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b|\b(?:go|cargo|mvn"
+    r"|gradle|gradlew"
+    r"|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
+)
+_BARE = re.compile(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
 
 By = Literal["user", "agent", "program"]
 
@@ -176,10 +185,21 @@ class Evidence:
                 return folder.rstrip("/")
         return ""
 
+    def inside(self, path: str) -> str:
+        """Return a path relative to the agent's folder where it lies in it."""
+        within = self.folder and path.startswith(f"{self.folder}/")
+        return (path[len(self.folder) + 1 :] if within else path).removeprefix("./").rstrip("/")
+
+    def same_place(self, one: str, other: str) -> bool:
+        """Whether two paths are one place, as far as the agent's folder tells; a longer relative path is another one."""
+        first, second = self.inside(one), self.inside(other)
+        if first.startswith("/") == second.startswith("/") or self.folder:
+            return first == second
+        return same_file(first, second)
+
     def name(self, path: str) -> str:
         """Return a path as words: relative to the agent's folder where it lies in it."""
-        inside = self.folder and path.startswith(f"{self.folder}/")
-        return short_path(path[len(self.folder) + 1 :] if inside else path)
+        return short_path(self.inside(path) or path)
 
     def text(self, entry: EntryView) -> str:
         """Return what an entry's result says, clean and bounded: its error message and its output."""
@@ -191,6 +211,11 @@ class Evidence:
             known = self._texts[entry.index] = clean(ends(both, _MOST_TEXT // 2)).strip("\n")
         return known
 
+    def line(self, entry: EntryView, pattern: re.Pattern[str]) -> str:
+        """Return the line of an entry's result that a pattern is found in; one that only names a code is the last choice."""
+        lines = [line.strip() for line in self.text(entry).split("\n") if pattern.search(line)]
+        return next((line for line in lines if not _BARE.search(line)), lines[0] if lines else "")
+
     def failed(self, entry: EntryView) -> bool:
         """Whether a call failed, whatever its tool called that."""
         if entry.status in ("error", "denied"):
@@ -200,6 +225,10 @@ class Evidence:
         text = self.text(entry)
         exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
         return any(code != "0" for code in exits[-1:])
+
+    def refusals(self) -> Iterator[EntryView]:
+        """Yield the failing calls whose message is about the call: what a test prints may be about anything."""
+        return (entry for entry in self.failing if not _CHECKS.search(command_of(entry)))
 
     def before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""
@@ -235,7 +264,7 @@ class Evidence:
     def source(self, entry: EntryView) -> str:
         """Return where a text is from, in words: "your Read of app.py at 12:03"."""
         whose = "your" if self.agent is None or entry.agent == self.agent else f"{clean(entry.agent)[:60]}'s"
-        return f"{whose} {subject(entry, self.name)}{clock(entry.ts)}"
+        return clean(f"{whose} {subject(entry, self.name)}{clock(entry.ts)}").replace("\n", " ")
 
     def quote(self, entry: EntryView, text: str | None = None) -> Quote:
         """Return a text of an entry as a quote; without one, its result."""
@@ -257,7 +286,10 @@ def may_change(entry: EntryView) -> bool:
     """Whether an action may change files or the like; commands are judged by what they run."""
     fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
-    return vocabulary.classify(entry.action, verb, command_of(entry)) == "mutation"
+    command = command_of(entry)
+    if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
+        return False
+    return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
 def given(entry: EntryView) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.texts import clip
+from ctxmgr.diagnose.texts import clean, clip
 from ctxmgr.types.diagnosis import Confidence, Diagnosis, Quote
 
 
@@ -33,6 +33,10 @@ def diagnosis(
     """Return a diagnosis whose texts are bounded; equal quotes are given once."""
     told = tuple({(quote.source, quote.text): quote for quote in quotes}.values())
     return Diagnosis(
-        kind=kind, cause=clip(cause, MOST_CAUSE), evidence=told[:6], next_step=clip(step, MOST_STEP),
-        check=None if check is None else clip(check, MOST_STEP), confidence=confidence,
+        kind=kind, cause=_sentence(cause, MOST_CAUSE), evidence=told[:6], next_step=_sentence(step, MOST_STEP),
+        check=None if check is None else _sentence(check, MOST_STEP), confidence=confidence,
     )  # fmt: skip
+
+
+def _sentence(text: str, limit: int) -> str:
+    return clip(clean(text).replace("\n", " "), limit)

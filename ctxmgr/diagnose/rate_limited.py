@@ -15,7 +15,7 @@ KIND: str = "rateLimited"
 
 _LIMITED = re.compile(
     r"too many requests|rate[ _-]?limit|ratelimit|quota exceeded|throttl(?:ed|ing)|\b429\b[^\n]{0,40}(?:error|too|limit|status)"
-    r"|(?:status|http/[\d.]+|error|code)\W{0,3}429\b|slow down",
+    r"|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
     re.IGNORECASE,
 )
 _SECONDS = re.compile(
@@ -34,12 +34,12 @@ _UNITS = {"ms": 0.001, "mi": 60, "s": 1, "m": 60, "h": 3600}
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return how long the record asks to wait."""
-    for entry in evidence.failing:
+    for entry in evidence.refusals():
         said = evidence.text(entry)
         match = _LIMITED.search(said)
         if match is None:
             continue
-        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+        line = evidence.line(entry, _LIMITED)
         return _told(evidence, entry, said, line)
     return None
 
@@ -96,4 +96,4 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         rounded = round(seconds) if seconds >= 1 else round(seconds, 1)
         return "1 second" if rounded == 1 else f"{rounded} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds < 7_200 else f"{seconds / 3600:.1f} hours"
+    return f"{round(seconds)} seconds ({round(seconds / 60)} minutes)" if seconds < 7_200 else f"{seconds / 3600:.1f} hours"

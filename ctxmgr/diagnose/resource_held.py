@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of
+from ctxmgr.diagnose.calls import command_of, fields_of, in_background
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code
@@ -28,6 +28,10 @@ _PORT_GIVEN = re.compile(r"(?:--port[= ]|-p[= ]?|PORT=|http\.server |:|--bind \S
 _HOLDER = re.compile(
     r"users:\(\(\"([^\"]{1,40})\",pid=(\d{1,8})|^(\S{1,40})\s+(\d{1,8})\s+\S+\s+\d+u|(\d{1,8})/(\S{1,40})\s*$", re.MULTILINE
 )
+_ENDS = re.compile(
+    r"\b(?:kill|pkill|killall|docker (?:stop|rm|compose down)|systemctl stop)\b|fuser -k|TaskStop|KillShell|KillBash"
+)
+_LOOKS = re.compile(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
 _LOOKED_AT = 400
 
 
@@ -38,7 +42,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         match = _TAKEN.search(said)
         if match is None:
             continue
-        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+        line = evidence.line(entry, _TAKEN)
         port = _port(line, command_of(entry))
         return _told(evidence, entry, line, port) if port else None
     return None
@@ -92,16 +96,14 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
     pattern = re.compile(rf"(?<!\d){port}(?!\d)")
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
+        if _ENDS.search(command or other.action) and other.status == "ok":
+            return None  # something was ended since: what it was can't be told
         if other.status not in ("ok", "open") or not pattern.search(command) or evidence.failed(other):
             continue
-        said = evidence.text(other)
-        if re.search(r"\b(?:kill|pkill|fuser -k|docker stop|lsof|ss -|netstat|curl|wget|nc )", command):
-            if re.search(r"\b(?:kill|pkill|docker stop)\b|fuser -k", command):
-                return None
+        if _LOOKS.search(command):
             continue
-        stays = (
-            other.status == "open" or re.search(r"&\s*(?:$|\n|echo|sleep|disown)|nohup|-d\b|daemon|setsid", command) is not None
-        )
+        said = evidence.text(other)
+        stays = other.status == "open" or in_background(command)
         serves = re.search(r"(?:serving|listening|running|started|ready)\b[^\n]{0,80}", said, re.IGNORECASE) is not None
         background = any("background" in name and value is True for name, value in fields_of(other).items())
         if stays or serves or background:

@@ -30,12 +30,12 @@ _OFFERED = re.compile(
     r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
     re.IGNORECASE,
 )
+_LAUNCHERS = frozenset(("sudo", "env", "exec", "xargs", "npx", "time", "nohup", "timeout", "command", "nice"))
 _LIKE = {
     "rg": ("grep -rn",), "ag": ("grep -rn",), "ack": ("grep -rn",), "fd": ("find",), "fdfind": ("find",), "bat": ("cat",),
     "tree": ("find", "ls -R"), "jq": ("python3 -m json.tool",), "wget": ("curl",), "curl": ("wget",), "python": ("python3",),
     "pip": ("python3 -m pip",), "pip3": ("python3 -m pip",),
-    "pytest": ("python3 -m"
-                                                                        " pytest",),
+    "pytest": ("python3 -m pytest",),
     "yarn": ("npm",), "pnpm": ("npm",), "docker-compose": ("docker compose",), "docker": ("podman",), "podman": ("docker",),
     "nodejs": ("node",), "netstat": ("ss",), "ifconfig": ("ip",), "vim": ("sed",), "nano": ("sed",), "gsed": ("sed",),
     "http": ("curl",), "httpie": ("curl",), "hub": ("gh",), "shasum": ("sha256sum",), "md5": ("md5sum",),
@@ -56,15 +56,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not command:
             if name == entry.action or nearest(name, [entry.action], 0.8):
                 return _tool(evidence, entry, said)
-        elif name.endswith("sh") is False and any(
-            words[0].rpartition("/")[2] == name or name in words for words in parts_of(command)
-        ):
+        elif _is_run(command, name):
             return _command(evidence, entry, command, name)
     return None
 
 
+def _is_run(command: str, name: str) -> bool:
+    """Whether a command runs a program of that name, by itself or by way of another."""
+    heads = [word.rpartition("/")[2] for words in parts_of(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]]
+    return name in heads
+
+
 def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
-    missing = {name}
     cause = f"{code(command, 90)} can't work: there is no command {code(name, 40)} here."
     quotes = [evidence.quote(entry)]
     for like in _LIKE.get(name, ()):
@@ -75,8 +78,8 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
             return diagnosis(
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
-    failed = {word for each in evidence.failing for word in missing if word in command_of(each)}
-    like = next((each for each in _LIKE.get(name, ()) if each not in failed), None)
+    failed = {command_of(each) for each in evidence.failing}
+    like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)
     if like is not None:
         step = f"Do the same with {code(like, 40)}, or ask the user before you install {code(name, 40)}."
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")

@@ -26,7 +26,7 @@ class _Way(NamedTuple):
 
 
 def _way(pattern: str, noun: str, *manifests: str) -> _Way:
-    return _Way(re.compile(pattern, re.IGNORECASE), noun, manifests)
+    return _Way(re.compile(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
 
 
 _NAME = r"[`'\"‘]?([\w:./@-]{1,60}?)[`'\"’]?"
@@ -88,8 +88,7 @@ def _is_asked(name: str, command: str) -> bool:
 def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis:
     suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _known(evidence, way, name, entry)
-    near = nearest(name, names, 0.5) or next(iter(suggested[:1] if len(suggested) == 1 else []), None)
-    near = near or (nearest(name, suggested, 0.3) if suggested else None)
+    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4)
     quotes = [evidence.quote(entry), *shown]
     where = (
         f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.calls import command_of
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.paths import is_file_name
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -65,7 +66,7 @@ _TABLE = re.compile(
     r"|insert into [\"'`]?(\w{1,80})",
     re.IGNORECASE | re.MULTILINE,
 )
-_CREATED = re.compile(r"create table (?:if not exists )?[\"'`\[]?[\w.]{1,80}[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
+_CREATED = re.compile(r"create table (?:if not exists )?[\"'`\[]?([\w.]{1,80})[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
 _TABLE_INFO = re.compile(
     r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
     re.MULTILINE,
@@ -106,6 +107,10 @@ _FILES = frozenset(
         "cfg",
     ]
 )
+_REVISIONS = re.compile(
+    r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree"
+    r"|tag|rev-parse|clone|revert|bisect|describe|range-diff)\b"
+)
 _LOOKED_AT = 400
 
 
@@ -116,11 +121,16 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         for noun, pattern in _UNKNOWN:
             match = pattern.search(said)
             name = next((group for group in match.groups() if group), "") if match else ""
-            if name and name.rpartition(".")[2] and name in asked:
+            if name and name.rpartition(".")[2] and name in asked and _is_meant(noun, name, command_of(entry)):
                 found = _told(evidence, entry, noun, name, said)
                 if found is not None:
                     return found
     return None
+
+
+def _is_meant(noun: str, name: str, command: str) -> bool:
+    """Whether the call means such a thing by the name: a path that git does not know is no branch."""
+    return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
 
 
 def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
@@ -132,7 +142,7 @@ def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str)
         if evidence.failed(other):
             continue
         for text in (evidence.text(other), given(other)):
-            for each in _names(noun, text, command_of(other)):
+            for each in _names(noun, text, command_of(other), given(entry)):
                 if plain_name(each):
                     places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
     hint = _HINT.search(said)
@@ -191,7 +201,7 @@ def _tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:
     return bool(command) and any(command_of(each) == swapped for each in evidence.failing)
 
 
-def _names(noun: str, text: str, command: str = "") -> Iterator[str]:
+def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:
     text = text[:20_000]
     if noun == "remote":
         if re.fullmatch(r"\s*git remote\s*", command):
@@ -204,14 +214,27 @@ def _names(noun: str, text: str, command: str = "") -> Iterator[str]:
             yield from text.split()
         yield from (name for match in _TABLE.finditer(text) for name in match.groups() if name)
     elif noun == "column":
-        for body in _CREATED.findall(text):
-            for part in re.split(r",(?![^(]{0,200}\))", body):
-                column = _COLUMN.match(part)
-                if column and column.group(1).lower() not in _NO_COLUMN:
-                    yield column.group(1)
+        for table, body in _CREATED.findall(text):
+            if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
+                continue
+            columns = (_COLUMN.match(part) for part in _parts(body))
+            yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
         yield from (name for match in _TABLE_INFO.finditer(text) for name in match.groups() if name)
     else:
         for match in _HOST.finditer(text):
             name = next(group for group in match.groups() if group)
             if name.rpartition(".")[2].lower() not in _FILES:
                 yield name
+
+
+def _parts(body: str) -> Iterator[str]:
+    """Yield what stands between the commas of a table's definition, commas within brackets aside."""
+    depth, start = 0, 0
+    for place, char in enumerate(body):
+        depth += (char == "(") - (char == ")")
+        if depth < 0 or (char == "," and depth == 0):
+            yield body[start:place]
+            start = place + 1
+        if depth < 0:
+            return
+    yield body[start:]

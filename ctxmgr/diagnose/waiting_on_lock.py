@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, in_background
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -18,7 +18,7 @@ _LOCKED = re.compile(
     r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock|unable to (?:acquire|lock"
     r"|create '[^'\n]{1,200}\.lock')"
     r"|waiting for (?:the )?(?:\w+ )?lock|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
-    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|resource temporarily unavailable|cannot lock ref"
+    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|cannot lock ref"
     r"|lock wait timeout"
     r"|deadlock detected|already locked|lock file (?:exists|already)",
     re.IGNORECASE,
@@ -26,7 +26,7 @@ _LOCKED = re.compile(
 _FILE = re.compile(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = re.compile(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 _PID = re.compile(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
-_TAKES = re.compile(r"flock|\block\b|lockfile|fcntl|lock_ex|O_EXCL|acquire", re.IGNORECASE)
+_MANIFEST = re.compile(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _LOOKED_AT = 300
 
 
@@ -36,7 +36,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         match = _LOCKED.search(said)
         if match is not None:
-            line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0].strip()
+            line = evidence.line(entry, _LOCKED)
             return _refused(evidence, entry, said, line)
     for entry in evidence.open_calls:
         found = _waits(evidence, entry)
@@ -83,30 +83,30 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     command = command_of(entry)
     if not command:
         return None
-    asked = _FILE.search(command) if _TAKES.search(command) else None
+    asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
     if asked is not None:
         return _told(evidence, entry, asked.group(1), None, command)
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command)):
         content = evidence.seen(word, entry.index)
         if content is None:
             continue
-        lines = [line for line in content.lines[:2_000] if _TAKES.search(line) or _FILE.search(line)]
-        lock = next((match.group(1) for line in lines if (match := _FILE.search(line))), None)
-        if lines and lock:
-            line = _waiting_line(content.lines, next(line for line in lines if _FILE.search(line)))
-            return _told(evidence, entry, lock, content.entry, line)
+        named = next((line for line in content.lines[:2_000] if _FILE.search(line) and not _MANIFEST.search(line)), None)
+        waiting = _waiting_line(content.lines, named) if named is not None else None
+        match = _FILE.search(named or "")
+        if waiting is not None and match is not None:
+            return _told(evidence, entry, match.group(1), content.entry, waiting)
     return None
 
 
-def _waiting_line(lines: Sequence[str], named: str) -> str:
-    """Return the line of a program that waits for the lock; where none is seen, the one that names it."""
+def _waiting_line(lines: Sequence[str], named: str) -> str | None:
+    """Return the line of a program that waits for the lock, or None where none is seen."""
     variable = re.match(r"\s*(?:export |const |let |var )?(\w{2,40})\s*=", named)
     words = re.compile(
         rf"\b(?:while|until|wait|sleep|acquire"
         rf"|flock)\b.{{0,80}}\b{variable.group(1) if variable else 'lock'}\b",
         re.IGNORECASE,
     )
-    return next((line for line in lines[:2_000] if words.search(line)), named)
+    return next((line for line in lines[:2_000] if words.search(line)), None)
 
 
 def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
@@ -145,7 +145,7 @@ def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView
     name = lock.rpartition("/")[2]
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
-        stays = other.status == "open" or re.search(r"&\s*(?:$|\n|echo|sleep|disown)|nohup|setsid", command) is not None
+        stays = other.status == "open" or in_background(command)
         if name in command and stays and not evidence.failed(other):
             return other
     return None

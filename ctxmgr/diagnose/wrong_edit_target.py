@@ -8,8 +8,9 @@ import re
 from ctxmgr.diagnose.calls import Change, changes_of, patch_changes, patched_paths, path_of, same_file
 from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.diagnosis import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "wrongEditTarget"
@@ -154,10 +155,9 @@ def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change)
     name = evidence.name(path)
     cause = f"{_call(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
     step = f"Read {name}, and copy the text to replace from what it shows."
-    return Diagnosis(
-        kind=KIND, cause=cause, evidence=(evidence.quote(entry),), next_step=step,
-        check="The edit must report that the file was changed.", confidence="medium",
-    )  # fmt: skip
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check=("The edit must report that the file was changed."), confidence="medium"
+    )
 
 
 def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:
@@ -168,10 +168,14 @@ def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None
     if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
         cause = f"The {entry.action[:40]} of {name} is refused until you read the file anew: {code(line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
-        return Diagnosis(
-            kind=KIND, cause=cause, evidence=(evidence.quote(entry),), next_step=step,
-            check="The edit must report that the file was changed.", confidence="high",
-        )  # fmt: skip
+        return diagnosis(
+            KIND,
+            cause,
+            step,
+            evidence.quote(entry),
+            check=("The edit must report that the file was changed."),
+            confidence="high",
+        )
     return None
 
 
@@ -226,10 +230,8 @@ def _when(evidence: Evidence, known: Content) -> str:
 
 
 def _diagnosis(
-    evidence: Evidence, entry: EntryView, known: Content, cause: str, step: str, check: str, confidence: str = "high"
+    evidence: Evidence, entry: EntryView, known: Content, cause: str, step: str, check: str, confidence: Confidence = "high"
 ) -> Diagnosis:
-    sure = "medium" if known.doubtful or confidence == "medium" else "high"
-    return Diagnosis(
-        kind=KIND, cause=cause, evidence=(evidence.quote(entry), evidence.quote(known.entry, known.text[:600])),
-        next_step=step, check=check, confidence=sure,
-    )  # fmt: skip
+    sure = "medium" if known.doubtful else confidence
+    shown = evidence.quote(known.entry, known.text[:600])
+    return diagnosis(KIND, cause, step, evidence.quote(entry), shown, check=check, confidence=sure)

@@ -20,6 +20,12 @@ _MISSING = re.compile(
     r"|did not match any file|file not found|unable to (?:open|read)|could not (?:open|read|find)",
     re.IGNORECASE,
 )
+_OF_FILE = re.compile(
+    r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file"
+    r"|ENOENT",
+    re.IGNORECASE,
+)
+_COMMON = re.compile(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
 _QUOTED = re.compile(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
 )
@@ -46,20 +52,20 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
     named = [path.rstrip(":.,") for path in named if "/" in path or is_file_name(path.rstrip(":.,"))]
     asked = asked_paths(entry)
     own = [path for path in named if any(same_file(path, each) for each in asked)]
-    generic = not named and len(asked) == 1
+    generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
     every: list[str] = [*own, *named, *(asked if generic else [])]
     return list(dict.fromkeys(every))[:_MOST_NAMES]
 
 
 def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     name = path.rstrip("/").rpartition("/")[2]
-    if len(name) < 3 or not plain_name(path):
+    if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
         return None
     if _was_there(evidence, entry, path):
         return None
     elsewhere: dict[str, Mention] = {}
     for mention in mentions(evidence, name, entry.index):
-        if not same_file(mention.path, path) and plain_name(mention.path) and not _refused(evidence, mention.path):
+        if not evidence.same_place(mention.path, path) and plain_name(mention.path) and not _refused(evidence, mention.path):
             elsewhere.setdefault(mention.path.removeprefix("./"), mention)
         if len(elsewhere) >= 4:
             break
@@ -70,11 +76,13 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagn
 
 def _was_there(evidence: Evidence, entry: EntryView, path: str) -> bool:
     """Whether the same path was seen before: then it is gone, and not sought in the wrong place."""
-    return any(each.given and same_file(each.path, path) for each in mentions(evidence, path.rpartition("/")[2], entry.index))
+    return any(
+        each.given and evidence.same_place(each.path, path) for each in mentions(evidence, path.rpartition("/")[2], entry.index)
+    )
 
 
 def _refused(evidence: Evidence, path: str) -> bool:
-    return any(same_file(path, asked) for entry in evidence.failing for asked in asked_paths(entry))
+    return any(evidence.same_place(path, asked) for entry in evidence.failing for asked in asked_paths(entry))
 
 
 def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
@@ -125,14 +133,12 @@ def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str
         )
         step = (
             f"Do not run this again until {code(name, 80)} exists. If {code(near, 80)} is meant, use that name; if it is"
-            f" not, ask the"
-            f" user where {code(name, 80)} comes from."
+            f" not, ask"
+            f" the user where {code(name, 80)} comes from."
         )
-        return diagnosis(
-            KIND, cause, step, evidence.quote(entry, line), evidence.quote(other), check=(f"List"
-                                                                                          f" {evidence.name(folder) or 'the folder'} before you run it again."),
-            confidence="medium",
-        )  # fmt: skip
+        check = f"List {evidence.name(folder) or 'the folder'} before you run it again."
+        quotes = (evidence.quote(entry, line), evidence.quote(other))
+        return diagnosis(KIND, cause, step, *quotes, check=check, confidence="medium")
     return None
 
 

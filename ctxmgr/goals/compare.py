@@ -34,10 +34,10 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
                 yield _result(record)
         elif kind == "result":
             yield _result(record)
-        elif kind == "event" and record.get("type") in _SAID:
+        elif kind == "event" and isinstance(type_ := record.get("type"), str) and type_ in _SAID:
             data = record.get("data")
             text = cast("dict[str, object]", data).get("text") if isinstance(data, dict) else data
-            yield _line({"role": "user" if record.get("type") == "user_message" else "assistant", "content": text})
+            yield _line({"role": "user" if type_ == "user_message" else "assistant", "content": text})
 
 
 def _result(record: Record) -> str:

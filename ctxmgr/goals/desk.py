@@ -7,7 +7,7 @@ writes nothing but, where an action was refused, that it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from ctxmgr.detect.settings import DetectSettings
@@ -57,7 +57,7 @@ class Goals(Steering):
         mask: whether secrets of known shapes are masked.
         timeout: seconds to wait for another process's change.
         root: the folder that recorded paths and probes are relative to; by default the one the folder is in.
-        commands: whether probes may run commands.
+        commands: whether probes may run commands, or the fingerprints of those that may (`ctxmgr.goals.probes.fingerprint`).
 
     Raises (all methods):
         NotFound: there is no goal here, or no task of that id.
@@ -68,8 +68,8 @@ class Goals(Steering):
 
     @classmethod
     def open(
-        cls, project: str | os.PathLike[str] = ".", *, create: bool = False, hold: bool = False, commands: bool = False,
-        agent: str = "agent", settings: DetectSettings | None = None,
+        cls, project: str | os.PathLike[str] = ".", *, create: bool = False, hold: bool = False,
+        commands: bool | Collection[str] = False, agent: str = "agent", settings: DetectSettings | None = None,
     ) -> Goals:  # fmt: skip
         """Return the goal of a project: the one in its folder ``.agent_context``.
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.errors import StorageFailed
+from ctxmgr.files import open_regular, read_regular
 from ctxmgr.goals.state import State
 from ctxmgr.goals.tree import as_object, read_number, read_text
 
@@ -57,7 +58,7 @@ def load(folder: str) -> Loaded:
         except FileNotFoundError:
             continue
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            if error.errno in (errno.ELOOP, errno.EINVAL, errno.EFBIG):
                 damaged.append((name, "it is no plain file"))
                 continue
             raise StorageFailed(f"{path!r} can't be read: {error.strerror}", "fix the permissions") from error
@@ -157,7 +158,7 @@ def _is_prefix(history: str, included: Included) -> bool:
     if included.size == 0:
         return included.records == 0
     try:
-        with open(history, "rb") as stream:
+        with open(open_regular(history), "rb") as stream:
             if os.fstat(stream.fileno()).st_size < included.size:
                 return False
             stream.seek(max(0, included.size - 40))
@@ -168,9 +169,7 @@ def _is_prefix(history: str, included: Included) -> bool:
 
 
 def _read(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    with open(descriptor, "rb") as stream:
-        return stream.read(_MOST)
+    return read_regular(path, _MOST, follow=False)
 
 
 def _write(path: str, text: str) -> None:

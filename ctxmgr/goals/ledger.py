@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, NoReturn
 
 from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
+from ctxmgr.files import require_no_link
 from ctxmgr.goals import files, owner
 from ctxmgr.goals.files import Included
 from ctxmgr.goals.fold import EVENT, fold
@@ -204,6 +205,7 @@ class Ledger:
 
     def _catch_up(self) -> None:
         try:
+            require_no_link(self.path, writing=False)
             found = os.stat(self.path)
         except FileNotFoundError:
             if self._inode != 0:

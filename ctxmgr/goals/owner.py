@@ -17,6 +17,7 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from ctxmgr.errors import Busy, StorageFailed
+from ctxmgr.files import open_regular, require_no_link
 from ctxmgr.goals.files import HISTORY, sync_folder
 from ctxmgr.ids import new_id, parse_time
 from ctxmgr.journal import lock_within, make_private_folder
@@ -71,6 +72,7 @@ def locked(folder: str, timeout: float) -> Generator[Lock]:
         StorageFailed: the system refused.
     """
     try:
+        require_no_link(folder, writing=False)
         make_private_folder(folder)
         descriptor = _lock(folder, timeout)
     except OSError as error:
@@ -150,7 +152,10 @@ def _copy(history: str) -> None:
     copy = history + ".copy"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(copy)
-    with open(history, "rb") as source, open(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+    with (
+        open(open_regular(history, follow=False), "rb") as source,
+        open(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target,
+    ):
         shutil.copyfileobj(source, target)
         target.flush()
         os.fsync(target.fileno())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.files import open_regular
 from ctxmgr.goals.plan_markdown import from_markdown
 from ctxmgr.goals.plan_yaml import from_yaml
 from ctxmgr.goals.steps import MAX_STEPS, MAX_TITLE, Plan, Step
@@ -62,22 +61,17 @@ def read_content(path: Path) -> bytes:
         InvalidInput: it is no plain file, or can't be read.
     """
     try:
-        # Without waiting, so that a pipe nobody writes to does not hang.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_regular(path)
     except FileNotFoundError:
         raise NotFound(f"{path}: no such file", "name the plan's file, or '-' for stdin") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InvalidInput(f"{path}: {reason}", "check the path, and its permissions") from None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InvalidInput(f"{path} is no plain file", "name a Markdown or YAML file")
-        with open(descriptor, "rb", closefd=False) as file:
+        with open(descriptor, "rb") as file:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}", "check the file") from None
-    finally:
-        os.close(descriptor)
 
 
 def _decoded(data: bytes, name: str) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
-import stat
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.files import open_regular
 from ctxmgr.types.goal import Probe, ProbeResult
 
 MOST_READ = 64 * 1024 * 1024
@@ -21,7 +23,11 @@ MOST_READ = 64 * 1024 * 1024
 SECONDS = 10.0
 """What a command, or the search of a file, may take unless the probe says otherwise."""
 
+NOT_TRUSTED = "not covered by the trust in this project: read it, then run 'ctxmgr trust'"
+"""What is said of a command that came, or whose script was changed, after the project was trusted."""
+
 _CHUNK = 1024 * 1024
+_PARTS = re.compile(r"[\s;|&<>()'\"=]+")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
@@ -51,19 +57,42 @@ def require_sound(probe: Probe) -> None:
         raise InvalidInput(f"the probe {probe.name!r} names no text to look for", "some text that the file shall contain")
 
 
-def check(probe: Probe, folder: Path, *, commands: bool = False, seconds: float = SECONDS) -> ProbeResult:
+def fingerprint(probe: Probe, folder: Path) -> str:
+    """Return what a trusted command is known by: where it runs, its words, and the content of files that they name.
+
+    A script is covered so, e.g. ``sh check.sh``; what a program loads by itself is not, e.g. the tests of ``pytest``. A file
+    that comes to be is a change too, so that a command that names its own output is covered until it has written it.
+    """
+    root = os.path.realpath(folder)
+    contents = [list(_contents(root, word)) for word in probe.argv]
+    return sha256(json.dumps([root, probe.argv, probe.code, contents]).encode()).hexdigest()
+
+
+def _contents(root: str, word: str) -> Iterator[tuple[str, str]]:
+    """Return the digests of the files that a word of a command names; a line for a shell names several."""
+    for name in dict.fromkeys((word, *_PARTS.split(word))):
+        try:
+            with open(open_regular(os.path.join(root, name)), "rb") as stream:
+                yield name, file_digest(stream, "sha256").hexdigest()
+        except (OSError, ValueError):  # no file: an option, or a program that is looked for elsewhere
+            continue
+
+
+def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = False, seconds: float = SECONDS) -> ProbeResult:
     """Ask a probe; never raises.
 
     Args:
         probe: what to look for.
         folder: of the project; relative paths start there, and commands run there.
-        commands: whether commands may be run.
+        commands: whether commands may be run, or the fingerprints of those that may.
         seconds: what a command may take.
     """
     if probe.kind == "fileExists":
         seen = exists(folder, probe.path or "")
     elif probe.kind == "fileContains":
         seen = contains(folder, probe.path or "", probe.text or "")
+    elif not isinstance(commands, bool) and fingerprint(probe, folder) not in commands:
+        seen = Seen(None, NOT_TRUSTED)
     elif commands:
         seen = ends_well(folder, probe.argv, probe.code, seconds)
     else:
@@ -71,7 +100,7 @@ def check(probe: Probe, folder: Path, *, commands: bool = False, seconds: float 
     return ProbeResult(name=probe.name, kind=probe.kind, ok=seen.holds, detail=seen.why or None)
 
 
-def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool = False) -> list[ProbeResult]:
+def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool | Collection[str] = False) -> list[ProbeResult]:
     """Ask every probe, in their order."""
     return [check(probe, folder, commands=commands) for probe in probes]
 
@@ -95,17 +124,12 @@ def exists(folder: Path, path: str) -> Seen:
 def contains(folder: Path, path: str, text: str, seconds: float = SECONDS) -> Seen:
     """Look for a text in a plain file, byte by byte as UTF-8; never reads pipes, devices or endless files."""
     try:
-        place = folder / path
-        if not stat.S_ISREG(os.stat(place).st_mode):  # before it is opened, since opening some devices does something
-            return Seen(None, f"{path} is no plain file")
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_regular(folder / path)
     except (FileNotFoundError, NotADirectoryError):
         return Seen(False, f"{path} is not there")
     except (OSError, ValueError) as error:
         return Seen(None, f"{path}: {_reason(error)}")
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return Seen(None, f"{path} is no plain file")
         return _search(descriptor, path, text.encode("utf-8", "surrogatepass"), seconds)
     except OSError as error:
         return Seen(None, f"{path}: {_reason(error)}")

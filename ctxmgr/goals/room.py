@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Room:
         mask: bool = True,
         timeout: float = 10.0,
         root: str | os.PathLike[str] | None = None,
-        commands: bool = False,
+        commands: bool | Collection[str] = False,
         clock: Callable[[], str] = now,
     ) -> None:
         self.agent = agent

@@ -1,8 +1,9 @@
-"""Find what a request speaks of: the session, and entries by index or id."""
+"""Find what a request speaks of: the session, entries by address, index or id, and what a note links to."""
 
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
+from ctxmgr.jsontext import cast
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -13,6 +14,41 @@ if TYPE_CHECKING:
     from ctxmgr.store.hydrate import Plain
     from ctxmgr.store.queries import Rows
     from ctxmgr.types.view import EntryView
+
+
+class Address:
+    """One entry (or a whole session, when neither index nor id is given)."""
+
+    __slots__ = ("entry_id", "index", "session")
+
+    def __init__(self, session: str | None = None, index: int | None = None, entry_id: str | None = None) -> None:
+        self.session = session
+        self.index = index
+        self.entry_id = entry_id
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is an index as people write it; a negative one counts from the end."""
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 15
+
+
+def parse(text: str, session: str | None = None) -> Address:
+    """Return what an address means; ``session`` is the one that ``--session`` names.
+
+    Raises:
+        InvalidInput: it is no address, or names another session than ``--session``.
+    """
+    if is_number(text):
+        return Address(session, int(text))
+    named, at, place = text.rpartition("@")
+    if at and (place == "last" or is_number(place)):
+        if named and session is not None and named != session:
+            raise InvalidInput(f"{text!r} and --session {session!r} name different sessions", "leave one of them out")
+        return Address(named or session, -1 if place == "last" else int(place))
+    if not text.strip():
+        raise InvalidInput("an empty address", "e.g. SESSION@42, run.jsonl@-1, @last, or an entry id")
+    return Address(session, entry_id=text)
 
 
 def session_key(store: Store, session: str | None, entry_id: str | None = None) -> int | None:
@@ -42,6 +78,24 @@ def session_key(store: Store, session: str | None, entry_id: str | None = None) 
     if owners:
         return store.sessions.key(owners[0])
     raise NotFound(f"no session {session!r}", "'ctxmgr sessions' lists them")
+
+
+def queried_session(store: Store, request: Any) -> int | None:
+    """Return the key of the session that a query means: the one that it names, else the one that its process executed.
+
+    Raises:
+        NotFound, InvalidInput: as `session_key`; also when the process executed several sessions.
+    """
+    processes: Sequence[str] = request.process or ()
+    if request.session is not None or not processes:
+        return session_key(store, request.session)
+    owners = list(dict.fromkeys(key for process in processes for key in store.sessions.by_process(process)))
+    latest = store.sessions.latest()
+    if latest in owners or not owners:
+        return latest
+    if len(owners) > 1:
+        raise InvalidInput(f"process {processes[0]!r} executed {len(owners)} or more sessions", "name one with --session")
+    return owners[0]
 
 
 def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | None) -> EntryView:
@@ -96,3 +150,61 @@ def entries_from(store: Store, rows: Rows, key: int | None, indexes: Sequence[in
     named += [entry_from(store, rows, key, None, name) for name in dict.fromkeys(ids)]
     found: dict[int, Plain] = {entry["index"]: entry for entry in named}
     return [found[index] for index in sorted(found)]
+
+
+def linked(store: Store, key: int, links: Sequence[str]) -> list[str]:
+    """Return the ids of what a note links to, each once; they are looked up in its session first, then in all.
+
+    Args:
+        store: where to look.
+        key: of the note's session.
+        links: addresses (``@3``, ``SESSION@42``), ids of entries or unambiguous beginnings of these, or whole ids of notes
+            and other records.
+
+    Raises:
+        NotFound, OutOfBounds: one names nothing that is there.
+        InvalidInput: one is empty, or fits several ids.
+    """
+    from ctxmgr.store.queries import Rows
+
+    return list(dict.fromkeys(_linked(store, Rows(store.engine), key, link) for link in links))
+
+
+def still_linked(store: Store, key: int, links: Sequence[str]) -> list[str]:
+    """Return the ids of those links that lead somewhere, see `linked`; others were written elsewhere, or are gone."""
+    from contextlib import suppress
+
+    found: list[str] = []
+    for link in links:
+        with suppress(InvalidInput, NotFound, NoHistory, OutOfBounds):
+            found += linked(store, key, [link])
+    return list(dict.fromkeys(found))
+
+
+def linked_entry(store: Store, rows: Rows, key: int, link: str) -> Plain | None:
+    """Return the entry that a link from a session leads to; None for an id that no entry has.
+
+    Raises:
+        NotFound, OutOfBounds, NoHistory: an address leads nowhere.
+        InvalidInput: it is empty, or fits several ids.
+    """
+    address = parse(link.strip())
+    if address.index is not None:
+        named = key if address.session is None else session_key(store, address.session)
+        return cast("Plain", entry_from(store, rows, named, address.index, None))
+    name = str(address.entry_id)
+    if (found := rows.entry_by_id(key, name)) is not None:
+        return found
+    owners = store.sessions.of_entry(name)
+    if len(owners) > 1:
+        raise InvalidInput(f"entries of several sessions have an id like {name!r}", "give its address: SESSION@42")
+    return cast("Plain", entry_from(store, rows, owners[0], None, name)) if owners else None
+
+
+def _linked(store: Store, rows: Rows, key: int, link: str) -> str:
+    if (found := linked_entry(store, rows, key, link)) is not None:
+        return str(found["id"])
+    name = link.strip()
+    if store.annotations.is_known(name):
+        return name
+    raise NotFound(f"nothing to link to has the id {name!r}", "give the id or the address of an entry, or the id of a note")

@@ -17,6 +17,7 @@ from ctxmgr.history.feed import past_records
 from ctxmgr.history.guard import Guard, StallAlarm
 from ctxmgr.history.published import ActionFinished, ActionStarted, described
 from ctxmgr.history.tape import Options, Tape
+from ctxmgr.plain import unstored
 from ctxmgr.recorder import Outcome, Sink, Step
 from ctxmgr.step import Beside, Details, Status, is_interruption
 from ctxmgr.types.finding import Finding
@@ -52,9 +53,9 @@ class BlackboardHistory:
     """Records one workflow while it runs and watches it for loops and stalls.
 
     It is subscribed from the moment it is made until `end`, which its ``with`` block calls also when the workflow raises.
-    Whatever is published meanwhile is recorded with its number; what could not be recorded is counted in `lost`, which is
-    stored with the end of the session and must read 0. What a `Recorder` promises holds. Safe to share between threads; a
-    forked child goes on as a process of its own.
+    Whatever is published meanwhile is recorded with its number; what could not be recorded with its content is counted in
+    `lost`, which is stored with the end of the session and must read 0. What a `Recorder` promises holds. Safe to share
+    between threads; a forked child goes on as a process of its own.
 
     A session that exists already is shown to the detectors first, so that they know what went before.
 
@@ -100,6 +101,7 @@ class BlackboardHistory:
         self._clock = clock
         self._here = _Here()
         self._actions: dict[str, str] = {}
+        self._answered: dict[str, int] = {}  # finding -> its rounds when a continuation was given
         self._captured = self._lost = 0
         self._subscription: Subscription | None = None
         self._open = False
@@ -136,7 +138,7 @@ class BlackboardHistory:
 
     @property
     def lost(self) -> int:
-        """How many of them could not be recorded. Must read 0."""
+        """How many of them could not be recorded, or not with all of their content. Must read 0."""
         return self._lost
 
     @property
@@ -194,16 +196,23 @@ class BlackboardHistory:
         """Record what was published: an `Event`, an action's start or end, or any other object (see `published.described`).
 
         Raises:
-            CtxmgrError: it could not be recorded, and counts as lost.
+            CtxmgrError: it could not be recorded, or not with its content, and counts as lost.
             DegenerateLoopError: it closes a loop.
         """
         self._here.seq = seq
+        before = unstored()
         try:
             self._record(event)
+            if unstored() != before:
+                raise InvalidInput(
+                    f"event {seq} holds an object whose content can't be read: its class stands in its place",
+                    "publish text, numbers, lists, objects with fields",
+                )
         except Exception as error:
             with self._tape.lock:
                 self._lost += 1
             self.failures.append(error)
+            self.answer()  # a loop that it closes goes first
             raise
         finally:
             self._here.seq = None
@@ -246,14 +255,20 @@ class BlackboardHistory:
         with self._tape.lock:
             try:
                 self._here.found += self._guard.take(record, repeat=self._on_loop != "report")
+                if record.get("kind") == "continuation":
+                    self._excuse_standing()
             except Exception as error:  # a fault in a detector must cost neither the record nor the workflow
                 self.failures.append(error)
+
+    def _excuse_standing(self) -> None:
+        self._answered |= {finding.id: finding.count for finding in self._guard.findings(self._clock())}
 
     def _remember(self, location: str) -> None:
         try:
             for record in past_records(location, self.session):
                 self._guard.take(record, repeat=False)
             self._guard.close_past()
+            self._excuse_standing()  # they were an earlier process's
         except CtxmgrError as error:  # what can't be read back is no reason not to record what comes
             self.failures.append(error)
 
@@ -283,12 +298,31 @@ class BlackboardHistory:
     def check(self, now: float | None = None) -> None:
         """Return when the workflow makes progress as of ``now`` (seconds since 1970; by default the clock).
 
+        A loop that was answered by a continuation is given as many rounds again before it counts.
+
         Raises:
+            DegenerateLoopError: it goes in circles; ``finding`` holds the pattern.
             HungError: it stands still beyond its limit; ``finding`` holds the last action and the silence.
         """
-        for finding in self.findings(now):
+        standing = self.findings(now)
+        for finding in standing:
+            if finding.severity == "loop" and finding.resolved is None and self._is_due(finding):
+                raise DegenerateLoopError(f"session {self.session!r}: {finding.reason}", finding)
+        self.check_stalls(now, standing)
+
+    def check_stalls(self, now: float | None = None, standing: list[Finding] | None = None) -> None:
+        """Return when nothing stands still; else as `check`.
+
+        Raises:
+            HungError: something does.
+        """
+        for finding in self.findings(now) if standing is None else standing:
             if finding.severity == "hung" and finding.resolved is None:
                 raise HungError(f"session {self.session!r}: {finding.reason}", finding)
+
+    def _is_due(self, finding: Finding) -> bool:
+        answered = self._answered.get(finding.id)
+        return answered is None or finding.count >= answered + self._guard.rounds(finding)
 
     def tick(self, now: float | None = None) -> None:
         """Look for stalls once and tell ``on_hung`` of a new one; what the thread of ``watch_every`` does each time."""

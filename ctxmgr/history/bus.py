@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ctxmgr.errors import DegenerateLoopError, InvalidInput
+from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
 
 _KEPT = 100
 _DEEPEST = 50
@@ -85,8 +85,9 @@ class EventBus:
     """Delivers every event to every subscriber, in the order of subscription, before `publish` returns.
 
     All subscribers see all events in one order, whichever threads publish. What a subscriber publishes while it receives is
-    delivered after the event it received, to everyone. A subscriber that raises is reported and stops nobody. Subscribers are
-    held strongly: they stay until they are closed.
+    delivered after the event it received, to everyone. A subscriber that raises is reported and stops nobody, except by a
+    `DegenerateLoopError` or `HungError`: whoever published hears of these. Subscribers are held strongly: they stay until
+    they are closed.
 
     A subscriber must not wait for another thread that publishes: that thread waits for the subscriber.
 
@@ -130,18 +131,19 @@ class EventBus:
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)
 
-    def publish(self, event: object, *, guard: bool = False) -> None:
+    def publish(self, event: object, *, guard: bool = True) -> None:
         """Deliver an event; returns when every subscriber has had it.
 
         Called from within a subscriber it returns at once, and the event is next.
 
         Args:
             event: anything.
-            guard: raise the `DegenerateLoopError` that a subscriber answers with, after all have had the event. Without it,
-                and from within a subscriber, such an error is a failure like any other.
+            guard: raise the `DegenerateLoopError` or `HungError` that a subscriber answers with, after all have had the event.
+                From within a subscriber it is raised to the publisher of the event that this subscriber received. Without
+                it such an error is a failure like any other.
 
         Raises:
-            DegenerateLoopError: when asked for.
+            DegenerateLoopError, HungError: the workflow is stuck, and a subscriber says so.
             InvalidInput: subscribers answer each other's events without an end.
         """
         with self._lock:
@@ -158,7 +160,7 @@ class EventBus:
             raise stops[0]
 
     def _deliver_all(self) -> list[BaseException]:
-        """Empty the queue; return what the publisher must hear: a guarded loop, or an interruption such as Ctrl-C."""
+        """Empty the queue; return what the publisher must hear: that it is stuck, or an interruption such as Ctrl-C."""
         stops: list[BaseException] = []
         try:
             while self._queue:
@@ -168,7 +170,7 @@ class EventBus:
                     try:
                         subscription.receive(delivery.event, seq)
                     except Exception as error:
-                        if delivery.guard and delivery.depth == 1 and isinstance(error, DegenerateLoopError):
+                        if delivery.guard and isinstance(error, (DegenerateLoopError, HungError)):
                             stops.append(error)
                         else:
                             self._report(Failure(subscription.name, delivery.event, seq, error))

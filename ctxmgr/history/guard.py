@@ -39,11 +39,12 @@ class Guard:
         again = self._go_on() if self._standing and record.get("kind") in ("entry", "result") else []
         for finding in (*raised, *again):
             if finding.severity == "loop":
-                rounds = self._rounds(finding)
+                rounds = self.rounds(finding)
                 self._standing[finding.id] = [rounds * max(1, finding.period), finding.count + rounds]
         return raised + again
 
-    def _rounds(self, finding: Finding) -> int:
+    def rounds(self, finding: Finding) -> int:
+        """Return how many rounds make a loop of this kind."""
         settings = self._monitor.settings
         return settings.cycle_rounds if finding.period > 1 else settings.repeat_rounds
 
@@ -94,7 +95,7 @@ class StallAlarm:
             return
         try:
             try:
-                board.check(now)
+                board.check_stalls(now)
                 self._told = None
             except HungError as stall:
                 finding = stall.finding

@@ -59,7 +59,7 @@ def _meant(location: str | None, folder: Path, environment: Mapping[str, str], c
     if environment.get(STORE_VARIABLE):
         return path, f"named by {STORE_VARIABLE}", True
     if explicit:
-        return path, f"named by {config.path}", True
+        return path, f"named by {config.file_of('store')}", True
     return path, f"the nearest {STORE_NAME} upwards", False
 
 
@@ -153,7 +153,18 @@ def _ignored(place: Path) -> bool | None:
     """Ask git whether it ignores a file; None when there is no git, or it does not answer."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # A repository's own settings could make git start a program to watch files.
-    command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", str(place)]
+    command = [
+        "git",
+        "--no-pager",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "safe.bareRepository=explicit",
+        "check-ignore",
+        "--quiet",
+        "--",
+        str(place),
+    ]
     try:
         ran = subprocess.run(
             command, cwd=place.parent, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

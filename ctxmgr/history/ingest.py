@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
+from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.plain import shorten
@@ -29,22 +30,22 @@ from ctxmgr.store.imported import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.types.checking import check
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
-from ctxmgr.wire import MAX_LINE, Record, decode, encode
+from ctxmgr.wire import MAX_LINE, Record, encode
 
 _T = TypeVar("_T")
 
-HEAD = 64 * 1024
-OWN_FORMAT = "ctxmgr"
-FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
 
+_BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
+"""Paths of what agents, and ctxmgr, keep beside logs."""
+
+_CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
+"""A key that a JSON document with somebody's conversation has, and a file of settings has not."""
+
+_TOLD = 5
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
-_LINES = 50
 _PART = 10_000
 """Records of our own format that are written together; of other formats it is a whole session."""
-
-_OWN_START = re.compile(rb'\{"v":1,"kind":"')
-_OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
 
 Progress = Callable[[int, int, Path], None]
 """Called with bytes done, bytes in all, and the file being read."""
@@ -57,6 +58,7 @@ class _Totals:
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     unchanged: int = 0
     untrusted: int = 0
+    others: int = 0
 
 
 @dataclass(slots=True)
@@ -98,12 +100,10 @@ def import_logs(
         indexing: hears of places of the log done and in all while what was added is indexed for searching.
 
     Raises:
-        InvalidInput: an unknown format name, or none of the named files is of a known format.
+        InvalidInput: an unknown format name, or there is no log of a known format at any of the paths.
         NotFound, StorageFailed: a named path is not there, or can't be read.
     """
-    if only is not None and only not in FORMATS:
-        raise InvalidInput(f"unknown log format {only!r}", f"known formats: {', '.join(FORMATS)}")
-    importers = [importer for importer in IMPORTERS if only in (None, importer.name)]
+    importers = _chosen(only)
     totals = _Totals()
     chosen = _discovered(importers, home, environment) if paths is None else _named(importers, paths, only, totals)
     work: list[tuple[Importer | None, list[Path]]] = []
@@ -145,38 +145,76 @@ def _discovered(
 def _named(
     importers: Sequence[Importer], paths: Sequence[Path], only: str | None, totals: _Totals
 ) -> list[tuple[Importer | None, list[Path]]]:
+    """Return the files at ``paths`` by their importers; what is passed over goes into ``totals``."""
     by_importer: dict[str, list[Path]] = {}
-    refused: list[FileReport] = []
     for path in paths:
+        taken = len(totals.files), totals.others, sum(map(len, by_importer.values()))
         # What is remembered of a file must hold in every folder that ctxmgr is run in.
-        for file, asked_for in _files(Path(os.path.abspath(path))):
+        for file, asked_for in _files(Path(os.path.abspath(path)), totals):
             try:
-                importer = _claims(importers, file, only)
+                head = read_head(file)
+                name = recognised(file, head, importers, own=only in (None, OWN_FORMAT))
             except OSError as error:
                 if asked_for:
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
-            if importer is not None:
-                by_importer.setdefault(importer, []).append(file)
-            elif asked_for:
-                refused.append(_refusal(file))
-    totals.files += refused
-    if refused and not by_importer:
-        first = refused[0]
-        raise InvalidInput(f"{first.path}: {first.skipped}", f"ctxmgr reads: {', '.join(FORMATS)}; see 'ctxmgr import --help'")
+            if name is not None:
+                by_importer.setdefault(name, []).append(file)
+            elif not asked_for and file.suffix == ".json" and not _CONVERSATION.search(head):
+                totals.others += 1
+            elif asked_for or only is None or recognised(file, head) is None:
+                totals.files.append(_refusal(file, head))
+        if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
+            within = len(totals.files) - taken[0] + totals.others - taken[1]
+            why = f"none of its {within:,} files is a log of a known format" if within else "there is no log in it"
+            totals.files.append(_file_report(FileCount(path), "", skipped=why))
+    if paths and not by_importer:
+        raise _nothing(totals.files)
     named = {importer.name: importer for importer in importers}
     return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
 
 
-def _files(path: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not."""
+def _nothing(passed: Sequence[FileReport]) -> InvalidInput:
+    """Return the error for paths in which there is no log; the last of the files is the folder, if one was named."""
+    *others, last = passed
+    seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_TOLD])
+    more = f"\n  and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
+    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", f"ctxmgr reads: {known_formats()}")
+
+
+def require_logs(paths: Sequence[Path], only: str | None = None) -> None:
+    """Return when there is a log to import at ``paths``; nothing is read but how the files begin.
+
+    Raises:
+        InvalidInput, NotFound, StorageFailed: as `import_logs`.
+    """
+    _named(_chosen(only), paths, only, _Totals())
+
+
+def _chosen(only: str | None) -> list[Importer]:
+    if only is not None and only not in FORMATS:
+        raise InvalidInput(f"unknown log format {only!r}", f"known formats: {', '.join(FORMATS)}")
+    return [importer for importer in IMPORTERS if only in (None, importer.name)]
+
+
+def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
+    """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not.
+
+    Files of a folder whose names are no log's are counted, what agents keep beside their logs is not.
+    """
     if path.is_dir():
         for folder, names, files in os.walk(path):
             names.sort()
             for name in sorted(files):
-                if name.endswith(_SUFFIXES) and (file := Path(folder, name)).is_file():
+                if not (file := Path(folder, name)).is_file():
+                    continue
+                if _BESIDE_LOGS.search(str(file)):
+                    continue
+                if name.endswith(_SUFFIXES):
                     yield file, False
+                else:
+                    totals.others += 1
         return
     if not path.exists():
         raise NotFound(f"no file or folder at {path}", "check the path")
@@ -185,40 +223,13 @@ def _files(path: Path) -> Iterator[tuple[Path, bool]]:
     yield path, True
 
 
-def _claims(importers: Sequence[Importer], path: Path, only: str | None) -> str | None:
-    """Return the name of the format that a file is of, or None.
-
-    Raises:
-        OSError: when it can't be read.
-    """
-    with path.open("rb") as stream:
-        head = stream.read(HEAD).lstrip(b"\0 \t\r\n")
-    own = only in (None, OWN_FORMAT)
-    if own and _OWN_START.match(head):
-        return OWN_FORMAT
-    found = next((importer.name for importer in importers if importer.sniff(path, head)), None)
-    return OWN_FORMAT if found is None and own and any(map(_is_own, head.split(b"\n")[:_LINES])) else found
-
-
-def _is_own(line: bytes) -> bool:
-    """Whether a line of a file is a record of ours: one written by another program, or one behind damage."""
-    if b'"kind"' not in line or b'"session"' not in line:
-        return False
-    try:
-        record = decode(line.strip(b" \0\r"))
-    except ValueError:
-        return _OWN_RECORD.search(line) is not None
-    return record.get("v") == 1 and isinstance(record.get("kind"), str) and isinstance(record.get("session"), str)
-
-
 def _unread(path: Path, error: OSError) -> FileReport:
     return _file_report(FileCount(path), "", skipped=f"can't be read: {error.strerror or error}")
 
 
-def _refusal(path: Path) -> FileReport:
-    empty = path.stat().st_size == 0
-    count = FileCount(path)
-    return _file_report(count, "", skipped="the file is empty" if empty else "not a log of a known format")
+def _refusal(path: Path, head: bytes) -> FileReport:
+    why = f"not a log of a known format; it looks like {looks_like(head)}" if head else "the file is empty"
+    return _file_report(FileCount(path), "", skipped=why)
 
 
 def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
@@ -258,6 +269,29 @@ def _import_group(
     totals.appended.plus(done.appended)
     totals.sessions.update(done.sessions)
     totals.untrusted += done.untrusted
+
+
+def import_session(
+    store: Store, importer: Importer, group: Sequence[Path], progress: Callable[[int, int], None] | None = None
+) -> None:
+    """Import the files of one session; searching is not prepared.
+
+    Args:
+        store: to import into.
+        importer: of their format.
+        group: the files.
+        progress: hears of bytes read and in all.
+
+    Raises:
+        OSError: a file can't be read.
+    """
+    totals, total = _Totals(), _size(group)
+    if progress is not None:
+        progress(0, total)
+    _import_group(store, importer, group, totals, None, trusted=False)
+    for report in totals.files:
+        if report.skipped:
+            raise OSError(None, report.skipped, report.path)
 
 
 def _append(
@@ -374,7 +408,8 @@ def _report(totals: _Totals) -> ImportReport:
     damaged = sum(len(report.damaged) for report in totals.files)
     missed = unknown.total() + damaged
     return ImportReport(
-        files=totals.files, unchanged=totals.unchanged, sessions=list(totals.sessions), records=records,
+        files=totals.files, skipped=sum(report.skipped is not None for report in totals.files), others=totals.others,
+        unchanged=totals.unchanged, sessions=list(totals.sessions), records=records,
         entries=sum(report.tool_calls for report in totals.files),
         open_calls=sum(report.open_calls for report in totals.files), added=totals.appended.added,
         known=totals.appended.known, doubles=totals.appended.doubles, changed=totals.appended.changed,

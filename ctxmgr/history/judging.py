@@ -15,12 +15,15 @@ from ctxmgr.history.tail import judged_end
 from ctxmgr.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
-from ctxmgr.types.finding import SessionVerdict, verdict_of
+from ctxmgr.types.finding import Finding, SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.query import Page
 from ctxmgr.types.view import EntryView, SessionView
 
 GONE_AFTER = 900.0
 """An imported session counts as running while one of its files was written to within this many seconds."""
+
+FAILURES_IN_ROW = 3
+"""Latest actions of a session that all failed, from which on it is not called healthy."""
 
 _SHOWN = 24
 
@@ -34,7 +37,7 @@ def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | No
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
     findings, _ = judged_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
-    return SessionVerdict(session=session, verdict=verdict_of(findings), findings=findings)
+    return _verdict(store, key, session, findings)
 
 
 def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, list[str]]:
@@ -48,7 +51,28 @@ def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) 
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
     findings = monitor.findings(moment, live)
-    return SessionVerdict(session=session, verdict=verdict_of(findings), findings=findings), list(monitor.notes)
+    return _verdict(store, key, session, findings), list(monitor.notes)
+
+
+def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
+    verdict, notes = verdict_of(findings), _notes(store, key)
+    return SessionVerdict(session=session, verdict=verdict, findings=findings, notes=notes, summary=summary_of(verdict, notes))
+
+
+def _notes(store: Store, key: int) -> list[str]:
+    """Return what keeps a session from being called healthy though it is no finding (design ruling 28)."""
+    notes: list[str] = []
+    if store.sessions.entry_count(key) == 0:
+        notes.append("no action recorded")
+    failures = store.sessions.failures_in_row(key)
+    if failures >= FAILURES_IN_ROW:
+        notes.append(f"{failures:,} failures in a row")
+    error = store.sessions.last_error(key)
+    if error is not None and error.get("reason") != "hookFailed":
+        notes.append("ended in an error")
+    elif (ran := store.sessions.processes(key)) and ran[-1].outcome == "failed":
+        notes.append("ended as failed")
+    return notes
 
 
 def _moment(store: Store, key: int, session: str, now: str | None) -> tuple[float | None, bool]:
@@ -122,6 +146,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
             unresolved = [finding for finding in verdict.findings if finding.resolved is None]
             update |= {
                 "verdict": verdict.verdict,
+                "summary": verdict.summary,
                 "findings": len(unresolved),
                 "last_progress": _last_progress(store, key, verdict) or view.last,
             }

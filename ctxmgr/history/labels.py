@@ -10,9 +10,11 @@ from typing import cast
 from pydantic import ValidationError
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.files import read_regular
 from ctxmgr.types.backtest import Label
 
 LABELS = "labels.json"
+_MOST = 64 * 1024 * 1024
 _EXAMPLE = 'e.g. [{"session": "run-1", "loop": true}, {"session": "run-2", "loop": false}]'
 
 
@@ -28,7 +30,7 @@ def read_labels(folder: Path) -> list[Label]:
     if not folder.is_dir():
         raise NotFound(f"no folder at {folder}", f"a folder with logs and a {LABELS}")
     try:
-        value: object = json.loads(path.read_bytes())
+        value: object = json.loads(read_regular(path, _MOST))
     except FileNotFoundError:
         raise NotFound(f"no {LABELS} in {folder}", _EXAMPLE) from None
     except OSError as error:

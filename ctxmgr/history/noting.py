@@ -7,7 +7,7 @@ of the tool's request.
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
-from ctxmgr.history.address import entries_from, session_key
+from ctxmgr.history.address import entries_from, linked, session_key
 from ctxmgr.history.tools import Found
 from ctxmgr.store.queries import Rows
 from ctxmgr.types.plain import build
@@ -28,6 +28,7 @@ def add_note(store: Store, request: Any) -> Plain:
     Raises:
         InvalidInput: "Note content cannot be empty", or no entries named.
         NoHistory: "No history available". OutOfBounds: "Index out of bounds".
+        NotFound: a link names nothing that is there.
     """
     key = session_key(store, request.session, next(iter(request.entry_ids), None))
     record = note_record(store, key, request)
@@ -53,7 +54,7 @@ def note_record(store: Store, key: int | None, request: Any) -> Record:
         entries=entries,
         content=request.content,
         tags=list(dict.fromkeys(tag.strip() for tag in request.tags if tag.strip())),
-        links=list(request.links) or None,
+        links=(linked(store, key, request.links) if key is not None else []) or None,
         author=request.author,
         supersedes=request.supersedes,
     )

@@ -68,10 +68,15 @@ def stand_of(record: Record, agent: str) -> Stand | None:
     return _continuation(record, agent) if kind == "continuation" else None
 
 
-def _annotation(record: Record) -> Stand:
+def _annotation(record: Record) -> Stand | None:
     """Return what a note or a snapshot stands on: its entries; without any it is its author's, as an event is its agent's."""
     names: list[tuple[tuple[str, ...], str]] = [(ENTRIES, storable(name)) for name in dict.fromkeys(record["entries"])]
     author = record.get("author")
+    sources = record.get("sources")
+    if sources is not None:  # what an episode quotes
+        if not isinstance(sources, list) or any(not isinstance(name, str) for name in cast("list[object]", sources)):
+            return None
+        names += [(CITED, storable(name)) for name in dict.fromkeys(cast("list[str]", sources))]
     owner = None if names else USER if author is None else str(author)
     former = record.get("supersedes")
     if record["kind"] == "note" and former is not None and former != record["id"]:

@@ -26,7 +26,7 @@ from ctxmgr.store.queries import Queries
 from ctxmgr.types.checking import check
 from ctxmgr.wire import Record
 
-_LAYOUT = "1"
+_LAYOUT = "3"
 """Of what is copied, and how; with another one every index is made anew."""
 
 

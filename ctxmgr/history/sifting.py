@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
+from typing import cast
 
 from ctxmgr.access.evaluating import Rules
 from ctxmgr.access.resources import USER
 from ctxmgr.history.seeing import CITED, ENTRIES, FRAME, framed, read, stand_of
 from ctxmgr.store.extract import Extract, Reached, Stored
+from ctxmgr.store.folding import storable
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.wire import Record
 
@@ -70,9 +72,25 @@ class Sifting:
             found |= self._released(stored, set(found))
         if not found:
             return []
+        found = {place: self._with_seen_links(each, found) for place, each in found.items()}
         rows = [] if self._shows(stored) else self._framing(self._extract.frame(stored.key, stored.place))
         self._shown.add(stored.key)
         return sorted([*rows, *found.items()], key=lambda row: row[0])
+
+    def _with_seen_links(self, record: Record, accepted: Container[int]) -> Record:
+        """Return a record without those of a note's links that name nothing which the agent sees.
+
+        A link that is not understood is not shown either: an address, or the beginning of an id, may lead to what is hidden.
+        """
+        if record["kind"] != "note" or not record.get("links"):
+            return record
+        given: object = record["links"]
+        links = cast("list[object]", given) if isinstance(given, list) else []
+        seen = [link for link in links if isinstance(link, str) and self._leads(link, accepted)]
+        return {**record, "links": seen}
+
+    def _leads(self, link: str, accepted: Container[int]) -> bool:
+        return any(place in accepted or self._extract.holds(place) for place in self._extract.places_of(storable(link)))
 
     def _shows(self, stored: Stored) -> bool:
         if stored.key in self._shown or self._extract.shows(stored.session):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ctxmgr import salvage
-from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.errors import Busy, NotFound, StorageFailed
+from ctxmgr.history.recognition import OWN_FORMAT, read_head, recognised, refused
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.store import Store
@@ -18,14 +19,10 @@ from ctxmgr.store.tail import records_after
 from ctxmgr.types.importing import FileCount
 from ctxmgr.wire import Record
 
-_HEAD = 64 * 1024
 _MARK = 256
-_LINES = 50
 _CHUNK = 1 << 16
 _SHARE = 4
 """A foreign log is read again no sooner than so many times after the time that reading it took."""
-
-_OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
 
 
 @dataclass(slots=True)
@@ -134,6 +131,16 @@ def _last_line_end(path: Path, start: int, size: int) -> int:
     return start
 
 
+def session_files(importer: Importer, path: Path) -> list[Path]:
+    """Return the files of the session in a foreign log, those of its sub-agents too.
+
+    Raises:
+        OSError: when one can't be read.
+    """
+    groups = importer.groups([path, *importer.companions(path)])
+    return next((group for group in groups if path in group), [path])
+
+
 class ForeignLog:
     """The session in another agent's log, with the logs of its sub-agents.
 
@@ -154,18 +161,13 @@ class ForeignLog:
         if self._clock() < self._next:
             return None
         try:
-            group = self._group()
+            group = session_files(self._importer, self._path)
             state = [(str(path), (s := path.stat()).st_ino, s.st_size, s.st_mtime_ns) for path in group]
         except OSError:
             return None
         if state == self._state:
             return None
         return Batch(self._records(group, state), fresh=True)
-
-    def _group(self) -> list[Path]:
-        files = [self._path, *self._importer.companions(self._path)]
-        groups = self._importer.groups(files)
-        return next((group for group in groups if self._path in group), [self._path])
 
     def _records(self, group: list[Path], state: list[tuple[str, int, int, int]]) -> Iterator[Record]:
         began = self._clock()
@@ -199,20 +201,18 @@ class LogSource:
 
     def _recognised(self) -> Source | None:
         try:
-            with open(self._path, "rb") as stream:
-                head = stream.read(_HEAD)
+            head = read_head(self._path)
         except OSError:
             return None
-        if any(line.lstrip(b"\0\r ").startswith(_OWN) for line in head.split(b"\n")[:_LINES]):
+        name = recognised(self._path, head)
+        if name == OWN_FORMAT:
             return LogTail(self._path, self._session)
-        importer = next((each for each in IMPORTERS if each.sniff(self._path, head)), None)
-        if importer is not None:
-            return ForeignLog(importer, self._path, self._every, self._clock)
+        for importer in IMPORTERS:
+            if importer.name == name:
+                return ForeignLog(importer, self._path, self._every, self._clock)
         if b"\n" not in head:
             return None
-        raise InvalidInput(
-            f"{self._path}: not a log of a known format", f"ctxmgr reads its own and {', '.join(e.title for e in IMPORTERS)}"
-        )
+        raise refused(self._path, head)
 
 
 PASSING = (Busy, StorageFailed, OSError)

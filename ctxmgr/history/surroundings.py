@@ -7,9 +7,10 @@ import platform
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from ctxmgr import __version__
-from ctxmgr.config import Config, load_config
+from ctxmgr.config import SETTINGS, Config, load_config
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.importers import IMPORTERS
@@ -53,11 +54,29 @@ def check_config(folder: Path) -> tuple[Config, Check]:
     except OSError as error:
         finding = f"{error.filename}: {error.strerror}"
         return config, Check(name="config", level="fail", finding=finding, hint="check its permissions", kind="storage")
-    if config.path is None:
+    if config.path is None and config.user is None:
         finding = "no file: the defaults hold"
         return config, Check(name="config", level="info", finding=finding, detail={"path": None, "valid": True})
-    detail = {"path": str(config.path), "valid": True}
-    return config, Check(name="config", level="ok", finding=f"{config.path} is valid", detail=detail)
+    files = [str(path) for path in (config.path, config.user) if path is not None]
+    detail = {"path": None if config.path is None else str(config.path), "valid": True}
+    finding = f"{' and '.join(files)} {'is' if len(files) == 1 else 'are'} valid"
+    return config, Check(name="config", level="ok", finding=finding, detail=detail)
+
+
+def check_settings(config: Config, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Yield where each setting is from that is not built in, and which ones of the project's file are left out."""
+    found: dict[str, str] = {}
+    for name, setting in SETTINGS.items():
+        if setting.variable is not None and environment.get(setting.variable):
+            found[name] = setting.variable
+        elif (path := config.file_of(name)) is not None:
+            found[name] = str(path)
+    told = "; ".join(f"{name} from {origin}" for name, origin in found.items())
+    detail: dict[str, Any] = {"origins": found, "refused": list(config.refused), "trusted": config.trusted}
+    yield Check(name="settings", level="info", finding=told or "all are built in", detail=detail)
+    for name, line in zip(config.refused, config.told(), strict=True):
+        finding, _, hint = line.partition(": left out. ")
+        yield Check(name="settings.refused", level="warn", finding=f"left out: {finding}", hint=hint, detail={"setting": name})
 
 
 def check_extras() -> Iterator[Check]:

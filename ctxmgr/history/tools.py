@@ -7,7 +7,7 @@ of the tool's request. Both doors, `ctxmgr.history.reading` and the command line
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history.address import entry_from, session_key
+from ctxmgr.history.address import entry_from, queried_session, session_key
 from ctxmgr.store.filtering import moment_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -99,7 +99,7 @@ def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
     """
     if not request.query.replace("\0", " ").strip():
         raise InvalidInput("Query cannot be empty", "give some text to search for")
-    key = None if request.all_sessions else session_key(store, request.session)
+    key = None if request.all_sessions else queried_session(store, request)
     _check_times(request)
     found: list[Any] = []
     total, exact = 0, True
@@ -129,20 +129,21 @@ def messages(store: Store, reader: Any, request: Any) -> Found:
     Raises:
         NoHistory, OutOfBounds, NotFound, InvalidInput: as `show`, when an entry is named.
     """
-    key = session_key(store, request.session, request.entry_id)
+    asked = request.index is not None or request.entry_id is not None
+    key = session_key(store, request.session, request.entry_id) if asked else queried_session(store, request)
     entry = None
-    if request.index is not None or request.entry_id is not None:
+    if asked:
         entry = entry_from(store, reader, key, request.index, request.entry_id)
     found: list[Any] = []
     total = 0
     if key is not None:
-        found, total = reader.messages(key, entry, request.offset, request.limit)
+        found, total = reader.messages(key, entry, request.offset, request.limit, request)
     return Found(_named(store, key), found, request.offset, request.limit, total, entry=entry)
 
 
 def _session(store: Store, request: Any) -> int | None:
     """Return the key of the session that is meant, and refuse times that are none in an empty history too."""
-    key = session_key(store, request.session)
+    key = queried_session(store, request)
     _check_times(request)
     return key
 

@@ -8,14 +8,20 @@ import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from ctxmgr.importers.codex_known import ZSTD_MAGIC
 from ctxmgr.importers.codex_values import mapping
 from ctxmgr.lines import Line, Report, read_objects
 from ctxmgr.wire import MAX_LINE
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 ZSTD_REMEDY = "compressed with zstd; install ctxmgr-cli[zstd] to read it"
+
+MOST_TIMES, MOST_BYTES = 100, 1 << 30
+"""A compressed log is read up to so many times its own size, and in any case up to so many bytes."""
 
 SINGLE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
 """How the rollouts of the TypeScript CLI (April and May 2025) begin: one object ``{session, items}``."""
@@ -57,17 +63,44 @@ def _stream(path: Path, report: Report) -> Generator[io.BufferedReader]:
         except ImportError:
             raise ZstdMissingError(ZSTD_REMEDY) from None
         size = path.stat().st_size
-        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        # A frame of a few bytes may ask for a window of gigabytes.
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(file, read_across_frames=True)
+        bounded = _Bounded(cast("IO[bytes]", reader), max(MOST_BYTES, size * MOST_TIMES))
         try:
             expected = zstandard.get_frame_parameters(file.peek(32)).content_size
-            yield io.BufferedReader(cast("io.RawIOBase", reader), 1 << 18)
+            yield io.BufferedReader(bounded, 1 << 18)
         except zstandard.ZstdError as error:
             report(0, size, f"damaged zstd data: {error}")
+            return
+        if bounded.is_cut:
+            report(0, size, f"zstd data expands to more than {bounded.most:,} bytes; the rest was not read")
             return
         # The library is silent about data that ends too early; a cut inside a line is told by the line reader.
         known = expected not in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR)
         if reader.tell() < (expected if known else 1):
             report(0, size, "zstd data ends too early")
+
+
+class _Bounded(io.RawIOBase):
+    """What a decompressor yields, up to a limit: a few kilobytes of zstd can hold terabytes of zeros."""
+
+    def __init__(self, source: IO[bytes], most: int) -> None:
+        super().__init__()
+        self._source, self._left, self.most = source, most, most
+        self.is_cut = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer)
+        piece = self._source.read(min(len(view), self._left + 1))
+        if len(piece) > self._left:
+            self.is_cut = True
+            piece = piece[: self._left]
+        self._left -= len(piece)
+        view[: len(piece)] = piece
+        return len(piece)
 
 
 def _single(stream: io.BufferedReader, report: Report) -> Iterator[Line]:

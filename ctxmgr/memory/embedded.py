@@ -7,7 +7,7 @@ not of what was learned, and would drown it. ``notes`` in a request looks at the
 from __future__ import annotations
 
 from ctxmgr.errors import NoHistory
-from ctxmgr.history.address import session_key
+from ctxmgr.history.address import session_key, still_linked
 from ctxmgr.memory.expanding import around
 from ctxmgr.memory.finding import TextFinder, episode_of
 from ctxmgr.memory.interface import Candidates, Finder, Ranker
@@ -102,6 +102,7 @@ class EmbeddedMemory:
         if former is not None and former.text == told.text:
             return former.id
         entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MOST_LINKED)
+        links = [] if key is None else still_linked(self._store, key, links)
         made = RetainRequest(
             text=told.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
             supersedes=None if former is None else former.id,

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
+from ctxmgr.history.address import linked_entry
 from ctxmgr.store import Store
+from ctxmgr.store.queries import Rows
 from ctxmgr.types.memory import Episode
 from ctxmgr.types.view import EntryView
 
 MOST_AROUND = 200
 """Entries that one episode is expanded to at most; those about its first links are kept."""
 
-_ADDRESS = re.compile(r"(.+)@([0-9]{1,15})", re.DOTALL)
-
 
 def around(store: Store, episode: Episode, reach: int) -> list[EntryView]:
     """Return the linked entries and up to ``reach`` before and after each, every one once, session by session in order.
 
-    Links of the form ``SESSION@INDEX`` lead into other sessions. What is gone, or lies beyond the ends, is left out.
+    Links are ids of entries, of other sessions too, or addresses. What is gone, or lies beyond the ends, is left out.
     """
     if reach < 1:
         return []
@@ -37,12 +36,13 @@ def around(store: Store, episode: Episode, reach: int) -> list[EntryView]:
 
 def _linked(store: Store, episode: Episode) -> list[tuple[int, int]]:
     own = store.sessions.key(episode.session)
-    places = [(own, index) for index in episode.indexes] if own is not None else []
+    if own is None:
+        return []
+    places = [(own, index) for index in episode.indexes]
+    rows = Rows(store.engine)
     for link in episode.links[:MOST_AROUND]:
-        address = _ADDRESS.fullmatch(link)
-        if address is None:
-            continue
-        with suppress(InvalidInput):  # a name that several sessions begin with leads nowhere
-            if (key := store.sessions.key(address[1])) is not None:
-                places.append((key, int(address[2])))
+        with suppress(InvalidInput, NotFound, NoHistory, OutOfBounds):  # a link that was written elsewhere may lead nowhere
+            entry = linked_entry(store, rows, own, link)
+            if entry is not None and (key := store.sessions.key(str(entry["session"]))) is not None:
+                places.append((key, int(entry["index"])))
     return list(dict.fromkeys(places))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
-from ctxmgr.history.address import entries_of
+from ctxmgr.history.address import entries_of, linked
 from ctxmgr.ids import new_id, now
 from ctxmgr.memory.finding import locate
 from ctxmgr.memory.words import fold
@@ -24,7 +24,7 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
     Raises:
         InvalidInput: "Memory text cannot be empty", or an ambiguous id.
         NoHistory: there is no session, or entries are named and it has none.
-        OutOfBounds, NotFound: no such entry, or no such episode to supersede.
+        OutOfBounds, NotFound: no such entry, no such episode to supersede, or a link names nothing that is there.
     """
     if not request.text.strip():
         raise InvalidInput("Memory text cannot be empty", "say what is to be remembered: -m TEXT")
@@ -44,7 +44,7 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
         entries=[entry.id for entry in entries],
         content=request.text,
         tags=list(dict.fromkeys([MEMORY_TAG, *tags])),
-        links=list(request.links) or None,
+        links=linked(store, key, request.links) or None,
         author=request.author,
         supersedes=None if former is None else former.id,
     )

@@ -97,13 +97,16 @@ def _records(
         )  # fmt: skip
     if request.status != "started":
         begun = str(known[1].get("ts")) if known else started
-        ended = request.completed_at or now()
-        taken = _milliseconds(begun, ended)
+        # Of a failed run nobody may know when it ended: it is found failed later, and says nothing itself (spec 003).
+        ended = request.completed_at or (now() if request.status == "completed" else None)
+        taken = None if ended is None else _milliseconds(begun, ended)
         output = {"artifacts": _ids(store, guard, request.output_artifacts), "tokenCount": request.output_tokens}
         status = "ok" if request.status == "completed" else "error"
         error = None if status == "ok" else {"type": "ExecutionFailed", "message": request.error or "no reason given"}
         records.append(
-            build("result", session, ended, entry=identity, status=status, output=output, error=error, durationMs=taken)
+            build(
+                "result", session, ended or now(), entry=identity, status=status, output=output, error=error, durationMs=taken
+            )
         )
     return records
 

@@ -8,12 +8,12 @@ from typing import Any, cast
 from ctxmgr.access.evaluating import Rules
 from ctxmgr.access.patterns import check_rule
 from ctxmgr.access.replay import PastRead, replay
-from ctxmgr.access.template import default_needs, default_rules
+from ctxmgr.access.template import default_keys, default_needs, default_rules
 from ctxmgr.errors import Denied
 from ctxmgr.ids import new_id, now
 from ctxmgr.project.guarding import Guard
 from ctxmgr.store import Store
-from ctxmgr.store.reserved import ACCESS, NEEDS, PACKAGE, PROJECT, RULES
+from ctxmgr.store.reserved import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
 from ctxmgr.types.access import AccessRule, Replay, Resource, RulesChanged
 from ctxmgr.types.record import build
 from ctxmgr.wire import Record
@@ -50,7 +50,7 @@ def change_rules(
 
 
 def load_default(store: Store, guard: Guard, author: str | None = None) -> RulesChanged:
-    """Put the template's rules and needs in force beside what is there.
+    """Put the template's rules, needs and context keys in force beside what is there; a key that is there stays as it is.
 
     Raises:
         Denied: an agent asks.
@@ -65,9 +65,17 @@ def load_default(store: Store, guard: Guard, author: str | None = None) -> Rules
             by = author or "operator"
             data = {"set": rows, "by": by}
             store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS, agent=by, data=data)])
+        present = {item.key for item in store.shared.context_keys()}
+        keys = [item for item in default_keys() if item["key"] not in present]
+        if keys:
+            changes = [{**item, "type": "string", "old": None} for item in keys]
+            data = {"changes": changes, "by": _SYSTEM}
+            store.append([build("event", PROJECT, now(), id=new_id(), type=KEY, agent=_SYSTEM, data=data)])
     return done
 
 
+_SYSTEM = "system"
+"""Who set the keys that a project begins with, as spec 003 has it."""
 _CAMEL = {"max_tokens": "maxTokens", "use_summary": "useSummary"}
 
 

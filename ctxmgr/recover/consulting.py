@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.files import require_no_link
 from ctxmgr.history.annotating import note_record, snapshot_record
 from ctxmgr.memory.embedded import EmbeddedMemory
 from ctxmgr.memory.retaining import retain_record
@@ -227,7 +228,9 @@ def _write_private(path: Path, data: bytes) -> None:
         InvalidInput: it can't be written.
     """
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        require_no_link(str(path), writing=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(path, flags, 0o600), "wb") as file:
             file.write(data)
     except OSError as error:
         raise InvalidInput(f"the transcript {str(path)!r} can't be written: {error.strerror}", "name another file") from None

@@ -6,6 +6,7 @@ whatever it says, it is shown and not said. Permissions, approvals and orders co
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,6 @@ from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Fact
 from ctxmgr.types.view import EntryView
-from ctxmgr.wire import encode
 
 LONGEST = 3_000
 """Characters of a prompt."""
@@ -76,7 +76,7 @@ def prompt_of(told: Told) -> str:
     parts += _known(told, room)
     text = "\n\n".join(part for part in [*parts, *ends] if part)
     most = LONGEST - 2
-    while len(text) > LONGEST or len(encode(text)) > _LARGEST:
+    while len(text) > LONGEST or len(json.dumps(text)) > _LARGEST:
         text = f"{text[:most].rstrip()} …"
         most = most * 3 // 4
     return text

@@ -12,16 +12,19 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
+from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
+from ctxmgr.files import MOST_SETTINGS, is_inside, read_regular
+from ctxmgr.places import OWN_FILE
 from ctxmgr.recover.schemas import checked_schema
-from ctxmgr.types.route import Routing, is_context_manager
+from ctxmgr.types.route import Role, Routing, is_context_manager
 
-Role = Literal["ordinary", "review", "merge"]
 _ROLES = ("ordinary", "review", "merge")
 _KEYS = {"request", "schema", "role", "next"}
 _LARGEST_FILE = 4_000_000
+_MALFORMED = (OSError, ValueError, RecursionError)  # the errors of both formats are ValueErrors
 # A preview and an emergency are neither.
 _REVIEW, _MERGE = re.compile(r"(?<!p)review", re.IGNORECASE), re.compile(r"(?<!\be)merg", re.IGNORECASE)
 
@@ -70,24 +73,46 @@ def _role_by_name(agent: str) -> Role:
     return "review" if _REVIEW.search(agent) else "merge" if _MERGE.search(agent) else "ordinary"
 
 
-def from_file(path: Path) -> RoutingTable:
+def configured(config: Config) -> RoutingTable | None:
+    """Return the table that the configuration holds or names, None when it has none.
+
+    Raises:
+        InvalidInput: it is no routing table, or names a file that its own file may not name.
+    """
+    routes, source = config.routes, config.file_of("recover.routes") or Path(OWN_FILE)
+    if routes is None:
+        return None
+    if isinstance(routes, Path):
+        return from_file(routes, config.routes_confined)
+    return from_table(dict[str, Any](routes), source.parent, f"{source}: recover.routes", config.routes_confined)
+
+
+def from_file(path: Path, confined: Path | None = None) -> RoutingTable:
     """Return the table of a TOML or JSON file: one table for each agent.
+
+    Args:
+        path: of the file.
+        confined: the folder that its schemas must lie in; None where they may lie anywhere.
 
     Raises:
         InvalidInput: the file can't be read, or is no routing table.
     """
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise InvalidInput(f"{path}: too large for a routing table", f"at most {_LARGEST_FILE:,} bytes")
-        text = path.read_text("utf-8")
+        text = read_regular(path, _LARGEST_FILE).decode("utf-8")
         value: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:  # the errors of both formats are ValueErrors
-        raise InvalidInput(f"{path}: no routing table: {error}", "TOML, or JSON when it ends in .json") from None
-    return from_table(value, path.parent, str(path))
+    except _MALFORMED as error:
+        raise InvalidInput(f"{path}: no routing table: {_reason(error)}", "TOML, or JSON when it ends in .json") from None
+    return from_table(value, path.parent, str(path), confined)
 
 
-def from_table(table: object, folder: Path, where: str) -> RoutingTable:
-    """Return the table that a configuration holds; paths of schemas are relative to ``folder``.
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def from_table(table: object, folder: Path, where: str, confined: Path | None = None) -> RoutingTable:
+    """Return the table that a configuration holds; paths of schemas are relative to ``folder``; ``confined``: see `from_file`.
 
     Raises:
         InvalidInput: something is unknown, of the wrong type, or names an agent that is not there.
@@ -95,7 +120,7 @@ def from_table(table: object, folder: Path, where: str) -> RoutingTable:
     if not isinstance(table, dict) or not table:
         raise InvalidInput(f"{where}: no agents in the routing table", 'e.g. [coder] next = ["reviewer"]')
     agents = cast("dict[str, Any]", table)
-    routes = {agent: _route(agent, fields, folder, f"{where}: {agent}") for agent, fields in agents.items()}
+    routes = {agent: _route(agent, fields, (folder, confined), f"{where}: {agent}") for agent, fields in agents.items()}
     for route in routes.values():
         for follower in route.followers or ():
             if follower not in routes:
@@ -106,7 +131,7 @@ def from_table(table: object, folder: Path, where: str) -> RoutingTable:
     return RoutingTable("table", routes)
 
 
-def _route(agent: str, fields: object, folder: Path, where: str) -> Route:
+def _route(agent: str, fields: object, folders: tuple[Path, Path | None], where: str) -> Route:
     if not agent.strip() or is_context_manager(agent):
         raise InvalidInput(f"{where}: this name can't be routed to", "the context manager is never a target")
     if not isinstance(fields, dict):
@@ -122,22 +147,26 @@ def _route(agent: str, fields: object, folder: Path, where: str) -> Route:
     if followers is not None and not _is_texts(followers):
         raise InvalidInput(f"{where}: next must be a list of agents", 'e.g. next = ["reviewer"]')
     names = None if followers is None else tuple(cast("list[str]", followers))
-    return Route(agent, request, _schema(values.get("schema"), folder, where), role, names)
+    return Route(agent, request, _schema(values.get("schema"), *folders, where), role, names)
 
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
 
 
-def _schema(value: object, folder: Path, where: str) -> Mapping[str, Any] | None:
+def _schema(value: object, folder: Path, confined: Path | None, where: str) -> Mapping[str, Any] | None:
     if value is None:
         return None
     if isinstance(value, str):
         path = folder / value
         try:
-            value = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"{where}: schema {path}: {error}", "name a JSON Schema file, or write it as a table") from None
+            if confined is not None and not is_inside(str(confined), str(path)):
+                raise InvalidInput(f"{where}: schema {path} lies outside of {confined}", "put it there, or run 'ctxmgr trust'")
+            value = json.loads(read_regular(path, MOST_SETTINGS))
+        except _MALFORMED as error:
+            raise InvalidInput(
+                f"{where}: schema {path}: {_reason(error)}", "name a JSON Schema file, or write it as a table"
+            ) from None
     if not isinstance(value, dict):
         raise InvalidInput(f"{where}: schema must be a JSON Schema", "an object, or the path of a file that holds one")
     return checked_schema(cast("dict[str, Any]", value), where)

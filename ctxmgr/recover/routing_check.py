@@ -6,21 +6,19 @@ from pathlib import Path
 
 from ctxmgr.config import Config
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.recover.routes import from_file, from_table
+from ctxmgr.recover.routes import configured
 from ctxmgr.types.health import Check
 
 
 def check_routes(config: Config) -> Check:
     """Say which routing table a recovery would go by, or why it can't."""
-    routes, path = config.routes, config.path or Path("ctxmgr.toml")
-    if routes is None:
+    where = config.routes if isinstance(config.routes, Path) else config.file_of("recover.routes")
+    if config.routes is None:
         finding = "no routing table: who may follow whom is read off each history"
         return Check(name="routes", level="info", finding=finding, detail={"path": None, "agents": 0})
-    where = routes if isinstance(routes, Path) else path
     try:
-        table = (
-            from_file(routes) if isinstance(routes, Path) else from_table(dict(routes), path.parent, f"{path}: recover.routes")
-        )
+        table = configured(config)
+        assert table is not None, "there are routes"
     except CtxmgrError as error:
         detail = {"path": str(where), "agents": 0}
         return Check(name="routes", level="fail", finding=error.message, hint=error.hint, kind=error.kind, detail=detail)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
@@ -14,7 +13,7 @@ from ctxmgr.recover.agent import Consult, Limits, Manner, planned, recover
 from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.draft import Draft
 from ctxmgr.recover.goal_state import goal_facts
-from ctxmgr.recover.routes import RoutingTable, from_file, from_history, from_table
+from ctxmgr.recover.routes import RoutingTable, configured, from_file, from_history
 from ctxmgr.recover.stuck import beside, request_for, worst
 from ctxmgr.store import Store
 from ctxmgr.types.desk import AgentRequest, ModelRequest, PlanView, RecoverRequest, RecoverResponse
@@ -74,7 +73,7 @@ class Service:
         if request.type == "INTROSPECT_AGENT_CONTEXT" and request.to not in (None, request.requester):
             raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
         verdict = judging.judge_now(self._store, key, self._config.detect, None)
-        table = self._table(request.routes)
+        table = self.table(request.routes)
         if table is None and request.type == "PROCEED":  # a name is no proof: it only keeps a review from going straight back
             table = from_history(self._store.sessions.agents(key))
         reviews = request.review or (table is not None and table.route(request.requester).role != "ordinary")
@@ -105,7 +104,7 @@ class Service:
         attempts = self._config.attempts
         return Manner(
             to=request.to,
-            table=self._table(request.routes),
+            table=self.table(request.routes),
             diff=self._config.diff if request.diff is None else request.diff,
             plan=request.plan,
             consult=None if request.plan else self._consult(request.model),
@@ -114,17 +113,11 @@ class Service:
             beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
         )
 
-    def _table(self, named: str | None) -> RoutingTable | None:
+    def table(self, named: str | None) -> RoutingTable | None:
         """Return the routing table that is named, else the configured one, else None."""
         if named is not None:
             return from_file(Path(named))
-        routes = self._config.routes
-        if routes is None:
-            return None
-        if isinstance(routes, Path):
-            return from_file(routes)
-        where = self._config.path or Path()
-        return from_table(dict[str, Any](routes), where.parent, f"{where}: recover.routes")
+        return configured(self._config)
 
     def _named(self, wanted: ModelRequest) -> str | None:
         """Return which model is asked, where, and how; None when the rules answer alone."""

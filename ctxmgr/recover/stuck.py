@@ -66,12 +66,12 @@ def request_for(session: str, finding: Finding | None, *, force: bool) -> Contex
     """
     if finding is None and not force:
         raise NotStuck(
-            f"session {session!r} is healthy: no loop and no stall",
+            f"no loop and no stall found in session {session!r}",
             "'--force' gives a continuation all the same; 'ctxmgr request' asks for context explicitly",
         )
     if finding is None:
         reason, goal = "a continuation was asked for though nothing is wrong", "go on with the task from its present state"
-    elif finding.severity == "hung":
+    elif finding.kind == "hung":
         reason, goal = "the run has stopped making progress", "resume the task past the point where it stopped"
     else:
         sure = "is" if finding.severity == "loop" else "may be"

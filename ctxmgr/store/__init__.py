@@ -6,7 +6,8 @@ import errno
 import os
 import stat
 
-from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
+from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
+from ctxmgr.files import require_no_link
 from ctxmgr.store import schema
 from ctxmgr.store.base import Store
 from ctxmgr.store.sqlite import SqliteEngine
@@ -43,6 +44,7 @@ def open_store(
     masked: bool = True,
     durable: bool = False,
     progress: Progress | None = None,
+    is_log: bool = False,
 ) -> Store:
     """Open the store at a path: a ``.jsonl`` log is read in place, anything else is a SQLite database.
 
@@ -53,6 +55,7 @@ def open_store(
         masked: mask secrets in what is appended.
         durable: sync every append to the disk (level ``os``).
         progress: hears of long indexing.
+        is_log: it is a log, whatever its name.
 
     Raises:
         NotFound: it is not there and ``create`` is false.
@@ -64,7 +67,13 @@ def open_store(
     if "://" in location:
         raise InvalidInput(f"no store engine for {location!r}", "give a path to a .db or .jsonl file")
     path = _tidied(location)
-    if _suffix(path) in LOG_SUFFIXES:
+    is_log = is_log or _suffix(path) in LOG_SUFFIXES
+    try:
+        # A log may be read through a link; the journal refuses to write through one.
+        require_no_link(path, writing=create or (not readonly and not is_log))
+    except OSError as error:
+        raise Damaged(f"{error.filename}: {error.strerror}", "name the place itself with --store, or remove the link") from None
+    if is_log:
         from ctxmgr.store.log_file import LogStore
 
         if create and _mode(path) is None:
@@ -77,6 +86,9 @@ def open_store(
         raise InvalidInput(f"{path} is not a regular file", "name a .db or .jsonl file")
     engine = SqliteEngine(path, readonly=readonly, durable=durable)
     try:
+        if readonly and engine.is_blank():  # whoever made it was killed before it made the tables
+            engine.close()
+            return empty_store(path)
         engine.migrate(schema.LATEST, schema.apply)
     except CtxmgrError:
         engine.close()

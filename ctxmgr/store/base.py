@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ctxmgr.errors import Damaged, StorageFailed
+from ctxmgr.errors import StorageFailed
 from ctxmgr.store.queries import Queries
 from ctxmgr.store.sessions import Sessions
 
@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     from ctxmgr.store.bulk import BulkWriter
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.imported import Imported
+    from ctxmgr.store.integrity import Examined
     from ctxmgr.store.interface import Engine, OnConflict
     from ctxmgr.store.leases import Leases
     from ctxmgr.store.search_index import Progress
     from ctxmgr.store.shared import Shared
     from ctxmgr.wire import Record
-
-# As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
-_ALL_BYTES = "SELECT seq, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
 
 
 class Store:
@@ -37,7 +35,10 @@ class Store:
     Attributes:
         location: the path or URL it was opened by.
         readonly: whether appending is refused.
+        origin: whose log it is, as people call it; None for a history of our own.
     """
+
+    origin: str | None = None
 
     annotations: Annotations
     leases: Leases
@@ -143,24 +144,20 @@ class Store:
 
         A range of a database is named by the record's place in it, with length 1.
         """
-        from ctxmgr import wire
-        from ctxmgr.store.damage import DamagedRange
+        examined = self.examine()
+        return examined.records, examined.damaged
 
-        damaged: list[DamagedRange] = []
-        last, checked = "", 0
-        try:
-            damaged += [
-                DamagedRange(0, 0, str(row[0])) for row in self.engine.query("PRAGMA integrity_check") if row[0] != "ok"
-            ]
-            for seq, body, total in self.engine.stream(_ALL_BYTES):
-                checked += 1
-                if total is not None:
-                    if wire.chain(last, bytes(body)).encode("ascii") != bytes(total):
-                        damaged.append(DamagedRange(int(seq), 1, "sum does not match: changed, removed or inserted"))
-                    last = bytes(total).decode("ascii", "backslashreplace")
-        except Damaged as error:
-            damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))
-        return checked, damaged
+    def examine(self) -> Examined:
+        """Check every record against its sum, and the whole against the anchors outside of it."""
+        from ctxmgr.store.integrity import examine_database
+
+        return examine_database(self)
+
+    def accept(self) -> None:
+        """Anchor the history as it stands: what an earlier anchor says counts no more."""
+        from ctxmgr.store.integrity import accept_database
+
+        accept_database(self)
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now."""

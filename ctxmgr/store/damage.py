@@ -4,14 +4,19 @@ from __future__ import annotations
 
 
 class DamagedRange:
-    """Bytes of a log that hold no readable record, or break its chain of sums: offset, length, and why."""
+    """Bytes of a log that hold no readable record, or break its chain of sums: offset, length, and why.
 
-    __slots__ = ("length", "offset", "reason")
+    Attributes:
+        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.integrity`.
+    """
 
-    def __init__(self, offset: int, length: int, reason: str) -> None:
+    __slots__ = ("kind", "length", "offset", "reason")
+
+    def __init__(self, offset: int, length: int, reason: str, kind: str = "unreadable") -> None:
         self.offset = offset
         self.length = length
         self.reason = reason
+        self.kind = kind
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DamagedRange) and self._values() == other._values()

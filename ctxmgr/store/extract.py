@@ -31,6 +31,9 @@ _STORED = (
 )
 
 
+_LINKED = "('entry', 'event', 'note', 'snapshot', 'continuation')"
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A record as the whole store holds it; ``key`` is its session's key there, ``place`` its place in the order of all."""
@@ -137,6 +140,11 @@ class Extract:
             f"SELECT seq FROM record WHERE session = :key AND kind IN ({names}) AND id = :id AND seq <= :upto",
             {**values, "key": key, "id": record_id, "upto": upto},
         )
+        return [int(row[0]) for row in rows]
+
+    def places_of(self, record_id: str) -> list[int]:
+        """Return the places at which the whole store has records with this id, of whatever session and kind."""
+        rows = self._whole.query(f"SELECT seq FROM record WHERE id = :id AND kind IN {_LINKED}", {"id": record_id})
         return [int(row[0]) for row in rows]
 
     def place_of(self, session: str, kind: str, record_id: str) -> int | None:

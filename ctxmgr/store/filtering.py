@@ -64,6 +64,38 @@ def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     return conditions, values
 
 
+def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the condition that rows are of one of the processes: of one with this id, else of those whose ids begin so."""
+    wanted = [storable(item) for item in filters.process or ()]
+    if not wanted:
+        return [], {}
+    _, values = placeholders(wanted, "process")
+    named: list[str] = []
+    for name, text in list(values.items()):
+        named.append(f"process.process = :{name}")
+        if text:
+            values[f"{name}end"] = f"{text}\U0010ffff"
+            named.append(
+                f"(process.process > :{name} AND process.process < :{name}end AND NOT EXISTS (SELECT 1 FROM process AS whole "
+                f"WHERE whole.session = process.session AND whole.process = :{name}))"
+            )
+    known = f"(SELECT process.process FROM process WHERE process.session = {table}.session AND ({' OR '.join(named)}))"
+    if table == "entry":
+        return [f"entry.process IN {known}"], values
+    return [
+        "(EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq WHERE record.session = event.session "
+        f"AND record.kind = 'entry' AND record.id = event.entry AND entry.process IN {known}) OR (SELECT "
+        "CASE WHEN json_valid(record.body) THEN json_extract(record.body, '$.process') END FROM record "
+        f"WHERE record.seq = event.seq) IN {known})"
+    ], values
+
+
+def said_by(filters: Any) -> tuple[str, dict[str, Any]]:
+    """Return the condition on events that a request for messages makes, and its values; "1" where it makes none."""
+    conditions, values = _of_process(filters, "event")
+    return " AND ".join(conditions) or "1", values
+
+
 def scopes_of(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
     """Return (table, conditions, values) of each kind of row that is wanted."""
     scopes: list[Scope] = []
@@ -78,9 +110,10 @@ def entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]
     """Return the conditions on entries and their values."""
     conditions, values = _common(filters, "entry", key)
     more, bound = _columns(filters)
+    executed, named = _of_process(filters, "entry")
     if filters.event_type:  # no entry is an event of any type
         more.append("0")
-    return " AND ".join([*conditions, *more]) or "1", {**values, **bound}
+    return " AND ".join([*conditions, *more, *executed]) or "1", {**values, **bound, **named}
 
 
 def event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
@@ -100,4 +133,5 @@ def event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]
             f"AND record.kind = 'entry' AND record.id = event.entry AND {' AND '.join(more)})"
         )
         values |= bound
-    return " AND ".join(conditions) or "1", values
+    executed, bound = _of_process(filters, "event")
+    return " AND ".join([*conditions, *executed]) or "1", {**values, **bound}

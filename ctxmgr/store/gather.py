@@ -5,14 +5,16 @@ All others are read as `ctxmgr.salvage` reads them, and make the same rows a lit
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.files import open_regular
 from ctxmgr.ids import parse_time
 from ctxmgr.jsontext import cast
 from ctxmgr.masks import mask
-from ctxmgr.salvage import records_of
+from ctxmgr.salvage import line_at, records_of
 from ctxmgr.splitting import read_lines
 from ctxmgr.store.block import Block, Part, is_apart, told_of
 from ctxmgr.store.derived import tokens_of
@@ -71,7 +73,7 @@ def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Gene
         NotFound, StorageFailed: as `ctxmgr.salvage.read`.
     """
     try:
-        with open(path, "rb", buffering=0) as stream:
+        with open(open_regular(path), "rb", buffering=0) as stream:
             gathering = _Gathering(start, last, masked)
             while not gathering.ended:
                 gathering.read(stream)
@@ -90,6 +92,7 @@ class _Gathering:
     def __init__(self, start: int, last: str, masked: bool | None) -> None:
         self.done: list[Block] = []
         self.ended = False
+        self._descriptor = -1
         self._at = start
         self._last = last
         self._block = Block(start, last)
@@ -98,6 +101,7 @@ class _Gathering:
 
     def read(self, stream: FileIO) -> None:
         """Read the next lines."""
+        self._descriptor = stream.fileno()
         stream.seek(self._at)
         data = stream.read(_READ)
         cut = data.rfind(b"\n") + 1
@@ -239,7 +243,7 @@ class _Gathering:
         def hear(offset: int, length: int, reason: str) -> None:
             damage.append((offset, length, reason))
 
-        for line in records_of(raw, self._at, length, last, hear):
+        for line in records_of(raw, self._at, length, last, hear, partial(line_at, self._descriptor, self._at + length)):
             found.append(line)
             last = line.total or last
         end = self._at + length

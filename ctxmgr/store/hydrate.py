@@ -190,14 +190,26 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
+def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
+    """Return what JSON shows of `EVENT_COLUMNS` rows, in their order."""
+    found = [event_row(row, load) for row in rows]
+    for batch in batches(list(zip(rows, found, strict=True))):
+        keyed = [(int(row[1]), storable(shown["entry"]), shown) for row, shown in batch if shown["entry"] is not None]
+        noted, _ = _attached(engine, {key for key, _, _ in keyed})
+        notes = _notes_on(engine, list({(key, entry): None for key, entry, _ in keyed if key in noted}))
+        for key, entry, shown in keyed:
+            shown["notes"] = notes.get((key, entry)) or []
+    return found
+
+
 def event_row(row: Row, load: Load = load) -> Plain:
-    """Return what JSON shows of one `EVENT_COLUMNS` row."""
+    """Return what JSON shows of one `EVENT_COLUMNS` row, but for the notes on its entry."""
     record = load(row[3])
     with readable():
         return {
             "kind": "event", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
             "type": str(record.get("type")), "agent": _name(record.get("agent")), "entry": _name(record.get("entry")),
-            "after": None if row[2] is None else int(row[2]), "data": record.get("data"),
+            "after": None if row[2] is None else int(row[2]), "data": record.get("data"), "notes": [],
         }  # fmt: skip
 
 
@@ -297,16 +309,20 @@ def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[
 
 def entry_shape(row: Plain) -> EntryView:
     """Return the view of one of `entry_rows`."""
-    if row["notes"]:
-        shape, _ = _shape("note")
-        row = {**row, "notes": [shape.model_validate(note) for note in row["notes"]]}
-    view: EntryView = _made("entry", row)
+    view: EntryView = _made("entry", _with_note_shapes(row))
     return view
+
+
+def _with_note_shapes(row: Plain) -> Plain:
+    if not row["notes"]:
+        return row
+    shape, _ = _shape("note")
+    return {**row, "notes": [shape.model_validate(note) for note in row["notes"]]}
 
 
 def event_shape(row: Plain) -> EventView:
     """Return the view of an `event_row`."""
-    view: EventView = _made("event", row)
+    view: EventView = _made("event", _with_note_shapes(row))
     return view
 
 

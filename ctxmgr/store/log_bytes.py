@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 
 from ctxmgr import wire
+from ctxmgr.anchor import first_session
 from ctxmgr.errors import StorageFailed
+from ctxmgr.files import open_regular
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
+    from ctxmgr.anchor import Anchor
     from ctxmgr.store.interface import Engine
 
 _HEAD = 4096
@@ -37,7 +40,7 @@ class LogBytes:
             status = os.stat(self.path)
             if self.identity != (status.st_dev, status.st_ino):
                 self.close()
-                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+                self._descriptor = open_regular(self.path)
                 status = os.fstat(self._descriptor)
                 self.identity = (status.st_dev, status.st_ino)
             return status.st_size
@@ -63,6 +66,19 @@ class LogBytes:
         """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
         start = max(0, end - _HEAD)
         return wire.digest(self.read(start, end - start))
+
+    def first_session(self) -> str:
+        """Return the session of the first record, "" where it can't be told."""
+        return first_session(self.read(0, _HEAD))
+
+    def holds(self, found: Anchor) -> bool:
+        """Whether the log still is, up to there, what its anchor says."""
+        from ctxmgr.journal import holds
+
+        try:
+            return holds(self._descriptor, found)
+        except OSError:
+            return False
 
     def next_line(self, end: int) -> int | None:
         """Return where the line behind a record begins, or None when the record's own line goes on."""

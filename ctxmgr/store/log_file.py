@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.anchor import Anchor, parse, spell
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import deferred, schema
 from ctxmgr.store.base import Store
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.appended import Appended
     from ctxmgr.store.bulk import BulkWriter
     from ctxmgr.store.damage import DamagedRange
+    from ctxmgr.store.integrity import Examined
     from ctxmgr.store.interface import OnConflict
     from ctxmgr.store.log_rows import LogRows, Progress
     from ctxmgr.store.prepared import Prepared
@@ -38,6 +40,7 @@ _VERY_MUCH = 1 << 25
 _SOME, _MANY = 4_096, 32_768
 """Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
 
+_ANCHOR = "anchor"
 _STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
 
 
@@ -63,6 +66,8 @@ class LogStore(Store):
         self._durable = durable
         self._kept = engine.path != MEMORY
         self._tail: list[DamagedRange] = []
+        self._seen: Anchor | None = None
+        self._looked_back = False
         self._rows: LogRows | None = None
         self.catch_up(progress)
 
@@ -135,14 +140,31 @@ class LogStore(Store):
 
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
-    def verify(self) -> tuple[int, list[DamagedRange]]:
-        """Read the whole log again and check every sum; return the number of records and what is damaged."""
-        from ctxmgr.salvage import read
-        from ctxmgr.store.damage import DamagedRange
+    def examine(self) -> Examined:
+        """Read the whole log again and check every sum, and the whole against the anchors outside of it."""
+        from ctxmgr.store.integrity import examine_log
 
-        damaged: list[DamagedRange] = []
-        lines = read(self.path, damage=lambda offset, length, why: damaged.append(DamagedRange(offset, length, why)))
-        return sum(1 for _ in lines), damaged
+        return examine_log(self.path, self._seen)
+
+    def accept(self) -> None:
+        """Anchor the log as it stands: what an earlier anchor says counts no more."""
+        from ctxmgr.store.integrity import accept_log
+
+        head = accept_log(self.path)
+        self.engine.execute(_STATE, {"name": _ANCHOR, "value": "" if head is None else spell(head).decode("ascii")})
+        self._seen = head
+
+    def _anchor(self, found: Anchor | None, end: int, last_sum: str) -> None:
+        """Note in the index how far the log has come, unless it contradicts what was noted before."""
+        if not last_sum or (found is not None and found.length == end and found.total == last_sum):
+            return
+        if found is not None and found.length and not self._bytes.holds(found):
+            return
+        from ctxmgr.ids import now
+
+        head = Anchor(end, last_sum, self._bytes.first_session(), (self._bytes.identity or (0, 0))[1])
+        head.time = now()
+        self.engine.execute(_STATE, {"name": _ANCHOR, "value": spell(head).decode("ascii")})
 
     def catch_up(self, progress: Progress | None = None) -> None:
         """Index what was appended to the log since last time; rebuild when it is another file now.
@@ -168,8 +190,16 @@ class LogStore(Store):
         if mark(self.engine) and _SOME <= self.unindexed() <= _MANY:
             Builder(self.engine).advance()
 
+    def _look_back(self, state: dict[str, str]) -> Anchor | None:
+        """Return how far the index saw the log; of the first time it is kept what earlier readers saw."""
+        found = parse(state[_ANCHOR].encode()) if _ANCHOR in state else None
+        if not self._looked_back:
+            self._looked_back, self._seen = True, found
+        return found
+
     def _is_current(self) -> bool:
         state = dict(self.engine.query("SELECT name, value FROM state"))
+        self._look_back(state)
         if "offset" not in state or BORN not in state or state.get(deferred.STAGE) in (deferred.BUILDING, deferred.DUE):
             return False
         try:
@@ -189,6 +219,7 @@ class LogStore(Store):
         size = self._bytes.follow()
         head = self._bytes.head()
         state = dict(self.engine.query("SELECT name, value FROM state"))
+        anchored = self._look_back(state)
         done = int(state.get("offset", "0"))
         same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
         if not same or size < done:
@@ -205,6 +236,7 @@ class LogStore(Store):
         if size == done:
             self._tail = []
             if deferred.stage(self.engine) != deferred.BUILDING:
+                self._anchor(anchored, done, state.get("sum", ""))
                 return True
             deferred.end(self.engine)
             return False
@@ -212,6 +244,8 @@ class LogStore(Store):
         before = self._bytes.before(end)
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(_STATE, {"name": name, "value": value})
+        if finished:
+            self._anchor(anchored, end, last_sum)
         return finished
 
     def _begin(self, *, deferrable: bool) -> None:
@@ -244,7 +278,9 @@ class LogStore(Store):
         from ctxmgr.store.search_index import drop
 
         for table in schema.DERIVED:
-            if table != "record":  # of which there are none here but those of the log
+            if table == "state":  # of which the anchor stays: it tells of what is gone
+                self.engine.execute("DELETE FROM state WHERE name <> :name", {"name": _ANCHOR})
+            elif table != "record":  # of which there are none here but those of the log
                 self.engine.execute(f"DELETE FROM {table}")
         self.engine.execute("DROP TABLE IF EXISTS main.line")
         deferred.forget(self.engine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.filtering import OF_SESSION, entry_where, scopes_of
+from ctxmgr.store.filtering import OF_SESSION, entry_where, said_by, scopes_of
 from ctxmgr.store.folding import find, fold, storable
 from ctxmgr.store.hydrate import (
     BY_PLACE,
@@ -12,7 +12,7 @@ from ctxmgr.store.hydrate import (
     batches,
     entry_rows,
     entry_shape,
-    event_row,
+    event_rows,
     event_shape,
     load,
     placeholders,
@@ -165,7 +165,7 @@ class Rows:
         page = places[offset : offset + limit]
         found: list[Found] = []
         for (seq, _), row in zip(page, self.rows(page, search.rows), strict=True):
-            field, excerpt = search.where.get(seq) or find(row, needle) or ("", "")
+            field, excerpt = search.where.get(seq) or find(row, needle) or _find_in_notes(row, needle) or ("", "")
             found.append((row, field, excerpt))
         return found, total, exact
 
@@ -185,7 +185,7 @@ class Rows:
             for kind in ("entry", "event")
         )  # fmt: skip
         views = dict(zip((int(row[0]) for row in entries), entry_rows(self._engine, entries, self._load), strict=True))
-        views.update((int(row[0]), event_row(row, self._load)) for row in events)
+        views.update(zip((int(row[0]) for row in events), event_rows(self._engine, events, self._load), strict=True))
         return [views[seq] for seq, _ in places]
 
     def _at(self, places: Sequence[int], kind: str) -> list[Row]:
@@ -219,13 +219,14 @@ class Rows:
                 return entry_rows(self._engine, rows, self._load)[0]
         return None
 
-    def messages(self, key: int, entry: Plain | None, offset: int, limit: int) -> tuple[list[Plain], int]:
+    def messages(self, key: int, entry: Plain | None, offset: int, limit: int, request: Any = None) -> tuple[list[Plain], int]:
         """Return a page of message events: those of an entry and what was said on the way to it, or all.
 
         On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
-        previous entry in the same process.
+        previous entry in the same process. With a request only those of its processes.
         """
-        if entry is None:
+        narrowed, named = ("1", {}) if request is None else said_by(request)
+        if entry is None and narrowed == "1":
             from ctxmgr.store.paging import page
 
             paged = page(self._engine, key, "message", offset, limit)
@@ -234,8 +235,10 @@ class Rows:
         from ctxmgr.types.plain import MESSAGE_TYPES
 
         names, values = placeholders(MESSAGE_TYPES, "t")
-        values |= {"session": key, "limit": limit, "offset": offset}
+        values |= {"session": key, "limit": limit, "offset": offset, **named}
         said = f"SELECT seq FROM event WHERE session = :session AND type IN ({names})"
+        if narrowed != "1":
+            said = f"{said} AND {narrowed}"
         if entry is not None:
             # In two halves, each of which an index finds.
             said = (
@@ -245,7 +248,10 @@ class Rows:
             values |= {"entry": storable(entry["id"]), "agent": fold(entry["agent"]), **self._span(key, entry)}
         total = int(self._engine.query(f"SELECT count(*) FROM ({said})", values)[0][0])
         places = self._engine.query(f"{said} ORDER BY seq LIMIT :limit OFFSET :offset", values)
-        return self.rows([(int(row[0]), "event") for row in places]), total
+        found = self.rows([(int(row[0]), "event") for row in places])
+        if entry is not None and entry["notes"]:  # what was said on the way to an entry is shown with its notes
+            found = [row if row["entry"] is not None else {**row, "notes": entry["notes"]} for row in found]
+        return found, total
 
     def _span(self, key: int, entry: Plain) -> dict[str, Any]:
         """Return the places in the log between the agent's previous entry and this one."""
@@ -316,11 +322,24 @@ class Queries:
         found = self._rows.entry_by_id(key, entry_id)
         return None if found is None else entry_shape(found)
 
-    def messages(self, key: int, entry: EntryView | None, offset: int, limit: int) -> tuple[list[EventView], int]:
+    def messages(
+        self, key: int, entry: EntryView | None, offset: int, limit: int, request: Any = None
+    ) -> tuple[list[EventView], int]:
         """Return a page of message events, see `Rows.messages`."""
-        place = entry and {"id": entry.id, "index": entry.index, "agent": entry.agent, "process": entry.process}
-        found, total = self._rows.messages(key, place, offset, limit)
+        place = entry and {
+            "id": entry.id, "index": entry.index, "agent": entry.agent, "process": entry.process,
+            "notes": [note.to_json() for note in entry.notes],
+        }  # fmt: skip
+        found, total = self._rows.messages(key, place, offset, limit, request)
         return [event_shape(row) for row in found], total
+
+
+def _find_in_notes(row: Plain, needle: str) -> tuple[str, str] | None:
+    """Return what `find` says of the first note on a row that holds the text, its path from the row on."""
+    for number, note in enumerate(row["notes"]):
+        if (found := find(note, needle)) is not None:
+            return f"notes[{number}].{found[0]}", found[1]
+    return None
 
 
 def _shape(row: Plain) -> EntryView | EventView:

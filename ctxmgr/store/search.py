@@ -76,6 +76,13 @@ _HOLDING = (
     "SELECT seq, 0 FROM entry NOT INDEXED WHERE seq BETWEEN :low AND :high AND result NOT BETWEEN :low AND :high"
 )
 _KNOWN = "SELECT {kind}.seq FROM {kind} NOT INDEXED WHERE {places} AND ({where})"
+# From the few notes to their entries: the other way round every entry would be looked up.
+_NOTED = (
+    "WITH noted AS MATERIALIZED (SELECT session, entry FROM (SELECT note_entry.session, note_entry.entry, note.body AS body "
+    "FROM note_entry CROSS JOIN record AS note ON note.seq = note_entry.note WHERE {session} LIMIT -1) WHERE {body}) "
+    "SELECT DISTINCT entry.seq FROM noted CROSS JOIN record AS own ON own.id = noted.entry AND own.kind = 'entry' "
+    "AND own.session = noted.session CROSS JOIN entry ON entry.seq = own.seq WHERE {where}"
+)
 _STATEMENTS = {"entry": _ENTRY, "event": _EVENT}
 _BETWEEN = "{kind}.seq BETWEEN :low AND :high"
 _LISTED = "{kind}.seq IN (SELECT value FROM json_each(:places))"
@@ -132,13 +139,26 @@ class Search:
         hits: list[Hit] = []
         if self._high - self._low < _EXACT:
             wanted = self._high - self._low + 1
+        noted = self._noted()
         for place, found in self._windows(wanted):
-            hits += found
+            passed = [hit for hit in noted if hit[0] <= place]
+            noted = noted[len(passed) :]
+            hits += sorted({*found, *passed}) if passed else found
             self._missing = wanted - len(hits)
             if len(hits) >= wanted and place < self._high:
                 share = (self._high - self._low + 1) / (place - self._low + 1)
                 return hits, max(len(hits) + 1, int(len(hits) * share)), False
         return hits, len(hits), True
+
+    def _noted(self) -> list[Hit]:
+        """Return the entries of the scopes with a note that holds the text, in the order of the log."""
+        found: list[Hit] = []
+        for kind, where, bound in self._scopes:
+            if kind == "entry":
+                session = "note_entry.session = :session" if "session" in bound else "1"
+                sql = _NOTED.format(session=session, where=where, body=self._holds.format("body"))
+                found += [(int(row[0]), kind) for row in self._engine.query(sql, {**bound, **self._asked})]
+        return sorted(found)
 
     def _windows(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield (last place looked at, matches up to there that were not yielded yet), until all are found."""

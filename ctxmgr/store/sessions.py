@@ -22,6 +22,9 @@ _COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last, events
 _FAILED = ("error", "denied", "interrupted")
 
 
+_SAID = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})
+
+
 class Sessions:
     """The sessions of a store."""
 
@@ -61,6 +64,31 @@ class Sessions:
     def entry_count(self, key: int) -> int:
         """Return the number of entries of a session."""
         return int(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key})[0][0])
+
+    def failures_in_row(self, key: int) -> int:
+        """Return how many of a session's latest finished actions failed or were denied, one after the other."""
+        rows = self._engine.query(
+            "SELECT count(*) FROM entry WHERE session = :key AND status IN ('error', 'denied') AND idx > coalesce("
+            "(SELECT max(idx) FROM entry WHERE session = :key AND status IN ('ok', 'interrupted')), -1)",
+            {"key": key},
+        )
+        return int(rows[0][0])
+
+    def last_error(self, key: int) -> dict[str, Any] | None:
+        """Return the error that a session ends in: an event behind which nothing was done or said; None where there is none."""
+        done = self._engine.query("SELECT coalesce(max(seq), 0) FROM entry WHERE session = :key", {"key": key})
+        rows = self._engine.query(
+            "SELECT seq, type FROM event WHERE session = :key AND seq > :done ORDER BY seq DESC LIMIT 30",
+            {"key": key, "done": done[0][0]},
+        )
+        for seq, kind in rows:
+            if kind in _SAID:
+                return None
+            if kind == "error":
+                body = self._engine.query("SELECT body FROM record WHERE seq = :seq", {"seq": seq})
+                data = load(body[0][0]).get("data")
+                return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        return None
 
     def last_moment(self, key: int) -> float | None:
         """Return the latest timestamp of a session's records, in seconds since 1970, or None when none has any."""
@@ -142,6 +170,17 @@ class Sessions:
             {"process": storable(process)},
         )
         return [str(row[0]) for row in rows] if process else []
+
+    def by_process(self, process: str) -> list[int]:
+        """Return the keys of up to three sessions that a process with this id executed, else one whose id begins so."""
+        for condition in ("process.process = :process", "process.process > :process AND process.process < :after"):
+            rows = self._engine.query(
+                f"SELECT DISTINCT process.session FROM process WHERE {condition} LIMIT 3",
+                {"process": storable(process), "after": storable(process) + "\U0010ffff"},
+            )
+            if rows or not process:
+                return [int(row[0]) for row in rows]
+        return []
 
     def of_entry(self, entry_id: str) -> list[int]:
         """Return the keys of up to three sessions with an entry of this id, or of one that starts so.

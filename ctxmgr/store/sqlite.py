@@ -6,6 +6,7 @@ import os
 import time
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
+from ctxmgr.files import require_plain_database
 from ctxmgr.store.driver import require_sound_library, sqlite
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.store.interface import Row, Values
+    from ctxmgr.store.wal_sync import WalSync
 
 BUSY_MS = 10_000
 MEMORY = ":memory:"
@@ -40,6 +42,12 @@ class SqliteEngine:
         self.readonly = readonly
         self._depth = 0
         self._functions: set[str] = set()
+        self._sync: WalSync | None = None
+        if not readonly and not disposable and path != MEMORY:
+            from ctxmgr.store.wal_sync import WalSync
+
+            place = _absolute(path)
+            self._sync = WalSync(place, lambda: SqliteEngine(place, readonly=True), durable=durable)
         self.raised: BaseException | None = None
         try:
             self._connection = self._connect(path, readonly)
@@ -65,6 +73,10 @@ class SqliteEngine:
         }
         if path == MEMORY:
             return sqlite.connect(path, **options)
+        try:
+            require_plain_database(path)
+        except OSError as error:
+            raise Damaged(f"{error.filename}: {error.strerror}", "remove it, unless you know what it is") from None
         uri = _uri(path)
         if not readonly:
             _create_private(path)
@@ -74,7 +86,8 @@ class SqliteEngine:
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite.Error as error:
             connection.close()
-            # In a folder that can't be written SQLite can't make its side files. Without a log there is nothing to miss.
+            # In a folder that can't be written, or on a full disk, SQLite can't make its side files. Without a log there
+            # is nothing to miss.
             name = str(getattr(error, "sqlite_errorname", ""))
             if not name.startswith(_NO_SIDE_FILES) or _holds_anything(path + "-wal"):
                 raise
@@ -143,6 +156,8 @@ class SqliteEngine:
     def begin(self) -> None:
         """Enter a transaction; a nested one is part of the outer one."""
         if self._depth == 0:
+            if self._sync is not None:
+                self._sync.require_synced()
             try:
                 self._boundary("BEGIN IMMEDIATE")
             except _ERRORS as error:
@@ -162,6 +177,8 @@ class SqliteEngine:
         except _ERRORS as error:
             self._rollback()
             raise self._translated(error) from None
+        if self._sync is not None:
+            self._sync.note()
 
     def _rollback(self) -> None:
         # A full disk or an I/O error makes SQLite roll back by itself; a second rollback then has nothing to undo.
@@ -170,6 +187,12 @@ class SqliteEngine:
                 self._connection.execute("ROLLBACK")
         except sqlite.Error:
             return
+
+    def is_blank(self) -> bool:
+        """Whether the database holds nothing at all, as it does before its tables are made."""
+        if int(self.query("PRAGMA user_version")[0][0]):
+            return False
+        return not self.query("SELECT 1 FROM sqlite_master LIMIT 1")
 
     def migrate(self, latest: int, apply: Callable[[Any], None]) -> None:
         """Bring the schema up to ``latest`` inside one transaction; ``apply`` gets a sqlite_utils Database.
@@ -216,8 +239,16 @@ class SqliteEngine:
         return raised or _ours(self.path, error)
 
     def close(self) -> None:
-        """Release the database."""
-        self._connection.close()
+        """Release the database, with what was committed on the disk.
+
+        Raises:
+            StorageFailed: it could not be synced; the database is released nevertheless.
+        """
+        try:
+            if self._sync is not None:
+                self._sync.close(self)
+        finally:
+            self._connection.close()
 
 
 def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
@@ -263,6 +294,9 @@ def _create_private(path: str) -> None:
 
             make_private_folder(folder)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        from ctxmgr.anchor import begin
+
+        begin(path)
     except FileExistsError:
         if os.path.isdir(path):
             raise StorageFailed(f"{path} is a folder, not a store", "name a file: --store FOLDER/history.db") from None
@@ -289,7 +323,7 @@ def _uri(path: str) -> str:
 
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")
-_NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY")
+_NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 _ERRORS = (sqlite.Error, UnicodeDecodeError)

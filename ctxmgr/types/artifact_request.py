@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ctxmgr.types.artifact import ArtifactView, NewDependency, Retention
 from ctxmgr.types.base import Shape, Text
-from ctxmgr.types.query import Limit, Offset, Page, Status
+from ctxmgr.types.query import Limit, Offset, Page, Request, Status
 
 VersionNumber = Annotated[int, Field(ge=1, le=2**53)]
 
@@ -28,11 +28,16 @@ class NewArtifact(Shape):
 
 
 class PutRequest(Shape):
-    """Artifacts of one owner, stored all or none; ``description`` is the new version's."""
+    """Artifacts of one owner, stored all or none; ``description`` is the new version's.
+
+    Contents are never masked: their bytes come back as they were given. ``secrets`` says what is done about text of up to
+    16 MB that holds what looks like a secret: ``warn`` of it, ``reject`` the whole request, or ``allow`` it silently.
+    """
 
     agent: Text
     artifacts: Annotated[list[NewArtifact], Field(min_length=1)]
     description: Text | None = None
+    secrets: Literal["warn", "reject", "allow"] = "warn"
 
 
 class GetRequest(Shape):
@@ -85,17 +90,22 @@ class DiffRequest(Shape):
     to_version: VersionNumber | None = None
 
 
-class CreateVersionRequest(Shape):
-    """A version that holds what the current one holds, to give the moment a number and a description."""
+class CreateVersionRequest(Request):
+    """A version that holds what the current one holds, to give the moment a number and a description.
+
+    ``author`` (``createdBy`` in spec 003) is who made it; an agent can name itself alone.
+    """
 
     description: Annotated[Text, Field(min_length=1)]
+    author: Text | None = None
 
 
-class RollbackRequest(Shape):
-    """The version to make current again, and why."""
+class RollbackRequest(Request):
+    """The version to make current again, why, and who asked for it (``targetVersion`` and ``requestedBy`` in spec 003)."""
 
     version: VersionNumber
     reason: Text
+    author: Text | None = None
 
 
 class PruneRequest(Shape):

@@ -8,7 +8,7 @@ from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.query import DEFAULT_LIMIT, Limit, Offset, Page, Status
-from ctxmgr.types.route import Continuation, Mode, RequestType
+from ctxmgr.types.route import Continuation, Mode, RequestType, Role, Routing
 from ctxmgr.types.view import EntryView, SessionView
 
 
@@ -27,6 +27,27 @@ class SessionsResponse(Shape):
     status: Status
     sessions: list[SessionView]
     page: Page
+
+
+class PromptRequest(Shape):
+    """The text for an agent that may ask the context manager; ``routes`` is the path of a routing table."""
+
+    agent: Text | None = None
+    routes: Text | None = None
+
+
+class AgentPrompt(Shape):
+    """What to put into an agent's own prompt, so that it knows when and how to ask the context manager.
+
+    ``routing`` says whether a routing table named the agents, or the history did; ``next`` are those that may follow.
+    """
+
+    agent: Text | None
+    role: Role
+    routing: Routing
+    agents: list[Text]
+    next: list[Text]
+    prompt: Text
 
 
 class DetectRequest(Shape):

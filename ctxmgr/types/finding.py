@@ -32,7 +32,7 @@ class Finding(Shape):
         first, last: record ids of the first and the last member.
         raised_at: id of the record at which the finding was raised (of a stall: the last record seen).
         resolved: what ended it (``progress``, ``user``, ``interrupt``, ``answered``: it stopped after a continuation about
-            it, ``process``, ``end``), or null while it lasts.
+            it, ``process``, ``end``, ``retry``: a suspicion about an attempt that was made once more), or null while it lasts.
         members: ids of all entries of the loop in order (of more than 15,000 the first and the last 5,000 or more; ``count``
             still counts all); of a stall: the open calls.
         last_progress: id of the last successful entry before the loop began (of a stall: of the last successful
@@ -67,11 +67,23 @@ class Finding(Shape):
 
 
 class SessionVerdict(Shape):
-    """The findings of one session; the verdict speaks of the unresolved ones."""
+    """The findings of one session; the verdict speaks of the unresolved ones.
+
+    Attributes:
+        notes: what is wrong though it is no finding, e.g. "12 failures in a row", "no action recorded".
+        summary: the verdict in words: "healthy" only where there are no notes either.
+    """
 
     session: Text
     verdict: Verdict
     findings: list[Finding]
+    notes: list[Text] = []
+    summary: Text = ""
+
+
+def summary_of(verdict: Verdict, notes: list[str]) -> str:
+    """Return a verdict in words."""
+    return ", ".join(["no loop found" if verdict == "healthy" and notes else verdict, *notes])
 
 
 def verdict_of(findings: list[Finding], *, ever: bool = False) -> Verdict:

@@ -73,7 +73,10 @@ class ImportReport(Shape):
     """What one ``ctxmgr import`` did.
 
     Attributes:
-        files: one report a file that was read; unchanged ones are only counted in ``unchanged``.
+        files: one report a file that was read, or passed over: then ``skipped`` says why. Unchanged ones are only counted
+            in ``unchanged``.
+        skipped: files, or whole folders, that were named or found and could not be read as logs; others: files of the
+            folders whose names are no log's.
         added: records written now; known: records that the store already held; doubles: copies of records that belong to
             another session (forks, resumes) and were left out; changed: records whose id is known with other content
             (the first content is kept); untrusted: records of the project's own state that were left out.
@@ -81,6 +84,8 @@ class ImportReport(Shape):
     """
 
     files: list[FileReport]
+    skipped: int = 0
+    others: int = 0
     unchanged: int
     sessions: list[Text]
     records: int

@@ -69,6 +69,12 @@ class RetainRequest(Shape):
     supersedes: Text | None = None
 
 
+class RetainSessionRequest(Shape):
+    """Keep what a session decided, learned and left open as an episode, worked out by rules; None is the latest session."""
+
+    session: Text | None = None
+
+
 class RetainResponse(Shape):
     """The retained episode."""
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.package import Need
-from ctxmgr.types.query import Limit, Offset, Page
+from ctxmgr.types.query import Limit, Offset, Page, Request
 
 ValueType = Literal["string", "integer", "boolean", "json"]
 ExecutionStatus = Literal["started", "completed", "failed"]
@@ -112,7 +112,7 @@ class Execution(Shape):
     error: Text | None
 
 
-class RecordExecutionRequest(Shape):
+class RecordExecutionRequest(Request):
     """A run that started, or ended; ``execution_id`` of one that started before ends that one.
 
     Artifacts are named by id or as AGENT/NAME (then the current version is meant). Times are RFC 3339.
@@ -134,7 +134,7 @@ class RecordExecutionRequest(Shape):
     error: Text | None = None
 
 
-class ListExecutionsRequest(Shape):
+class ListExecutionsRequest(Request):
     """Runs by agent, task, sprint and status, newest first."""
 
     agent: Text | None = None

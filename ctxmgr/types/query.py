@@ -6,10 +6,11 @@ for a front end to get wrong except spelling. Times are RFC 3339 text; indexes a
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from ctxmgr.types.aliases import with_own_names
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.plain import page_of
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
@@ -22,14 +23,29 @@ RowKind = Literal["entry", "event", "all"]
 DEFAULT_LIMIT = 20
 
 
-class Filters(Shape):
+class Request(Shape):
+    """Base of the requests. The field names of spec 002 are accepted beside ours (ruling 30), in both spellings.
+
+    ``actionNameFilter`` and ``agentNameFilter`` hold one name where ours hold a list; ``entries`` holds indexes and ids
+    together.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_aliases(cls, given: Any) -> Any:
+        return with_own_names(cls.model_fields, given)
+
+
+class Filters(Request):
     """What every history query can be narrowed by (FR-025, ruling 3).
 
     ``action``, ``agent`` and ``input_type`` match whole names, regardless of case; several values mean any of them.
-    ``since`` is inclusive, ``until`` exclusive; records without a timestamp match neither.
+    ``process`` matches whole ids, else ids that begin so (FR-013); an event is of the process of its entry, or of the one
+    that it names. ``since`` is inclusive, ``until`` exclusive; records without a timestamp match neither.
     """
 
     session: Text | None = None
+    process: list[Text] = []
     action: list[Text] = []
     agent: list[Text] = []
     input_type: list[Text] = []
@@ -91,9 +107,16 @@ class ListResponse(Shape):
     rows: list[EntryView | EventView]
     page: Page
 
+    @property
+    def entries(self) -> list[EntryView]:
+        """The entries among the rows, as spec 002 names them."""
+        return [row for row in self.rows if row.kind == "entry"]
+
 
 class SearchRequest(Filters):
-    """Text anywhere in actions, agents, input types, inputs, outputs, errors and events (FR-008).
+    """Text anywhere in actions, agents, input types, inputs, outputs, errors, notes and events (FR-008, SC-008).
+
+    A note stands for the entries that it is attached to.
 
     The query is taken literally, whatever its punctuation, and found inside words, regardless of case. Searching stops
     behind the page; ``exact_total`` goes on to the end, to say exactly how many rows match.
@@ -108,7 +131,10 @@ class SearchRequest(Filters):
 
 
 class SearchHit(Shape):
-    """A row that matches, and where: ``field`` names the place, ``excerpt`` shows its surroundings."""
+    """A row that matches, and where: ``field`` names the place, ``excerpt`` shows its surroundings.
+
+    ``notes[1].content`` is the text of the entry's second note.
+    """
 
     field: str
     excerpt: Text
@@ -123,8 +149,13 @@ class SearchResponse(Shape):
     hits: list[SearchHit]
     page: Page
 
+    @property
+    def entries(self) -> list[EntryView]:
+        """The entries among the hits, as spec 002 names them."""
+        return [hit.row for hit in self.hits if hit.row.kind == "entry"]
 
-class ShowRequest(Shape):
+
+class ShowRequest(Request):
     """One entry by index (negative: from the end) or by id or unambiguous id prefix (FR-010)."""
 
     session: Text | None = None
@@ -138,10 +169,11 @@ class ShowResponse(Shape):
     entry: EntryView
 
 
-class MessagesRequest(Shape):
-    """What was said at an entry, or in the whole session when no entry is named (FR-011)."""
+class MessagesRequest(Request):
+    """What was said at an entry, or in the whole session when no entry is named (FR-011); ``process`` is as in `Filters`."""
 
     session: Text | None = None
+    process: list[Text] = []
     index: int | None = None
     entry_id: Text | None = None
     offset: Offset = 0
@@ -158,7 +190,7 @@ class MessagesResponse(Shape):
     page: Page
 
 
-class AddNoteRequest(Shape):
+class AddNoteRequest(Request):
     """Annotate entries (FR-012); they are named by index or id, at least one."""
 
     session: Text | None = None
@@ -177,7 +209,7 @@ class AddNoteResponse(Shape):
     note: NoteView
 
 
-class ListNotesRequest(Shape):
+class ListNotesRequest(Request):
     """Notes by tag, text and session (FR-024); several tags mean all of them."""
 
     session: Text | None = None
@@ -197,7 +229,7 @@ class ListNotesResponse(Shape):
     page: Page
 
 
-class CreateSnapshotRequest(Shape):
+class CreateSnapshotRequest(Request):
     """Bundle entries as a curated context (spec 002, tool 5)."""
 
     session: Text | None = None
@@ -213,7 +245,7 @@ class CreateSnapshotResponse(Shape):
     snapshot: SnapshotView
 
 
-class ListSnapshotsRequest(Shape):
+class ListSnapshotsRequest(Request):
     """The snapshots of a session, oldest first."""
 
     session: Text | None = None
@@ -230,7 +262,7 @@ class ListSnapshotsResponse(Shape):
     page: Page
 
 
-class ShowSnapshotRequest(Shape):
+class ShowSnapshotRequest(Request):
     """One snapshot by id or unambiguous id prefix."""
 
     session: Text | None = None

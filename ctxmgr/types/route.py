@@ -23,6 +23,8 @@ Label = Literal["verified", "reconstructed", "unknown"]
 By = Literal["rules", "model"]
 Mode = Literal["tools", "lead"]
 Routing = Literal["table", "history"]
+Role = Literal["ordinary", "review", "merge"]
+"""What an agent does in a workflow; review and merge agents never go straight back to who asked them."""
 
 CONTEXT_MANAGER = "context-manager"
 """The context manager agent's own name; never a target (FR-019)."""

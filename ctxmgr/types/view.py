@@ -68,6 +68,7 @@ class EventView(Shape):
     """One captured event: a message, a thought, an interrupt, a tool-call update.
 
     ``entry`` is the id of the entry it belongs to, if any; ``after`` the index of the last entry recorded before it.
+    ``notes`` are those on that entry (SC-008); of a message on the way to the entry that it was asked for, those on that one.
     """
 
     kind: Literal["event"] = "event"
@@ -79,6 +80,7 @@ class EventView(Shape):
     entry: Text | None
     after: int | None
     data: Json
+    notes: list[NoteView] = []
 
 
 class SnapshotView(Shape):
@@ -107,7 +109,8 @@ class ProcessView(Shape):
 class SessionView(Shape):
     """One workflow: who acted in it, how much, and how it stands.
 
-    ``usage`` sums the tokens of its API responses; ``live`` is true while a recorder holds the session open.
+    ``usage`` sums the tokens of its API responses; ``live`` is true while a recorder holds the session open. ``summary`` is
+    the verdict in words, with what is wrong though it is no finding.
     """
 
     session: Text
@@ -127,6 +130,7 @@ class SessionView(Shape):
     outcome: Text | None
     usage: dict[str, int]
     verdict: Text | None = None
+    summary: Text | None = None
     findings: int | None = None
     last_progress: Text | None = None
     meta: dict[str, Any] | None = None

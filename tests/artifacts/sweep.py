@@ -128,7 +128,7 @@ def faults_after(location: str, operation: str) -> list[str]:
         put(store, ("z.md", "after\n"))
     faults = [f"{fault.what} {fault.reason}" for fault in audit(store)]
     folder = Path(location).with_name("artifacts")
-    wanted = {f"v{row.number}" for row in store.artifacts.versions()} | {".lock", ".store", "objects", "current"}
+    wanted = {f"v{row.number}" for row in store.artifacts.versions()} | {".lock", ".store", ".reserve", "objects", "current"}
     faults += [f"{name} was left" for name in os.listdir(folder) if name not in wanted]
     objects = {path.parent.name + path.name for path in (folder / "objects").rglob("*") if path.is_file()}
     faults += [f"object {name} was left" for name in objects - store.artifacts.hashes()]

@@ -181,7 +181,7 @@ def test_a_secret_is_kept_and_told_of(artifacts: ArtifactStore) -> None:
     put_one(artifacts, "arch", "env.txt", secret)
 
     assert text(artifacts, "arch/env.txt") == secret
-    assert artifacts.warnings == ["env.txt holds what looks like a secret; it is kept exactly as it is"]
+    assert artifacts.warnings == ["env.txt holds what looks like a secret (key in line 1); it is kept exactly as it is"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ctxmgr.assemble.summaries.grammar import GrammarSummariser
 from ctxmgr.assemble.summaries.lines import LineSummariser
 from ctxmgr.assemble.summaries.markdown import MarkdownSummariser
 from ctxmgr.assemble.summaries.python import PythonSummariser
+from ctxmgr.assemble.summaries.python_body import first_lines
 from ctxmgr.assemble.summaries.structure import JsonSummariser, YamlSummariser
 
 ROOT = Path(__file__).parents[2]
@@ -167,9 +169,68 @@ def test_json_keeps_its_keys_and_shape() -> None:
     )
     made = summarise("a.json", text, "", ESTIMATE)
 
-    assert made.text.partition("\n")[2] == (
-        "rows:\n- id: 0\n  k0: some text\n  k1: some text\n  k2: some text\n- …49 more\nlast: null\n"
+    assert made.text.partition("\n")[2].startswith(
+        "rows:\n- id: 0\n  k0: some text\n  k1: some text\n  k2: some text\n- {id: 1, k1: some text}\n"
     )
+    assert made.text.endswith(" more\nlast: null\n")
+    assert made.tokens <= made.original_tokens // 5
+
+
+YAML_TEXT = "services:\n" + "".join(
+    f"  - name: service_{number}\n    image: registry/app:{number}\n    ports: [80{number:02}, 90{number:02}]\n"
+    f"    note: it does the work of part {number} and says so\n"
+    for number in range(80)
+)
+MARKDOWN_TEXT = "# Plan\n\n" + "".join(
+    f"## Part {number}\n\n"
+    + f"The part {number} begins here. It goes on with more of it. " * 12
+    + "\n\nA second paragraph. " * 3
+    + "\n\n"
+    for number in range(20)
+)
+
+
+@pytest.mark.requirement("003-P17")
+@pytest.mark.parametrize(
+    ("name", "text", "target"),
+    [
+        ("a.yaml", YAML_TEXT, 20),
+        ("a.json", json.dumps({"rows": [{"id": number, "text": f"row {number}"} for number in range(300)]}, indent=1), 20),
+        ("a.md", MARKDOWN_TEXT, 25),
+        ("a.py", (ROOT / "ctxmgr/assemble/budget.py").read_text(), 30),
+        ("b.py", (ROOT / "ctxmgr/history/blackboard.py").read_text(), 30),
+    ],
+)  # fmt: skip
+def test_a_summary_uses_the_room_it_is_given(name: str, text: str, target: int) -> None:
+    """Where there is more to say a summary fills two thirds of its target at least, and never goes over it."""
+    made = summarise(name, text, "", ESTIMATE)
+
+    assert made.original_tokens * target // 100 * 2 // 3 <= made.tokens <= made.original_tokens * target // 100
+
+
+@pytest.mark.requirement("003-P17")
+def test_a_summary_of_code_tells_of_the_implementation() -> None:
+    """Where there is room, the first statements of a function follow its signature, and the whole is Python."""
+    body = "".join(f"    step_{number} = call_{number}(value, {number})\n" for number in range(30))
+    doc = '    """Do it."""\n'
+    opening = f"def work(value):\n{doc}    try:\n        first(value)\n    except ValueError:\n        pass\n"
+    text = f"{opening}{body}    return done(value)\n"
+    made = summarise("a.py", text, "", ESTIMATE)
+
+    ast.parse(made.text)
+    assert "    first(value)\n    # except ValueError\n    pass\n    step_0 = call_0(value, 0)\n" in made.text
+    assert made.text.endswith("    ...\n")
+
+
+@pytest.mark.parametrize("path", MODULES[::7], ids=lambda path: str(path.relative_to(ROOT)))
+def test_an_implementation_is_cut_anywhere(path: Path) -> None:
+    """However few lines of each function are told, what is told is Python."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for count in (*range(1, 12), 60):
+                told = "\n".join(first_lines(node, count, "    "))
+                ast.parse(f"async def f():\n{told}\n")
 
 
 def test_nothing_in_yaml_is_constructed(tmp_path: Path) -> None:
@@ -260,14 +321,15 @@ def test_signatures_of_other_languages_by_line(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CODE)
 def test_signatures_of_other_languages_by_grammar(kind: str) -> None:
-    """With a grammar every draft has the signatures, in order, and the first the documentation above them."""
+    """With a grammar every draft has the signatures, in order; the first also what is documented above and done below."""
     pytest.importorskip("tree_sitter")
     text, expected = CODE[kind]
     drafts = list(GrammarSummariser().drafts(text, kind))
 
     for draft in drafts:
         assert [one for one in expected if one in draft] == expected
-        assert "return" not in draft
+    assert "return" not in drafts[-1]
+    assert ("return" in text) == ("return" in drafts[0])
     assert any(mark in text for mark in ("Doc", "Says", "Adds", "Does", "is it")) == any(
         mark in drafts[0] for mark in ("Doc", "Says", "Adds", "Does", "is it")
     )
@@ -282,4 +344,4 @@ def test_a_broken_text_falls_to_the_lines(text: str, reader: JsonSummariser | Ya
     kind = sorted(reader.kinds)[-1]
     whole = (text + "\n" + "key: some value and more of it\n" * 60).replace("def (\n", "def (\n" * 20)
 
-    assert summarise("", whole, kind, ESTIMATE).strategy == "lines/1"
+    assert summarise("", whole, kind, ESTIMATE).strategy == "lines/2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -16,6 +17,8 @@ from ctxmgr.cli import lane
 from ctxmgr.store import open_store
 from tests import builders as b
 from tests.cli.console import lines, make_history, records
+
+CLAUDE = Path(__file__).parents[2] / "fixtures/demo/claude-code/projects/-home-dev-invoice-tool"
 
 
 class Ended(NamedTuple):
@@ -104,6 +107,9 @@ def make_stores(folder: Path) -> None:
     (folder / "damaged.db").write_bytes((folder / "history.db").read_bytes()[:3000] + b"\xff" * 40_000)
     (folder / "foreign.db").write_text("no database at all " * 100, "utf-8")
     (folder / "folder.db").mkdir()
+    shutil.copyfile(next(CLAUDE.glob("7e999fd2*.jsonl")), folder / "claude.jsonl")
+    shutil.copyfile(folder / "log.jsonl", folder / "own.log")
+    (folder / "garbage.txt").write_text("no log at all\n", "utf-8")
     for name, change in (
         ("body", '{"v":1,'),
         ("list", "[]"),

@@ -250,3 +250,42 @@ def test_a_list_fits_a_small_terminal() -> None:
     assert "2026-01-22  art_01234567  how" in shown[92]
     assert "2026-01-22 14:03  art_01234567  how" in shown[98]
     assert "2026-01-22 14:03:22  art_0123456789abcdef  how the parser is built" in shown[140]
+
+
+def _with_a_key(place: Path) -> str:
+    key = "ghp_" + "a1B2" * 9
+    (place / "notes.md").write_text(f"# Notes\n\nThe key is {key}.\n")
+    return key
+
+
+def test_a_secret_in_a_content_is_named_by_kind_and_line(place: Path) -> None:
+    """The content is kept as it is; the warning on standard error names the kind and the line, never the secret."""
+    key = _with_a_key(place)
+
+    ran = run("artifact", "put", "notes.md", "--agent", "arch")
+
+    assert ran.code == 0
+    assert "notes.md holds what looks like a secret (github in line 3)" in " ".join(ran.err.split())
+    assert key not in ran.out + ran.err
+    assert run("artifact", "get", "arch/notes.md").out == (place / "notes.md").read_text()
+
+
+def test_a_secret_is_refused_where_that_is_asked_for(place: Path) -> None:
+    """With --reject-secrets nothing is stored, no bytes of the content either, and the code is that of wrong usage."""
+    key = _with_a_key(place)
+
+    ran = run("artifact", "put", "a.yaml", "notes.md", "--agent", "arch", "--reject-secrets", "--json")
+
+    assert ran.code == 2
+    assert "github in line 3" in ran.envelope["error"]["message"]
+    assert run("artifact", "list", "--json").envelope["data"] == []
+    kept = [path for path in place.rglob("*") if path.is_file() and path.name != "notes.md"]
+    assert not any(key.encode() in path.read_bytes() for path in kept)
+
+
+def test_a_secret_may_be_kept_silently(place: Path) -> None:
+    """--allow-secrets says nothing; both options at once are an error."""
+    _with_a_key(place)
+
+    assert run("artifact", "put", "notes.md", "--agent", "arch", "--allow-secrets", "--json").envelope["warnings"] == []
+    assert run("artifact", "put", "notes.md", "--agent", "arch", "--allow-secrets", "--reject-secrets").code == 2

@@ -117,15 +117,16 @@ def test_every_code_is_explained_and_reached() -> None:
     ("arguments", "code", "status"),
     [
         (("list",), 0, "empty"), (("trace",), 0, "empty"), (("search", "x"), 0, "empty"), (("messages",), 0, "empty"),
-        (("sessions",), 0, "empty"), (("detect",), 0, "empty"), (("note", "list"), 0, "empty"),
-        (("snapshot", "list"), 0, "empty"), (("verify",), 0, "ok"), (("show", "@0"), 3, "error"),
+        (("sessions",), 0, "empty"), (("detect", "--exit-zero"), 3, "error"),
+        (("detect",), 3, "error"), (("note", "list"), 0, "empty"),
+        (("snapshot", "list"), 0, "empty"), (("verify",), 3, "error"), (("show", "@0"), 3, "error"),
         (("note", "add", "0", "-m", "x"), 3, "error"), (("snapshot", "create", "0", "--summary", "x"), 3, "error"),
         (("recover",), 3, "error"),
         (("request", "--type", "introspect", "--from", "a", "--reason", "b", "--goal", "c"), 3, "error"),
     ],
 )  # fmt: skip
 def test_an_empty_history(arguments: tuple[str, ...], code: int, status: str, tmp_path: Path) -> None:
-    """Queries of an empty history are empty answers; what needs an entry says that no history is available."""
+    """Queries of an empty history are empty answers; what judges, checks or needs an entry says that there is none."""
     place = tmp_path / "empty.db"
     open_store(str(place), create=True).close()
     ran = run(*arguments, "--json", "--store", str(place))

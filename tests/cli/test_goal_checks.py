@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -68,21 +69,70 @@ def test_commands_of_probes_may_be_allowed_by_the_environment(monkeypatch: pytes
 
 
 @pytest.mark.requirement("H-probes")
-def test_commands_of_probes_may_be_allowed_by_the_configuration(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``[goal] allow_commands`` of the project allows them, unless the environment says 0; what is no yes or no is refused."""
+def test_a_project_allows_its_probes_nothing_by_itself(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``[goal] allow_commands`` holds in a trusted project's file and in the user's own, unless the environment says 0."""
     data("start", "fix it")
     data("probe", "add", "ok", "--", "true")
+    settings = project / "ctxmgr.toml"
+    settings.write_text("[goal]\nallow_commands = true\n", "utf-8")
 
-    for setting, ok in (("false", None), ("true", True)):
-        (project / "ctxmgr.toml").write_text(f"[goal]\nallow_commands = {setting}\n", "utf-8")
-        assert [row["ok"] for row in data("probe", "check")] == [ok]
+    ran = goal("probe", "check")
+    assert (ran.envelope["data"][0]["ok"], "goal.allow_commands" in ran.err, "ctxmgr trust" in ran.err) == (None, True, True)
+    assert run("trust").code == 0
+    assert [row["ok"] for row in data("probe", "check")] == [True]
     assert data("resume")["claims"][0]["basis"] == "verified"
     monkeypatch.setenv("CTXMGR_ALLOW_COMMANDS", "0")
     assert [row["ok"] for row in data("probe", "check")] == [None]
     monkeypatch.delenv("CTXMGR_ALLOW_COMMANDS")
+
+    settings.unlink()
+    user_file().write_text("[goal]\nallow_commands = true\n", "utf-8")
+    assert [row["ok"] for row in data("probe", "check")] == [True]
+    settings.write_text("[goal]\nallow_commands = false\n", "utf-8")  # a project may always take away
+    assert [row["ok"] for row in data("probe", "check")] == [None]
     for wrong in ('allow_commands = "yes"', "commands = true"):
-        (project / "ctxmgr.toml").write_text(f"[goal]\n{wrong}\n", "utf-8")
+        settings.write_text(f"[goal]\n{wrong}\n", "utf-8")
         assert kind("probe", "check") == (2, "invalid")
+
+
+def user_file() -> Path:
+    """Return the user's own file, in a folder that is there."""
+    path = Path(os.environ["XDG_CONFIG_HOME"]) / "ctxmgr" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@pytest.mark.requirement("H-probes")
+def test_a_command_that_comes_after_the_trust_does_not_run(project: Path) -> None:
+    """A probe that arrived later, a changed script, and the same words in another folder are not covered, and named."""
+    script = project / "check.sh"
+    script.write_text("touch ran\n", "utf-8")
+    (project / "ctxmgr.toml").write_text("[goal]\nallow_commands = true\n", "utf-8")
+    data("start", "fix it")
+    data("probe", "add", "script", "--", "sh", "check.sh")
+    data("probe", "add", "line", "--", "sh", "-c", "true && ./check.sh; true")
+    assert run("trust").code == 0
+    assert [row["ok"] for row in data("probe", "check")] == [True, True]
+    (project / "ran").unlink()
+
+    data("probe", "add", "later", "--", "touch", "later")
+    ran = goal("probe", "check")
+    assert [row["ok"] for row in ran.envelope["data"]] == [True, True, None]
+    assert "not run: later" in ran.err
+    (project / "ran").unlink()
+
+    script.write_text("touch ran; true\n", "utf-8")
+    ran = goal("resume")
+    assert "not run: script, line, later" in ran.err
+    assert sorted(item.name for item in project.iterdir()) == [".agent_context", "check.sh", "ctxmgr.toml", "plan.md"]
+
+    assert run("trust").code == 0
+    assert [row["ok"] for row in data("probe", "check")] == [True, True, True]
+    inner = project / "vendor"
+    (project / "ran").unlink()
+    shutil.copytree(project / ".agent_context", inner / ".agent_context")
+    shutil.copy(script, inner / "check.sh")
+    assert "not run: script, line, later" in goal("probe", "check", "--dir", str(inner)).err
 
 
 @pytest.mark.requirement("H-told")

@@ -65,7 +65,15 @@ LANED = [
     "sessions", "sessions --no-judge", "sessions --judge -n 2 --offset 1", "sessions --agent WORKER",
     "sessions --store empty.db", "sessions --no-judge --judge --store log.jsonl", "detect --exit-zero", "detect -s healthy",
     "detect -s hea --now yesterday", "detect --all-sessions --exit-zero", "detect --ever --exit-zero -s looping",
-    "detect --store empty.db", "detect --set repeat_rounds=2 --set actions.Bash.repeat_rounds=9 -s looping --exit-zero",
+    "list healthy", "list log.jsonl", "list log.jsonl -s heal", "list -s log.jsonl", "list ./log.jsonl --store ./log.jsonl",
+    "list history.db", "list claude.jsonl -n 2", "list --store claude.jsonl -n 2", "list claude.jsonl --kind all -n 3",
+    "trace Bash claude.jsonl -n 1", "trace claude.jsonl Bash -n 1", "trace claude.jsonl -n 1", "trace Bash healthy",
+    "search test claude.jsonl -n 2", "search a log.jsonl --all-sessions", "search a healthy", "show claude.jsonl@-1",
+    "show log.jsonl@last", "show @0 -s claude.jsonl", "messages claude.jsonl@-1", "messages claude.jsonl -n 2",
+    "messages -s claude.jsonl -n 2", "sessions log.jsonl", "sessions claude.jsonl", "detect healthy",
+    "detect claude.jsonl --exit-zero", "detect log.jsonl --all-sessions --exit-zero", "list own.log -n 2",
+    "note list -s claude.jsonl", "snapshot list -s log.jsonl",
+    "detect --set repeat_rounds=2 --set actions.Bash.repeat_rounds=9 -s looping --exit-zero",
     "search boom --store altered-shape.db",
     "snapshot list -s healthy -n 1 --offset 1", "snapshot list --store empty.db", "snapshot list --store log.jsonl -s heal",
 ]  # fmt: skip
@@ -85,18 +93,22 @@ REFUSED = [
     "detect --set x", "detect --set nosuch=1", "detect --set repeat_rounds=x", "detect --store none.db",
     "sessions --store none.db", "detect --all-sessions --store altered-body.db", "detect -s looping",
     "detect -s hung --now 2026-01-22T12:00:00Z", "detect --all-sessions", "detect -s deep", "detect -s ''",
-    "sessions --store damaged.db", "detect --store ''",
+    "sessions --store damaged.db", "detect --store ''", "detect --store empty.db", "list none", "list none.jsonl",
+    "detect claude.jsonl", "detect garbage.txt", "list --store garbage.txt", "show garbage.txt@0", "show claude.jsonl",
+    "show claude.jsonl@99", "list ./", "list healthy -s looping", "list log.jsonl --store history.db", "sessions none",
+    "search x none.jsonl", "trace a b", "messages none.jsonl@1", "list -", "sessions -", "list -s garbage.txt",
+    "note list -s garbage.txt",
 ]  # fmt: skip
 """Command lines that the lane itself refuses, or that end with a verdict."""
 
 HANDED = [
     "", "list --help", "list -h", "list --nosuch", "list --limit 0", "list --limit x", "list --limit -1", "list -n5",
-    "list -rn 5", "list --offset -1", "list --limit 100001", "list --offset 9007199254740993", "list extra", "list --kind x",
+    "list -rn 5", "list --offset -1", "list --limit 100001", "list --offset 9007199254740993", "list a b", "list --kind x",
     "list --kind ''", "list --status x", "list --status OK", "list --fields id", "list --jq .data", "list --limit",
-    "list --json=1", "list -s=x", "list --limi 3", "trace a b", "search", "search a b", "show", "show 1 2", "messages 1 2",
+    "list --json=1", "list -s=x", "list --limi 3", "trace a b c", "search", "search a b c", "show", "show 1 2", "messages 1 2",
     "list --limit ' 5'", "list --limit 1_0", "list --limit ٣", "list --format json --format table", "list --format yaml",
-    "-x", "nosuch", "note list", "list -", "sessions --limit 0", "sessions x", "sessions --offset -1", "sessions --session s",
-    "detect --explain 1", "detect --backtest .", "detect x", "detect --judge", "search --", "list --limit ''", "note",
+    "-x", "nosuch", "note list", "sessions --limit 0", "sessions x y", "sessions --offset -1", "sessions --session s",
+    "detect --explain 1", "detect --backtest .", "detect x y", "detect --judge", "search --", "list --limit ''", "note",
     "note nosuch", "note --json", "note list x", "note list --limit 0", "note search a", "snapshot", "snapshot show p",
     "snapshot list --limit x", "snapshot list --tag x",
 ]  # fmt: skip
@@ -225,7 +237,9 @@ def test_a_folder_that_is_locked_is_told(stores: Path, monkeypatch: pytest.Monke
 
 
 _VALUES: dict[str, st.SearchStrategy[str]] = {
-    "session": st.sampled_from(["healthy", "heal", "h", "", "none", "härte/ö", "looping", "p1", "\udcff", "-x"]),
+    "session": st.sampled_from([
+        "log.jsonl", "claude.jsonl", "healthy", "heal", "h", "", "none", "härte/ö", "looping", "p1", "\udcff", "-x",
+    ]),
     "since": st.sampled_from(["2h", "2026-01-22T10:00:01Z", "yesterday", "x", "", "99999999d", "2026-01-22"]),
     "kind": st.sampled_from(["entry", "event", "all", "x", ""]),
     "status": st.sampled_from(["ok", "error", "open", "denied", "OK", ""]),
@@ -239,7 +253,8 @@ _VALUES: dict[str, st.SearchStrategy[str]] = {
         st.integers(0, 6).map(str), st.sampled_from(["-1", "x", "", " 1", "1_0", "٣", "9" * 17, "100001", "9007199254740993"])
     ),
     "name": st.sampled_from(["Bash", "bash", "worker", "coder", "command", "", "Read", "STRASSE", "\ud800", "Ed it"]),
-    "argument": st.sampled_from(["Bash", "a", "@0", "@-1", "@last", "healthy@1", "1", "heal@0", "", "-", "@9", "--", "e", "é"]),
+    "argument": st.sampled_from(["Bash", "a", "@0", "@-1", "@last", "healthy@1", "1", "heal@0", "", "-", "@9", "--", "e", "é",
+                                 "log.jsonl", "claude.jsonl@1", "claude.jsonl", "none.jsonl", "garbage.txt", "healthy", "./"]),
 }  # fmt: skip
 _NOISE = st.sampled_from(
     ["--help", "-h", "--nosuch", "-x", "--", "-", "--limit", "-n5", "-rn5", "--json=1", "--jq", ".", "-s=h"]
@@ -263,8 +278,9 @@ def _lines(draw: st.DrawFn) -> list[str]:
         words.insert(0, "--json")
     if draw(st.integers(0, 9)) == 0:
         words.insert(draw(st.integers(0, len(words))), draw(_NOISE))
-    if TABLE[name]["argument"] is not None and draw(st.integers(0, 5)):
-        words.insert(draw(st.sampled_from([0, len(words)])), draw(_VALUES["argument"]))
+    for _ in TABLE[name]["arguments"]:
+        if draw(st.integers(0, 5)):
+            words.insert(draw(st.sampled_from([0, len(words)])), draw(_VALUES["argument"]))
     return [*name.split(), *words]
 
 

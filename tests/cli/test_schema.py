@@ -13,7 +13,7 @@ from tests.cli.json_schema import faults
 
 ANSWERS: list[tuple[str, tuple[str, ...]]] = [
     ("sessions", ()), ("sessions", ("--no-judge",)), ("list", ("--kind", "all")), ("trace", ()), ("show", ("@1",)),
-    ("search", ("a",)), ("messages", ()), ("note add", ("0", "-m", "x", "-t", "y", "--link", "z")), ("note list", ()),
+    ("search", ("a",)), ("messages", ()), ("note add", ("0", "-m", "x", "-t", "y", "--link", "@0")), ("note list", ()),
     ("note search", ("flaky",)), ("snapshot create", ("0", "1", "--summary", "x")), ("snapshot list", ()),
     ("snapshot show", ("SNAPSHOT",)), ("detect", ("--all-sessions",)), ("recover", ("-s", "looping")),
     ("recover", ("-s", "hung", "--plan")), ("import", ("LOG",)), ("record", ()), ("verify", ()), ("index", ()),

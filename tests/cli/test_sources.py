@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from ctxmgr.store import open_store
 from tests import builders as b
-from tests.cli.console import make_history, records, run
+from tests.cli.console import lines, make_history, records, run
 from tests.conftest import STORE_FILES
 
 
@@ -54,10 +55,14 @@ def test_an_export_is_read_in_place(history: Path, tmp_path: Path) -> None:
     run("export", "--all-sessions", "-o", str(log))
     before = log.read_bytes()
     for command in (("sessions",), ("list", "--kind", "all"), ("search", "make"), ("detect", "--all-sessions"), ("messages",)):
-        assert run(*command, "--json", "--store", str(log)) == run(*command, "--json")
+        there, here = run(*command, "--json", "--store", str(log)), run(*command, "--json")
+        further = [f"{line} --store {log}" for line in here.envelope["next"]]
+        assert (there.code, there.envelope) == (here.code, here.envelope | {"next": further})
 
     assert log.read_bytes() == before
-    assert run("verify", "--json", "--store", str(log)).envelope["data"] == {"records": len(records()), "damaged": []}
+    data = run("verify", "--json", "--store", str(log)).envelope["data"]
+    assert (data["records"], data["damaged"]) == (len(records()), [])
+    assert data["unchecked"] == []
 
 
 def _files(folder: Path) -> set[str]:
@@ -127,7 +132,7 @@ def _glued(lines: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("damage", "left"), [(_cut, 19), (_removed, 19), (_swapped, 20), (_changed, 20), (_zeroed, 20), (_glued, 18)]
+    ("damage", "left"), [(_cut, 19), (_removed, 19), (_swapped, 20), (_changed, 20), (_zeroed, 20), (_glued, 19)]
 )
 def test_verify_finds_every_kind_of_damage(log: Path, damage: Any, left: int) -> None:
     """A cut, removed, swapped, changed, overwritten or torn record is reported with its range: exit code 5."""
@@ -136,7 +141,7 @@ def test_verify_finds_every_kind_of_damage(log: Path, damage: Any, left: int) ->
     data = ran.envelope["data"]
 
     assert (ran.code, ran.envelope["status"], data["records"]) == (5, "partial", left)
-    assert all(set(row) == {"offset", "length", "reason"} and row["length"] > 0 for row in data["damaged"])
+    assert all(set(row) == {"kind", "offset", "length", "reason"} and row["length"] > 0 for row in data["damaged"])
     assert data["damaged"]
     text = run("verify", "--store", str(log))
     assert (text.code, text.out.splitlines()[0]) == (5, f"{left} records checked, {len(data['damaged'])} damaged ranges")
@@ -147,7 +152,7 @@ def test_reading_a_damaged_log_says_so(log: Path) -> None:
     log.write_bytes(_glued(log.read_bytes().splitlines(keepends=True)))
     ran = run("list", "--kind", "event", "--json", "--store", str(log))
 
-    assert (ran.code, ran.envelope["page"]["total"]) == (0, 18)
+    assert (ran.code, ran.envelope["page"]["total"]) == (0, 19)
     assert ran.envelope["warnings"]
     assert all(warning.startswith("damaged: ") for warning in ran.envelope["warnings"])
     assert run("list", "--kind", "event", "--store", str(log)).err.startswith("ctxmgr: damaged: ")
@@ -163,3 +168,108 @@ def test_a_changed_record_of_a_database_is_found(tmp_path: Path) -> None:
 
     assert (ran.code, len(ran.envelope["data"]["damaged"])) == (5, 1)
     assert "sum does not match" in ran.envelope["data"]["damaged"][0]["reason"]
+
+
+CLAUDE = next((Path(__file__).parents[2] / "fixtures/demo/claude-code").rglob("7e999fd2*.jsonl"))
+
+
+def test_an_import_says_what_it_passed_over(tmp_path: Path) -> None:
+    """A folder without a log ends with 2 and leaves nothing behind; one in which not all could be read ends with 8."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "mixed").mkdir()
+    store = tmp_path / "new" / "history.db"
+    refused = run("import", str(tmp_path / "empty"), "--store", str(store), "--json")
+    assert (refused.code, refused.envelope["error"]["kind"], store.parent.exists()) == (2, "invalid", False)
+
+    shutil.copy(CLAUDE, tmp_path / "mixed")
+    clean = run("import", str(tmp_path / "mixed"), "--store", str(store), "--json")
+    assert (clean.code, clean.envelope["data"]["skipped"]) == (0, 0)
+    (tmp_path / "mixed" / "other.jsonl").write_text('{"role":"user"}\n', "utf-8")
+    ran = run("import", str(tmp_path / "mixed"), "--store", str(store), "--json")
+    assert (ran.code, ran.envelope["status"], ran.envelope["data"]["skipped"]) == (8, "partial", 1)
+    assert ran.envelope["warnings"] == ["passed over: 1 that can't be read as a log"]
+    assert "other.jsonl" in run("import", str(tmp_path / "mixed"), "--store", str(store)).out
+
+
+@pytest.mark.requirement("US1-1")
+def test_a_foreign_log_is_read_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command about a session takes another agent's log; nothing is written beside it or in the project."""
+    log = tmp_path / "logs" / "run.jsonl"
+    log.parent.mkdir()
+    shutil.copy(CLAUDE, log)
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("CTXMGR_STORE")
+    imported = tmp_path / "imported.db"
+    run("import", str(log), "--store", str(imported))
+    for words in (["detect"], ["sessions"], ["list"], ["trace", "Bash"], ["search", "rounding"], ["messages"]):
+        here = run(*words, str(log), "--json")
+        assert (here.code, here.envelope["data"]) == _same(words, imported)
+        assert run(*words, "--store", str(log), "--json") == here
+    assert run("show", f"{log}@-1", "--json").envelope["data"]["index"] == 32
+    verified = run("verify", str(log), "--json")
+    assert (verified.code, verified.envelope["data"]) == (0, {"records": 145, "damaged": []})
+    assert "no sums" in verified.envelope["warnings"][0]
+
+    assert (list(project.iterdir()), list(log.parent.iterdir())) == ([], [log])
+
+
+def _same(words: list[str], store: Path) -> tuple[int, object]:
+    ran = run(*words, "--store", str(store), "--json")
+    return ran.code, ran.envelope["data"]
+
+
+def test_a_foreign_log_that_grows_is_read_anew(tmp_path: Path) -> None:
+    """The index follows the log: what was appended is there, what was cut is gone."""
+    lines_ = CLAUDE.read_bytes().splitlines(keepends=True)
+    log = tmp_path / "run.jsonl"
+    seen: list[int] = []
+    for share in (40, len(lines_), 40):
+        log.write_bytes(b"".join(lines_[:share]))
+        seen.append(run("list", str(log), "--json").envelope["page"]["total"])
+
+    assert seen[0] == seen[2] < seen[1] == 33
+
+
+def test_a_recovery_beside_a_foreign_log_records_nothing(tmp_path: Path) -> None:
+    """Recovering answers, says that nothing was recorded, and answers the same again; what must write is refused."""
+    log = tmp_path / "run.jsonl"
+    shutil.copy(CLAUDE, log)
+    for ran in [run("recover", str(log), "--no-llm", "--json") for _ in range(3)]:
+        assert (ran.code, ran.envelope["data"]["continuation"]["target"]) == (0, "main")
+        assert any("nothing was recorded" in warning for warning in ran.envelope["warnings"])
+    planned = run("recover", str(log), "--plan", "--json").envelope["warnings"]
+    assert not any("nothing was recorded" in warning for warning in planned)
+    noted = run("note", "add", "0", "-m", "x", "--store", str(log), "--json")
+
+    assert (noted.code, noted.envelope["error"]["kind"]) == (2, "invalid")
+    assert log.read_bytes() == CLAUDE.read_bytes()
+
+
+@pytest.mark.parametrize(("content", "looks"), [
+    (b"\x89PNG\r\n", "a PNG image"), (b"hello\n", "plain text"), (b'{"a":1}\n{"a":2}\n', "JSON lines with the keys a"),
+    (b'{\n "b": {}}', "a JSON document with the keys b"), (bytes(range(256)), "binary data"), (b'{"torn', "damaged JSON"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["x.jsonl", "x.bin", "x"])
+def test_a_file_of_no_known_format_is_refused(content: bytes, looks: str, name: str, tmp_path: Path) -> None:
+    """It is an error of usage that names what the file looks like and what can be read; nothing is left beside it."""
+    place = tmp_path / name
+    place.write_bytes(content)
+    for words in (["detect", "--store", str(place)], ["verify", str(place)], ["detect", f"{tmp_path}/./{name}"]):
+        ran = run(*words, "--json")
+        error = ran.envelope["error"]
+        assert (ran.code, error["kind"]) == (2, "invalid")
+        assert error["message"].endswith(f"looks like {looks}")
+        assert "Claude Code" in error["hint"]
+
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_damaged_log_of_our_own_is_still_read(tmp_path: Path) -> None:
+    """Damage at the beginning, or another name, does not hide the records behind it."""
+    place = tmp_path / "run.log"
+    place.write_bytes(b"\xff" * 200_000 + b"\n" + CLAUDE.parent.name.encode() + b"\n" + lines(*records()).encode())
+
+    assert run("list", str(place), "--session", "healthy", "--json").envelope["page"]["total"] == 3
+    assert run("verify", str(place), "--json").code == 5

@@ -187,6 +187,9 @@ class DetectorContract:
 class WarningContract(DetectorContract):
     """What holds for detectors that warn first: going from warning to loop is the same finding again."""
 
+    loop_after = 4
+    """Rounds after the warning by which it is a loop."""
+
     def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
         monitor, raised = super()._watch(story, settings)
         return monitor, [(record, finding) for record, finding in raised if len(finding.evidence["raised"]) == 1]
@@ -194,7 +197,7 @@ class WarningContract(DetectorContract):
     def test_a_warning_becomes_a_loop_in_place(self) -> None:
         """The finding keeps its id and its raisedAt, and lists both records."""
         story = Scenario()
-        for number in range(self.rounds + 4):
+        for number in range(self.rounds + self.loop_after):
             self.round(story, number)
         first, second = (finding for _, finding in story.watched(None, detectors=(self.detector,))[1])
         assert (first.id, first.raised_at) == (second.id, second.raised_at)

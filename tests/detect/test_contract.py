@@ -10,6 +10,7 @@ from ctxmgr.detect.denied import DeniedDetector
 from ctxmgr.detect.edit_revert import EditRevertDetector
 from ctxmgr.detect.error_repetition import ErrorRepetitionDetector
 from ctxmgr.detect.escalating_failure import EscalatingFailureDetector
+from ctxmgr.detect.failure_streak import FailureStreakDetector
 from ctxmgr.detect.interleaved import InterleavedDetector
 from ctxmgr.detect.near_duplicate import NearDuplicateDetector
 from ctxmgr.detect.repetition import RepetitionDetector
@@ -48,6 +49,15 @@ class TestErrorRepetition(WarningContract):
         return story.fail("Bash", {"command": f"./tool --try {number}"}, "PermissionError: key file is locked", **fields)
 
 
+class TestFailureStreak(WarningContract):
+    detector = FailureStreakDetector
+    rounds = 6
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Ask for another plan that is not there."""
+        return story.fail("get_plan", {"plan_id": f"P{number}"}, f"Plan with ID P{number} not found", **fields)
+
+
 class TestInterleaved(WarningContract):
     detector = InterleavedDetector
 
@@ -80,9 +90,10 @@ class TestNearDuplicate(DetectorContract):
         return story.call("search", {"q": "handler", "attempt": number}, "no match", **fields)
 
 
-class TestTrivialChange(DetectorContract):
+class TestTrivialChange(WarningContract):
     detector = TrivialChangeDetector
-    rounds = 15
+    rounds = 10
+    loop_after = 10
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Fetch the same report but for its clock."""

@@ -46,15 +46,31 @@ def test_the_time_to_wait_is_a_setting() -> None:
     ],
 )
 def test_a_call_in_flight_has_its_own_limit(given: dict[str, object], timeout_ms: float | None, limit: float) -> None:
-    """A call is judged by the limit it declares, wherever it declares it, else by ten minutes; never by silence."""
+    """A call is judged by the limit it declares, wherever it declares it, else by ten minutes; silence only warns."""
     story = after_a_result()
     call = story.open("Bash", given, timeout_ms=timeout_ms)
-    assert story.stalls(after=limit) == []
+    assert all(finding.severity == "warn" for finding in story.stalls(after=limit))
     (finding,) = story.stalls(after=limit + 6)
-    assert finding.members == [call]
+    assert (finding.members, finding.severity) == ([call], "hung")
     assert finding.evidence["limitSeconds"] == limit
     assert finding.evidence["openCalls"][0]["input"] == given
     assert finding.last_progress == "e0"
+
+
+def test_a_call_without_a_sign_of_life_warns() -> None:
+    """After two minutes an open call warns, by the finding it becomes at its limit; a declared one is waited for."""
+    story, declared, alive = after_a_result(), after_a_result(), after_a_result()
+    story.open("Bash", {"command": "make"})
+    assert story.stalls(after=120) == []
+    (warning,) = story.stalls(after=121)
+    (stall,) = story.stalls(after=606)
+    assert (warning.severity, stall.severity, warning.id == stall.id) == ("warn", "hung", True)
+    assert "no sign of life" in warning.reason
+
+    declared.open("Bash", {"command": "make"}, timeout_ms=900_000)
+    alive.open("Bash", {"command": "make"})
+    alive.say("heartbeat", agent="main")
+    assert declared.stalls(after=600) == alive.stalls(after=500) == []
 
 
 def test_a_late_result_leaves_a_resolved_finding() -> None:

@@ -25,9 +25,10 @@ def test_an_entry_with_its_result_is_a_start_and_a_finish() -> None:
     ]
     seen = list(observations_of(records))
     assert [(each.kind, each.id, each.index) for each in seen] == [
-        ("start", "a", 0), ("finish", "a", 0), ("start", "b", 1), ("finish", "b", 1),
+        ("event", "", None), ("start", "a", 0), ("finish", "a", 0), ("start", "b", 1), ("finish", "b", 1),
     ]  # fmt: skip
     assert [each.seq for each in seen] == sorted({each.seq for each in seen})
+    seen = seen[1:]
     assert (seen[1].output, seen[1].timeout_ms, seen[1].step, seen[1].turn, seen[1].parent) == ("text", 5, 1, 2, "z")
     assert seen[3].at == 9 + (seen[2].at or 0)
     assert seen[3].error == {"message": "no"}

@@ -45,14 +45,15 @@ def test_messages_that_are_read_late_show_the_same(monkeypatch: pytest.MonkeyPat
     assert [_found(seed) for seed in range(40)] == late
 
 
-def test_phrases_end_where_they_always_did() -> None:
-    """A phrase ends behind a mark that blanks or a capital follow, and at line ends, however the search for that is written."""
-    chance, obvious = random.Random(5), re.compile(r"(?<=[.!?…。！？])(?:\s+|(?=[A-Z]))|\n+")
-    pieces = getattr(chanting, "_pieces")  # noqa: B009 - what is the module's own is looked at on purpose
+def test_phrases_end_behind_marks_and_lines() -> None:
+    """A phrase ends behind a mark that a blank or a capital follows, and at line ends; nothing of the text is lost."""
+    chance, obvious = random.Random(5), re.compile(r"(?<=[.!?…。！？])(?=[\sA-Z])|(?<=\n)")
+    phrases = getattr(chanting, "_phrases_of")  # noqa: B009 - what is the module's own is looked at on purpose
     for _ in range(5000):
-        text = "".join(chance.choice(".!?…。 \n\t\x1c\x85AaBé9") for _ in range(chance.randrange(14)))
-        whole, rest = pieces(text)
+        text = "".join(chance.choice(".!?…。 \n\t\x1c\x85AaBé") for _ in range(chance.randrange(14)))
+        whole, rest = phrases(text)
         assert [*whole, rest] == obvious.split(text)
+    assert phrases("1. One thing. 2. Two") == (["1. One thing.", " 2. Two"][:1], " 2. Two")
 
 
 def test_sayings_are_equal_where_their_words_are() -> None:

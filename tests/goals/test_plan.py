@@ -211,7 +211,7 @@ def test_a_file_is_read_and_what_is_no_plain_file_is_refused(tmp_path: Path) -> 
     with pytest.raises(NotFound, match="no such file"):
         read_plan(tmp_path / "none.md")
     for odd in (tmp_path, tmp_path / "pipe.md", Path("/dev/zero")):
-        with pytest.raises(CtxmgrError, match=r"no plain file|directory"):
+        with pytest.raises(CtxmgrError, match=r"not a regular file"):
             read_plan(odd)
     for broken in ("a\0b", "a" * 5_000):
         with pytest.raises(InvalidInput):

@@ -27,6 +27,7 @@ _CLOCK = re.compile(r"(?<=since )\d\d:\d\d|(?<= at )\d\d:\d\d")
 _TIME = re.compile(r"\b20\d\d-(?!01-2[12])\d\d-\d\dT[0-9:.]+Z")
 
 CASES: dict[str, tuple[str, ...]] = {
+    "trust-list-empty": ("trust", "--list"),
     "sessions": ("sessions",),
     "sessions-not-judged": ("sessions", "--no-judge", "--limit", "1"),
     "sessions-empty": ("sessions", "--store", "EMPTY"),
@@ -76,6 +77,9 @@ CASES: dict[str, tuple[str, ...]] = {
     "recover-hung": ("recover", "--session", "hung"),
     "recover-healthy": ("recover", "--session", "healthy"),
     "recover-empty": ("recover", "--store", "EMPTY"),
+    "prompt-agent": ("prompt", "agent", "--for", "coder"),
+    "prompt-agent-empty": ("prompt", "agent", "--store", "EMPTY"),
+    "prompt-agent-error": ("prompt", "agent", "--routes", "ABSENT"),
     "request": (
         "request", "--session", "healthy", "--type", "proceed", "--review", "--from", "reviewer", "--to", "merger",
         "--reason", "reviewed", "--goal", "merge it",

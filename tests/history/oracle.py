@@ -17,6 +17,7 @@ Row = dict[str, Any]
 AGENTS = ("coder", "Reviewer", "ÄGENT", "a'b")
 ACTIONS = ("Bash", "Read", "readFile", "Straße", "50%_off", "[x]")
 TYPES = ("Request", "CollectorRequest", "str", None)
+PROCESSES = ("p1", "p1", "p10", "run-ä", None)
 STATUSES = ("ok", "error", "denied", "interrupted", None)
 EVENT_TYPES = ("message", "thought", "user_message", "custom", "Message")
 WORDS = (
@@ -31,10 +32,12 @@ def history(seed: int, count: int = 60, session: str = "s") -> list[Record]:
     records: list[Record] = []
     for number in range(count):
         ts = chance.choice([at(number), at(number), at(number), at(chance.randrange(count)), None])
+        process = PROCESSES[number % len(PROCESSES)]
         if chance.random() < 0.35:
             records.append(build(
                 "event", session, ts, id=f"v{number}", type=chance.choice(EVENT_TYPES), agent=chance.choice([*AGENTS, None]),
                 entry=chance.choice([f"e{chance.randrange(count)}", None]), data=_value(chance),
+                process=process if number % 2 else None,
             ))  # fmt: skip
             continue
         status = chance.choice(STATUSES)
@@ -45,7 +48,7 @@ def history(seed: int, count: int = 60, session: str = "s") -> list[Record]:
         inline = chance.random() < 0.2
         entry = build(
             "entry", session, ts, id=f"e{number}", agent=chance.choice(AGENTS), action=chance.choice(ACTIONS),
-            inputType=chance.choice(TYPES), input=_value(chance), task=task, **outcome if inline else {},
+            inputType=chance.choice(TYPES), input=_value(chance), task=task, process=process, **outcome if inline else {},
         )  # fmt: skip
         late = [build("result", session, ts, entry=f"e{number}", **outcome)] if outcome and not inline else []
         records += [*late, entry] if chance.random() < 0.1 else [entry, *late]
@@ -115,11 +118,26 @@ class Oracle:
             return False
         if filters.until is not None and (moment is None or moment >= cast("float", parse_time(filters.until))):
             return False
+        if filters.process and not self._executed(row) & set(map(str, self._named(filters))):
+            return False
         owner = row if row["kind"] == "entry" else self.entries.get(str(row.get("entry")), {})
         for name, wanted in (("action", filters.action), ("inputType", filters.input_type), ("status", filters.status)):
             if wanted and (name not in owner or fold(str(owner[name])) not in map(fold, wanted)):
                 return False
         return True
+
+    def _executed(self, row: Row) -> set[str]:
+        """Return the processes that a row is of: its own one, and of an event that of its entry."""
+        owner = self.entries.get(str(row.get("entry")), {}) if row["kind"] == "event" else {}
+        return {str(each["process"]) for each in (row, owner) if each.get("process") is not None}
+
+    def _named(self, filters: Filters) -> list[str]:
+        """Return the processes of the session that are meant: with this id, else with one that begins so."""
+        known = {str(row["process"]) for row in self.entries.values() if row.get("process") is not None}
+        found: list[str] = []
+        for name in filters.process:
+            found += [name] if name in known else [each for each in known if name and each.startswith(name)]
+        return found
 
     @staticmethod
     def _searched(row: Row) -> Iterator[str]:

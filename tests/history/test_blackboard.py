@@ -196,6 +196,19 @@ def test_what_is_lost_is_counted_and_told() -> None:
     assert (board.lost, bus.failed, len(board.failures)) == (2, 2, 2)
 
 
+def test_content_that_cannot_be_stored_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    """An event that holds an object without readable content is recorded, counts as lost, and is told of."""
+    bus, tape = EventBus(), Tape()
+    with BlackboardHistory(bus, tape) as board:
+        bus.publish({"type": "tool_call", "data": {"handle": object(), "kept": 1}})
+        bus.publish({"type": "tool_call", "data": {"kept": 2}})
+
+    assert [record["data"] for record in tape.of("event")] == [{"handle": "<object>", "kept": 1}, {"kept": 2}]
+    assert tape.of("sessionEnd")[0]["capture"] == {"published": 2, "captured": 1, "lost": 1}
+    assert (board.lost, bus.failed, len(board.failures)) == (1, 1, 1)
+    assert "event 1" in caplog.text
+
+
 def test_without_a_bus_nothing_is_counted() -> None:
     """A history that is fed by calls alone records them, and claims nothing about events."""
     tape = Tape()

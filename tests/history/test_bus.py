@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.errors import DegenerateLoopError, InvalidInput
+from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
 from ctxmgr.history.bus import EventBus, EventSubscriber, Failure
 
 
@@ -124,28 +124,50 @@ def test_a_failing_failure_listener_harms_nothing() -> None:
     assert listener.heard == [("a", 1)]
 
 
-def test_a_loop_error_reaches_a_publisher_who_asks() -> None:
-    """With ``guard`` the error is raised after everyone has had the event; without it, it is a failure like any other."""
+@pytest.mark.parametrize("kind", [DegenerateLoopError, HungError])
+def test_that_it_is_stuck_reaches_the_publisher(kind: type[Exception]) -> None:
+    """A loop or a stall is raised after everyone has had the event; without ``guard`` it is a failure like any other."""
     bus, listener = EventBus(on_error=lambda failure: None), Listener()
 
     def guard(event: object, seq: int) -> None:
-        raise DegenerateLoopError("round and round")
+        raise kind("round and round")
 
     bus.subscribe(guard)
     bus.subscribe(listener)
-    bus.publish("a")
-    with pytest.raises(DegenerateLoopError, match="round and round"):
-        bus.publish("b", guard=True)
+    with pytest.raises(kind, match="round and round"):
+        bus.publish("a")
+    assert bus.failed == 0
+    bus.publish("b", guard=False)
 
     assert listener.heard == [("a", 1), ("b", 2)]
     assert bus.failed == 1
 
 
+def test_a_loop_reaches_the_outermost_publisher() -> None:
+    """What a subscriber publishes in answer is guarded as well: the first publisher hears of it."""
+    bus, listener = EventBus(on_error=lambda failure: None), Listener()
+
+    def act(event: object, seq: int) -> None:
+        if event == "go":
+            bus.publish("act")
+
+    def guard(event: object, seq: int) -> None:
+        if event == "act":
+            raise DegenerateLoopError("round and round")
+
+    for subscriber in (act, guard, listener):
+        bus.subscribe(subscriber)
+    with pytest.raises(DegenerateLoopError):
+        bus.publish("go")
+
+    assert listener.heard == [("go", 1), ("act", 2)]
+
+
 def test_other_errors_never_reach_the_publisher() -> None:
-    """``guard`` lets nothing through but a loop."""
+    """Nothing is let through but that the workflow is stuck."""
     bus = EventBus(on_error=lambda failure: None)
     bus.subscribe(lambda event, seq: 1 / 0)
-    bus.publish("a", guard=True)
+    bus.publish("a")
 
     assert bus.failed == 1
 

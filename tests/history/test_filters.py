@@ -44,6 +44,7 @@ filters = st.fixed_dictionaries(
         "agent": _several([*oracle.AGENTS, "CODER", "ägent", "a''b"]),
         "input_type": _several(["Request", "request", "CollectorRequest", "str", "None", ""]),
         "status": _several(STATUS_NAMES),
+        "process": _several(["p1", "p", "p10", "p100", "run", "RUN", "", "%"]),
         "since": times,
         "until": times,
         "event_type": _several(oracle.EVENT_TYPES),

@@ -159,7 +159,7 @@ def test_loops_may_be_reported_or_handled() -> None:
 
 @pytest.mark.requirement("FR-002")
 def test_actions_may_be_published() -> None:
-    """Starts and ends of actions come over the bus too; the loop error reaches the publisher who asks for it."""
+    """Starts and ends of actions come over the bus too; the loop error reaches the publisher."""
     bus, tape = EventBus(on_error=lambda failure: None), Tape()
     with BlackboardHistory(bus, tape) as board:
         finished = [ActionFinished(f"a{number}", output="same", duration_ms=3) for number in range(3)]
@@ -167,9 +167,9 @@ def test_actions_may_be_published() -> None:
             bus.publish(ActionStarted(f"a{number}", "Bash", "ls", agent="coder", step=number))
             bus.publish(Event("tool_call_update", "running", entry=f"a{number}"))
             if number < 2:
-                bus.publish(finished[number], guard=True)
+                bus.publish(finished[number])
         with pytest.raises(DegenerateLoopError):
-            bus.publish(finished[2], guard=True)
+            bus.publish(finished[2])
 
     entries = [record["id"] for record in tape.of("entry")]
     assert [record["entry"] for record in tape.of("result")] == entries
@@ -296,6 +296,25 @@ def test_thresholds_are_settings() -> None:
         spin(board, 4)
         with pytest.raises(DegenerateLoopError):
             spin(board, 1)
+
+
+@pytest.mark.requirement("FR-002")
+def test_checking_raises_loops_too(clock: Clock) -> None:
+    """`check` raises a loop that lasts, until a continuation answers it, and again after as many rounds."""
+    board = BlackboardHistory(None, Tape(), on_loop="report", clock=clock)
+    spin(board, 2)
+    board.check()
+    spin(board, 1)
+    for _ in range(2):
+        with pytest.raises(DegenerateLoopError):
+            board.check()
+    board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": "c"})
+    board.check()
+    spin(board, 2)
+    board.check()
+    spin(board, 1)
+    with pytest.raises(DegenerateLoopError):
+        board.check()
 
 
 def test_a_resumed_session_is_known(store_path: Path, clock: Clock) -> None:

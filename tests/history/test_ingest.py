@@ -73,15 +73,17 @@ def test_the_report_adds_up(store: Store) -> None:
     calls = Counter[str]()
     for file in report.files:
         calls.update(file.tool_names)
+    read = [file for file in report.files if file.skipped is None]
 
-    assert {file.format for file in report.files} == {"claude-code", "codex"}
+    assert {file.format for file in read} == {"claude-code", "codex"}
+    assert len(report.files) - len(read) == report.skipped
     assert report.records == sum(file.records for file in report.files)
     assert report.entries == sum(file.tool_calls for file in report.files) == calls.total()
     assert report.open_calls == sum(file.open_calls for file in report.files) == 1
     assert (report.known, report.changed, report.unchanged) == (0, 0, 0)
     assert report.added == len(content(store))
     assert set(report.sessions) >= set(by_session(store))
-    assert len({file.path for file in report.files}) == len(report.files) == 26
+    assert len({file.path for file in read}) == len(read) == 26
 
 
 def test_a_second_run_reads_nothing(store: Store) -> None:
@@ -90,7 +92,8 @@ def test_a_second_run_reads_nothing(store: Store) -> None:
     before = content(store)
     again = bring_in(store, LOGS)
 
-    assert (again.unchanged, again.files, again.records, again.added) == (len(first.files), [], 0, 0)
+    assert (again.unchanged, again.records, again.added) == (len(first.files) - first.skipped, 0, 0)
+    assert [file.path for file in again.files] == [file.path for file in first.files if file.skipped]
     assert content(store) == before
 
 
@@ -145,7 +148,7 @@ def test_one_format_can_be_chosen(tmp_path: Path) -> None:
     """``only`` reads the files of that format and no others; a named file of another one is refused."""
     store = fresh(tmp_path)
 
-    assert {file.format for file in bring_in(store, LOGS, only="codex").files} == {"codex"}
+    assert {file.format for file in bring_in(store, LOGS, only="codex").files if file.skipped is None} == {"codex"}
     assert bring_in(store, CLAUDE, only="codex").files == []
     with pytest.raises(InvalidInput, match="not a log of a known format"):
         bring_in(store, ROLLOUT, only="claude-code")
@@ -224,7 +227,7 @@ def test_our_own_logs_are_known_by_their_records(line: bytes, tmp_path: Path) ->
 
 
 def test_what_is_no_log(tmp_path: Path) -> None:
-    """A named file of no known format is refused, in a folder it is passed over; beside a log it is reported as skipped."""
+    """What is of no known format is refused where it is all there is, and reported as passed over beside a log."""
     store = fresh(tmp_path, "store.db")
     (tmp_path / "logs").mkdir()
     notes, empty = tmp_path / "logs" / "notes.jsonl", tmp_path / "logs" / "empty.jsonl"
@@ -236,11 +239,38 @@ def test_what_is_no_log(tmp_path: Path) -> None:
             bring_in(store, path)
     with pytest.raises(NotFound):
         bring_in(store, tmp_path / "nowhere")
-    assert bring_in(store, tmp_path / "logs").files == []
+    with pytest.raises(InvalidInput, match="none of its 2 files"):
+        bring_in(store, tmp_path / "logs")
+    (tmp_path / "logs" / "nothing").mkdir()
+    with pytest.raises(InvalidInput, match="no log in it"):
+        bring_in(store, tmp_path / "logs" / "nothing")
+
+    looks = "not a log of a known format; it looks like a JSON document with the keys role, content"
     report = bring_in(store, notes, ROLLOUT)
-    assert {Path(file.path).name: file.skipped for file in report.files} == {
-        "notes.jsonl": "not a log of a known format", ROLLOUT.name: None,
+    assert {Path(file.path).name: file.skipped for file in report.files} == {"notes.jsonl": looks, ROLLOUT.name: None}
+
+
+def test_what_is_passed_over_in_a_folder_is_told(tmp_path: Path) -> None:
+    """Beside a log, files that look like logs are listed with what they look like; all else is counted, side files are not."""
+    place = tmp_path / "logs"
+    (place / "tool-results").mkdir(parents=True)
+    shutil.copy(ROLLOUT, place)
+    given = {
+        "noise.jsonl": bytes(range(256)) * 9, "other.jsonl": b'{"role":"user"}\n{"role":"user"}\n',
+        "talk.json": b'{"messages": []}', "package.json": b'{"name": "x"}', "image.png": b"\x89PNG", "agent-1.meta.json": b"{}",
+        "tool-results/a.json": b'{"messages": []}',
     }  # fmt: skip
+    for name, content_ in given.items():
+        (place / name).write_bytes(content_)
+    report = bring_in(fresh(tmp_path), place, tmp_path / "logs" / "tool-results")
+
+    assert {Path(file.path).name: file.skipped for file in report.files if file.skipped} == {
+        "noise.jsonl": "not a log of a known format; it looks like binary data",
+        "other.jsonl": "not a log of a known format; it looks like JSON lines with the keys role",
+        "talk.json": "not a log of a known format; it looks like a JSON document with the keys messages",
+        "tool-results": "there is no log in it",
+    }
+    assert (report.skipped, report.others) == (4, 2)
 
 
 def test_a_file_that_goes_away_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

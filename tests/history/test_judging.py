@@ -16,7 +16,7 @@ from ctxmgr.store.imported import FileState
 from ctxmgr.types.desk import DetectRequest, DetectResponse, SessionsRequest
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.workspace import Workspace
-from tests.builders import START, at, entry, entry_id, event, result, write
+from tests.builders import START, at, build, entry, entry_id, event, result, write
 
 LOOP = ["Read:a", *["!Bash:make -> no rule to make it"] * 4]
 
@@ -90,7 +90,7 @@ def test_every_session(store: Store) -> None:
     [
         pytest.param(None, "hung", id="the log ends inside the call"),
         pytest.param(at(5), "healthy", id="just begun"),
-        pytest.param(at(500), "healthy", id="within its limit"),
+        pytest.param(at(500), "warn", id="within its limit, without a sign of life"),
         pytest.param(at(700), "hung", id="beyond its limit"),
     ],
 )
@@ -210,7 +210,55 @@ def test_sessions_of_an_agent_are_paged(store: Store) -> None:
 
 
 def test_events_alone(store: Store) -> None:
-    """A session of messages alone is healthy."""
-    store.append([event("s", 0, "user_message", {"text": "hello"})])
+    """A session in which a person was answered is no stall; one in which nobody answered and nothing was done is hung."""
+    store.append([event("s", 0, "user_message", {"text": "hello"}), event("s", 1, "message", {"text": "hi"})])
+    store.append([event("mute", 0, "user_message", {"text": "hello"})])
 
-    assert sessions(store) == {"s": ("healthy", 0)}
+    assert sessions(store) == {"s": ("healthy", 0), "mute": ("hung", 1)}
+
+
+@pytest.mark.requirement("FR-003")
+def test_a_run_that_never_begins_is_hung(store: Store) -> None:
+    """A process that began and recorded nothing is a stall after two minutes, and where it is gone."""
+    store.append([build("session", "s", at(0), process="p")])
+
+    assert [detect(store, now=now).verdicts[0].verdict for now in (at(110), at(125), None)] == ["healthy", "hung", "hung"]
+    assert "nothing was ever done" in detect(store).verdicts[0].findings[0].reason
+    store.append([build("sessionEnd", "s", at(9), outcome="completed")])
+    assert detect(store).verdicts[0].verdict == "healthy"
+
+
+@pytest.mark.parametrize(("steps", "end", "notes"), [
+    (["> go", "Edit:a -> ok"], "completed", []),
+    (["> go", *(f"!Edit:a{n} -> no {n}x of {n}" for n in range(5))], None, ["5 failures in a row"]),
+    (["> go", "!Edit:a -> x", "!Read:b -> y"], None, []),
+    (["> go", *(f"!Edit:a{n} -> no {n}x of {n}" for n in range(5)), "Read:b -> fine"], None, []),
+    (["> go"], None, ["no action recorded"]),
+    (["> go", "Edit:a -> ok"], "failed", ["ended as failed"]),
+])  # fmt: skip
+def test_healthy_is_said_of_what_is(steps: list[str], end: str | None, notes: list[str], store: Store) -> None:
+    """Failures in a row, an end in failure and a session without actions are named, though they are no finding."""
+    write(store, "s", steps)
+    if end is not None:
+        store.append([build("sessionEnd", "s", at(99), outcome=end)])
+    workspace = Workspace(store, Config())
+    verdict = workspace.detect(DetectRequest()).verdicts[0]
+    row = workspace.sessions(SessionsRequest()).sessions[0]
+
+    if verdict.verdict == "healthy":
+        assert (verdict.notes, verdict.summary) == (notes, ", ".join(["no loop found", *notes]) if notes else "healthy")
+    assert verdict.notes == notes
+    assert row.summary == verdict.summary
+
+
+def test_an_end_in_an_error_is_named(store: Store) -> None:
+    """An error behind which nothing came is told; one of a hook, or one that the run got over, is not."""
+    for session, data, after in (
+        ("ended", {"text": "API error 529"}, []), ("hook", {"reason": "hookFailed"}, []),
+        ("over", {"text": "API error 529"}, [build("event", "over", at(9), id="m", type="message", data="done")]),
+    ):  # fmt: skip
+        write(store, session, ["> go", "Edit:a -> ok"])
+        store.append([build("event", session, at(8), id=f"{session}-error", type="error", data=data), *after])
+    found = Workspace(store, Config()).detect(DetectRequest(all_sessions=True)).verdicts
+
+    assert {each.session: each.notes for each in found} == {"ended": ["ended in an error"], "hook": [], "over": []}

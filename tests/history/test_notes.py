@@ -52,14 +52,22 @@ def test_a_note_is_kept_to_the_letter(store: Store, ask: Ask) -> None:
     content = "  line one\n\tline two \u2028 'quoted' %_ 😀\n"
 
     note = _note(
-        ask, 4, 1, 4, -1, content=content, tags=[" routing ", "Diagnostic", "routing", " "], links=["s@0", "x"], author="me"
+        ask,
+        4,
+        1,
+        4,
+        -1,
+        content=content,
+        tags=[" routing ", "Diagnostic", "routing", " "],
+        links=["s@0", "s-e0003", "@0"],
+        author="me",
     )
 
     assert (note["entries"], note["indexes"]) == (["s-e0001", "s-e0004"], [1, 4])
     assert (note["content"], note["tags"], note["links"], note["author"]) == (
         content,
         ["routing", "Diagnostic"],
-        ["s@0", "x"],
+        ["s-e0000", "s-e0003"],
         "me",
     )
     assert (note["supersedes"], note["supersededBy"], note["missing"], note["kind"]) == (None, None, [], "note")

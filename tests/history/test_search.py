@@ -13,7 +13,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history.reading import search
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.folding import find, fold
-from ctxmgr.types.query import AddNoteRequest, ListRequest, SearchRequest
+from ctxmgr.types.query import ListRequest, SearchRequest
 from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, write
 from tests.doors import Ask
@@ -143,9 +143,8 @@ def test_search_stays_in_its_session_unless_told(store: Store, ask: Ask) -> None
 
 
 def test_bookkeeping_is_not_searched(store: Store, ask: Ask) -> None:
-    """Ids, sessions, times and notes are no content of an entry: search leaves them to ``show`` and ``note search``."""
+    """Ids, sessions and times are no content of an entry: search leaves them to ``show``."""
     store.append([entry("findme", 0, id="findme", process="findme"), build("session", "findme", at(0), process="findme")])
-    ask(AddNoteRequest(entry_indices=[0], content="findme"))
 
     assert ask(SearchRequest(query="findme"))["hits"] == []
 

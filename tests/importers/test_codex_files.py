@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.codex_open import read_log
 from ctxmgr.types.checking import check
 from ctxmgr.types.importing import FileCount
 from ctxmgr.wire import Record, encode
@@ -326,3 +327,17 @@ def test_an_odd_type_inside_an_item_proves_nothing(tmp_path: Path) -> None:
     line = b'{"type":"item.completed","item":{"id":"j","type":["todo_list"]}}\n'
 
     assert not Codex().sniff(tmp_path / "x.jsonl", line)
+
+
+def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes that hold far more than they may are read so far, and the rest is told as damage."""
+    monkeypatch.setattr("ctxmgr.importers.codex_open.MOST_BYTES", 100_000)
+    monkeypatch.setattr("ctxmgr.importers.codex_open.MOST_TIMES", 2)
+    packed = tmp_path / f"{LIVE.name}.zst"
+    packed.write_bytes(zstandard.compress(LIVE.read_bytes() + b'{"a":1}\n' * 1_000_000))
+    told: list[str] = []
+
+    count = sum(1 for _ in read_log(packed, lambda _at, _size, why: told.append(why)))
+
+    assert 0 < count < 100_000
+    assert any("expands to more than" in why for why in told)

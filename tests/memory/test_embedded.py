@@ -137,7 +137,7 @@ def test_a_kept_reflection_leads_back_to_its_sources(store: Store) -> None:
     found = {each.id: each for each in memory.recall(RecallRequest(query="deploy", expand=1)).episodes}[kept.kept or ""]
 
     assert (found.session, found.author, found.text) == ("b", "planner", kept.text)
-    assert (found.tags, found.entries, found.links) == (["memory", "reflection"], ["b-e0000"], ["a@0", "a@1"])
+    assert (found.tags, found.entries, found.links) == (["memory", "reflection"], ["b-e0000"], ["a-e0000", "a-e0001"])
     assert [(entry.session, entry.index) for entry in found.around] == [("b", 0), ("a", 0), ("a", 1)]
 
 

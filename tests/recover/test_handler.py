@@ -10,6 +10,7 @@ import pytest
 from ctxmgr.errors import AttemptsUsedUp, DegenerateLoopError, HungError, InvalidInput, RecoveryRefused
 from ctxmgr.history.blackboard import BlackboardHistory
 from ctxmgr.history.bus import EventBus
+from ctxmgr.history.published import ActionFinished, ActionStarted
 from ctxmgr.recover.agent import Limits
 from ctxmgr.recover.handler import STUCK, RecoveryStuckHandler, StuckHandler, run_guarded
 from ctxmgr.store import open_store
@@ -203,6 +204,27 @@ def test_a_guarded_workflow_goes_on(store_path: Path) -> None:
         assert run_guarded(workflow, board, RecoveryStuckHandler()) == "built"
 
     assert [continuation and continuation.target for continuation in seen] == [None, "coder"]
+
+
+@pytest.mark.requirement("FR-002", "FR-018")
+def test_a_workflow_that_publishes_is_guarded(store_path: Path) -> None:
+    """A workflow that does no more than publish its actions is stopped in the third round, run again, and goes on."""
+    bus, heard, rounds = EventBus(), list[object](), 0
+
+    def workflow(continuation: Continuation | None) -> str:
+        nonlocal rounds
+        for number in range(20):
+            rounds += continuation is None
+            given = "make" if continuation is None else f"make part{number}"
+            bus.publish(ActionStarted(given, "Bash", given, agent="coder"))
+            bus.publish(ActionFinished(given, output=given))
+        return "built"
+
+    with BlackboardHistory(bus, store_path, session="s") as board:
+        bus.subscribe(lambda event, seq: heard.append(event))
+        assert run_guarded(workflow, board, RecoveryStuckHandler()) == "built"
+
+    assert (rounds, len(heard), bus.failed, board.lost) == (3, 2 * (3 + 20), 0, 0)
 
 
 @pytest.mark.requirement("R-11")

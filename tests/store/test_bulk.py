@@ -56,7 +56,7 @@ def _rows(path: Path) -> Rows:
         name: sorted(map(repr, store.engine.query(f"SELECT * FROM {name}"))) for name in names if name != "_sqlite_migrations"
     }
     assert deferred.stage(store.engine) in (None, deferred.TWICE)
-    rows["state"] = [row for row in rows["state"] if "born" not in row and deferred.STAGE not in row]
+    rows["state"] = [row for row in rows["state"] if not any(name in row for name in ("born", "anchor", deferred.STAGE))]
     rows["damage"] = [(item.offset, item.length, item.reason) for item in store.damage()]
     rows["indexes"] = sorted(map(repr, store.engine.query("SELECT name, sql FROM sqlite_master WHERE type = 'index'")))
     rows["check"] = store.engine.query("PRAGMA integrity_check")

@@ -17,6 +17,7 @@ from ctxmgr.history.annotating import list_notes, list_snapshots
 from ctxmgr.history.judging import detect_
 from ctxmgr.history.reading import list_, messages, search, trace
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.sqlite import SqliteEngine
 from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.query import (
     Filters,
@@ -29,6 +30,7 @@ from ctxmgr.types.query import (
 )
 from ctxmgr.types.record import build
 from tests.builders import at, entry, event, steps, write
+from tests.cli.console import run
 from tests.store import workers
 
 SEED = 20_260_122
@@ -319,3 +321,21 @@ def test_an_altered_body_is_damage_not_a_crash(tmp_path: Path, body: str) -> Non
     with pytest.raises(CtxmgrError):
         store.append([entry("s", 0)])
     store.close()
+
+
+@pytest.mark.parametrize("made", ["an empty file", "a database without tables"])
+def test_a_store_whose_maker_was_killed_reads_as_empty(tmp_path: Path, made: str) -> None:
+    """Before the tables of a new store are made, every reading question is answered as by an empty one; then it is written."""
+    place = tmp_path / "history.db"
+    if made == "an empty file":
+        place.touch()
+    else:
+        SqliteEngine(str(place)).close()
+
+    for command in (("list",), ("sessions",), ("search", "x"), ("verify",), ("note", "list"), ("detect", "--all-sessions")):
+        for form in ("--json", "--format=table"):
+            assert run(*command, form, "--store", str(place)).code == 0, command
+    store = open_store(str(place))
+    write(store, "s", ["Bash:ls"])
+    store.close()
+    assert run("list", "--json", "--store", str(place)).envelope["page"]["total"] == 1

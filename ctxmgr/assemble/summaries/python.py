@@ -1,4 +1,7 @@
-"""Summaries of Python: the signatures as a stub that is itself Python, with the first words of each docstring."""
+"""Summaries of Python: the signatures as a stub that is itself Python, with the first words of each docstring.
+
+Where there is room, the first lines of each function's implementation follow.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from dataclasses import dataclass
 
 from ctxmgr.assemble.kinds import PYTHON
 from ctxmgr.assemble.summaries.plain_text import beginnings
+from ctxmgr.assemble.summaries.python_body import first_lines
 from ctxmgr.assemble.summaries.wording import first_paragraph, first_sentence, one_line, shortened
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -17,7 +21,10 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class _Detail:
-    """Characters of what is told: 0 leaves it out; ``whole`` takes a docstring's first paragraph, not its first sentence."""
+    """Characters of what is told: 0 leaves it out; ``whole`` takes a docstring's first paragraph, not its first sentence.
+
+    ``body`` counts the lines of each function's implementation.
+    """
 
     docs: int
     private_docs: int
@@ -25,9 +32,11 @@ class _Detail:
     fields: int
     constants: int
     imports: int
+    body: int = 0
 
 
 _LEVELS = (
+    *(_Detail(400, 400, True, 100, 80, 2_000, lines) for lines in (60, 40, 28, 20, 14, 10, 7, 5, 4, 3, 2, 1)),
     _Detail(400, 400, True, 100, 80, 2_000),
     _Detail(240, 120, True, 80, 60, 600),
     _Detail(160, 80, False, 60, 40, 300),
@@ -40,9 +49,9 @@ _LEVELS = (
 
 
 class PythonSummariser:
-    """Python by its syntax tree: module and class bodies, also below ``if``, ``try`` and ``with``; not inside functions."""
+    """Python by its syntax tree: module and class bodies, also below ``if``, ``try`` and ``with``; no inner functions."""
 
-    strategy = "python/1"
+    strategy = "python/2"
     kinds = frozenset({PYTHON})
     target = 30
     limit = 600_000
@@ -91,6 +100,8 @@ def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]
     inner = list(_docstring(node, detail, indent + "    ", private=_is_private(node.name)))
     if isinstance(node, ast.ClassDef):
         inner += _members(node.body, detail, indent + "    ")
+    elif detail.body:
+        inner += first_lines(node, detail.body, indent + "    ")
     yield from (indent + line for line in decorators)
     yield indent + signature + ("" if inner else " ...")
     yield from inner

@@ -13,7 +13,7 @@ from ctxmgr.assemble.summaries.yaml_nodes import from_yaml
 class YamlSummariser:
     """YAML as a YAML outline; the parser reads about 60 kB a second, which is what the limit is for."""
 
-    strategy = "yaml/1"
+    strategy = "yaml/2"
     kinds = frozenset({YAML, JSON})  # JSON with comments, and an outline of JSON, are YAML
     target = 20
     limit = 200_000
@@ -26,7 +26,7 @@ class YamlSummariser:
 class JsonSummariser:
     """JSON as a YAML outline, which says the same in fewer characters."""
 
-    strategy = "json/1"
+    strategy = "json/2"
     kinds = frozenset({JSON})
     target = 20
     limit = 4_000_000

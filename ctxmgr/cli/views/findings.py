@@ -30,13 +30,14 @@ _EXCERPT = 300
 _PAST = 3
 
 
-def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries: Entries) -> None:
-    """Show the findings of each session; a healthy session takes one line.
+def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries: Entries, store: str | None = None) -> None:
+    """Show the findings of each session; one without any that lasts takes one line.
 
     Args:
         printer: where to.
         verdicts: the sessions with their findings.
         entries: those of the entries they name that are at hand, by id.
+        store: the one that was named, if any.
     """
     if not verdicts:
         printer.hint("No sessions to look at yet: 'ctxmgr import' reads the logs on this machine.")
@@ -59,7 +60,7 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
         parted = False
         printer.rule(
             Span(verdict.verdict, verdict_style(verdict.verdict)), "  ", Span(verdict.session, "strong"),
-            Span(f"  {plural(len(verdict.findings), 'finding')}", "dim"),
+            Span(f"  {', '.join([plural(len(verdict.findings), 'finding'), *verdict.notes])}", "dim"),
         )  # fmt: skip
         for place_, finding in enumerate(sorted(verdict.findings, key=lambda each: each.resolved is not None)):
             if place_:
@@ -67,17 +68,24 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
             _finding(printer, finding, own)
         if verdict.verdict != "warn":
             printer.line()
-            printer.line(Span("next  ", "dim"), command("recover", "--session", verdict.session), indent=2)
+            printer.line(Span("next  ", "dim"), _recovery(verdict.session, store), indent=2)
     if len(verdicts) > 1:
         stuck = sum(verdict.verdict not in ("healthy", "warn") for verdict in verdicts)
         printer.line()
         printer.line(Span(f"{stuck:,} of {plural(len(verdicts), 'session')} stuck", "loop" if stuck else "healthy"))
 
 
+def _recovery(session: str, store: str | None) -> str:
+    return command("recover", "--session", session, *(["--store", store] if store is not None else []))
+
+
 def _healthy(printer: Printer, verdict: SessionVerdict, entries: Entries) -> None:
     past = f"  {plural(len(verdict.findings), 'past finding')}, all over" if verdict.findings else ""
-    sign = verdict_sign(printer.symbols, "healthy")
-    printer.line(Span(f"{sign} healthy", "healthy"), "  ", Span(verdict.session), Span(past, "dim"), hang=2)
+    look = "warn" if verdict.notes else "healthy"
+    sign = verdict_sign(printer.symbols, look)
+    printer.line(
+        Span(f"{sign} {verdict.summary or verdict.verdict}", look), "  ", Span(verdict.session), Span(past, "dim"), hang=2
+    )
     for finding in verdict.findings[-_PAST:] if printer.terminal else verdict.findings:
         printer.line(*_headline(printer, finding, entries), indent=2, hang=2)
 

@@ -30,14 +30,17 @@ def show_import(printer: Printer, report: ImportReport) -> None:
     if not report.files and not report.unchanged:
         printer.hint("No logs found. Name a file or folder: ctxmgr import PATH")
         return
-    shown = report.files if len(report.files) <= _FEW or not printer.terminal else [f for f in report.files if _wrong(f)]
+    read = [file for file in report.files if file.skipped is None or file.records]
+    shown = read if len(read) <= _FEW or not printer.terminal else [file for file in read if _wrong(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
         printer.table(_COLUMNS, (_file(printer, file, names.get(file.session, file.session)) for file in shown))
         printer.line()
     changed = ("changed", Span(f"{report.changed:,} (known ids with other content; the first is kept)", "warn"))
     printer.pairs([
-        ("files", f"{len(report.files):,} read, {report.unchanged:,} unchanged since the last import"),
+        ("files", f"{len(read):,} read, {report.unchanged:,} unchanged since the last import"),
+        ("passed over", Span(f"{report.skipped:,} that can't be read as a log", "warn") if report.skipped else None),
+        ("other files", f"{report.others:,}" if report.others else None),
         ("sessions", f"{len(report.sessions):,}"),
         ("added", f"{plural(report.added, 'record')}, {plural(report.entries, 'entry')}"),
         ("open calls", Span(f"{report.open_calls:,} without a result", "open") if report.open_calls else None),

@@ -74,6 +74,9 @@ def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now:
 def _verdict(printer: Printer, session: SessionView) -> Cell:
     if session.verdict is None:
         return Span(printer.symbols.dash if printer.terminal else "", "dim")
+    if session.verdict == "healthy" and session.summary not in (None, "healthy"):
+        sign = f"{verdict_sign(printer.symbols, 'warn')} " if printer.terminal else ""
+        return Span(f"{sign}{session.summary.removeprefix('no loop found, ')}", "warn")
     count = f" {printer.symbols.times}{session.findings}" if session.findings and session.findings > 1 else ""
     sign = f"{verdict_sign(printer.symbols, session.verdict)} " if printer.terminal else ""
     return Span(f"{sign}{session.verdict}{count}", verdict_style(session.verdict))

@@ -19,7 +19,26 @@ from ctxmgr.types.route import Mode
 MODEL_VARIABLE: Final = "CTXMGR_MODEL"
 BASE_URL_VARIABLE: Final = "CTXMGR_BASE_URL"
 KEY_VARIABLE: Final = "CTXMGR_API_KEY"
-"""The key for a server named by its address; a provider's own key is never sent to another server."""
+"""The key for a server that an option or the environment names by its address.
+
+A file that names a server names its key's variable beside it (``key_variable``). A provider's own key goes to that provider
+and to nobody else.
+"""
+
+_OWN_HOSTS: Mapping[str, str] = {
+    "OPENAI_API_KEY": "openai.com",
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "DEEPSEEK_API_KEY": "deepseek.com",
+    "TOGETHER_API_KEY": "together.xyz",
+    "FIREWORKS_API_KEY": "fireworks.ai",
+    "ANTHROPIC_API_KEY": "anthropic.com",
+    "GROQ_API_KEY": "groq.com",
+    "MISTRAL_API_KEY": "mistral.ai",
+    "CO_API_KEY": "cohere.com",
+    "GEMINI_API_KEY": "generativelanguage.googleapis.com",
+    "GOOGLE_API_KEY": "generativelanguage.googleapis.com",
+}
+"""Providers' own key variables, and the domain that each belongs to."""
 
 SECONDS, TOOL_CALLS, TOKENS = 30.0, 24, 60_000
 
@@ -28,7 +47,8 @@ _SAME_DIALECT = (*_OPENAI, "ollama", "vllm", "litellm", "openrouter", "deepseek"
 """Providers that speak the chat completions dialect, which every server named by its address is taken to speak."""
 
 _OTHER_DIALECT = ("anthropic", "google", "google-cloud", "bedrock", "cohere", "mistral", "groq", "openai-responses")
-_KNOWN = ("name", "base_url", "mode", "timeout", "max_tokens", "max_tool_calls")
+_KNOWN = ("name", "base_url", "key_variable", "mode", "timeout", "max_tokens", "max_tool_calls")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9/-]{0,40}")
 _EXAMPLE = "e.g. --model anthropic:NAME, or --model NAME --base-url http://127.0.0.1:11434/v1"
@@ -129,11 +149,12 @@ def resolve(
     weaker = next((address for address in addresses[place + 1 :] if address is not None), None)
     # A bare name means nothing without a server, so that it can only be meant for the one that was set up.
     address = stronger if stronger is not None or _provider(name) is not None else weaker
-    return _choice(name, address, mode, environment, table)
+    by_file = address is not None and address not in addresses[:-1]
+    return _choice(name, address, mode, environment, table, by_file=by_file)
 
 
 def _choice(
-    name: str, address: str | None, mode: str | None, environment: Mapping[str, str], table: Mapping[str, Any]
+    name: str, address: str | None, mode: str | None, environment: Mapping[str, str], table: Mapping[str, Any], *, by_file: bool
 ) -> ModelChoice:
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{quoted(name, 80)} is no name of a model", _EXAMPLE)
@@ -156,7 +177,7 @@ def _choice(
                 f"{provider} does not speak the dialect of servers that are named by an address",
                 "leave out the address, or the provider before the model's name",
             )
-        key = environment.get(KEY_VARIABLE) or (environment.get("OPENAI_API_KEY") if provider in _OPENAI else None) or None
+        key = _key(provider, address, environment, cast("str | None", table.get("key_variable")) if by_file else KEY_VARIABLE)
         name = name.partition(":")[2] if provider in _SAME_DIALECT else name
         if not name:
             raise InvalidInput("the model has no name", _EXAMPLE)
@@ -169,6 +190,49 @@ def _choice(
         max_tool_calls=int(table.get("max_tool_calls", TOOL_CALLS)),
         api_key=key,
     )
+
+
+def _key(provider: str | None, address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
+    """Return the key that belongs to a server named by its address, or None.
+
+    Args:
+        provider: named before the model.
+        address: of the server, in its one form.
+        environment: of the process.
+        variable: the one that was named for this server, or `KEY_VARIABLE` where an option or the environment names it.
+
+    Raises:
+        InvalidInput: the variable is a provider's own, and the server is not that provider's.
+    """
+    parts = urlsplit(address)
+    host = (parts.hostname or "").rstrip(".").lower()
+    if variable is not None and variable in _OWN_HOSTS and not _belongs(variable, parts.scheme, host):
+        raise InvalidInput(
+            f"{variable} is not sent to {quoted(host, 120)}: it belongs to {_OWN_HOSTS[variable]}",
+            f"put the key of this server into another variable, e.g. {KEY_VARIABLE}, and name that as key_variable",
+        )
+    named = environment.get(BASE_URL_VARIABLE)
+    if variable == KEY_VARIABLE and named and _origin(named) != _origin(address):
+        variable = None  # the key was set for the server that the environment names, and this is another one
+    found = environment.get(variable) if variable is not None else None
+    own = "OPENAI_API_KEY" if provider in _OPENAI else f"{provider}_API_KEY".upper()
+    if not found and own in _OWN_HOSTS and _belongs(own, parts.scheme, host):
+        found = environment.get(own)
+    return found or None
+
+
+def _belongs(variable: str, scheme: str, host: str) -> bool:
+    domain = _OWN_HOSTS[variable]
+    return scheme == "https" and (host == domain or host.endswith(f".{domain}"))
+
+
+def _origin(address: str) -> tuple[str, str, int | None]:
+    """Return the scheme, host and port of an address; of an unusable one something that equals no other."""
+    try:
+        parts = urlsplit(address.strip())
+        return parts.scheme, (parts.hostname or "").rstrip(".").lower(), parts.port
+    except ValueError:
+        return address, "", None
 
 
 def _provider(name: str) -> str | None:
@@ -207,6 +271,12 @@ def _checked(table: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("name", "base_url", "mode"):
         if name in table and not isinstance(table[name], str):
             raise InvalidInput(f"recover.model.{name} must be text", f'e.g. {name} = "..."')
+    variable = table.get("key_variable")
+    if variable is not None and not (isinstance(variable, str) and _VARIABLE.fullmatch(variable)):
+        raise InvalidInput(
+            "recover.model.key_variable must be the name of a variable of the environment",
+            f'e.g. key_variable = "{KEY_VARIABLE}"',
+        )
     for name, (least, most, usual) in _LIMITS.items():
         value = table.get(name, usual)
         kinds = (int, float) if name == "timeout" else (int,)

@@ -121,7 +121,8 @@ def meaning(error: BaseException, choice: ModelChoice) -> str:
     for kind, words in _MEANING:
         if isinstance(error, kind):
             status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
-            hint = f"; it is read from {KEY_VARIABLE}" if kind is ModelAuthenticationError and choice.base_url else ""
+            where = f"; it is read from {KEY_VARIABLE}, or from the key_variable beside a base_url in your config.toml"
+            hint = where if kind is ModelAuthenticationError and choice.base_url else ""
             return words + status + hint
     if isinstance(error, BudgetError):
         return one_line(str(error))

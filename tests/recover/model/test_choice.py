@@ -85,7 +85,34 @@ def test_a_key_goes_only_where_it_belongs() -> None:
 
     assert _resolved("m", base_url=LOCAL, environment=environment).api_key == "sk-own"
     assert _resolved("m", base_url=LOCAL, environment={"OPENAI_API_KEY": "sk-openai"}).api_key is None
-    assert _resolved("openai:m", base_url=LOCAL, environment={"OPENAI_API_KEY": "sk-openai"}).api_key == "sk-openai"
+    assert _resolved("openai:m", base_url=LOCAL, environment={"OPENAI_API_KEY": "sk-openai"}).api_key is None
+    for server in ("https://api.openai.com/v1", "https://eu.api.openai.com/v1"):
+        assert _resolved("openai:m", base_url=server, environment={"OPENAI_API_KEY": "sk-openai"}).api_key == "sk-openai"
+    for server in (
+        "http://api.openai.com/v1",
+        "https://api.openai.com.evil.org/v1",
+        "https://evilopenai.com",
+        "https://127.0.0.1",
+    ):
+        assert _resolved("openai:m", base_url=server, environment={"OPENAI_API_KEY": "sk-openai"}).api_key is None
+
+
+def test_a_file_names_the_key_of_its_server() -> None:
+    """A server that a file names gets the key that is named beside it, none that was set for another server."""
+    environment = {"CTXMGR_API_KEY": "sk-own", "MINE": "sk-mine"}
+    table = {"name": "m", "base_url": LOCAL}
+
+    assert _resolved(table=table, environment=environment).api_key is None
+    assert _resolved(table={**table, "key_variable": "MINE"}, environment=environment).api_key == "sk-mine"
+    assert _resolved(table={**table, "key_variable": "CTXMGR_API_KEY"}, environment=environment).api_key == "sk-own"
+    elsewhere = {**environment, "CTXMGR_BASE_URL": "http://127.0.0.1:9/v1"}
+    taken = _resolved(table={**table, "key_variable": "MINE"}, environment=elsewhere)  # the environment's server, and its key
+    assert (taken.base_url, taken.api_key) == ("http://127.0.0.1:9/v1", "sk-own")
+    assert _resolved("m", base_url=LOCAL, environment=elsewhere).api_key is None
+    assert _resolved("m", base_url="http://127.0.0.1:9/other", environment=elsewhere).api_key == "sk-own"
+    for wrong in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "A B", "", 5):
+        with pytest.raises(InvalidInput):
+            _resolved(table={**table, "key_variable": wrong}, environment={"OPENAI_API_KEY": "sk-openai"})
     assert "sk-own" not in repr(_resolved("m", base_url=LOCAL, environment=environment))
 
 

@@ -1,0 +1,150 @@
+"""A call does not return; the record shows what it waits for."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock
+from ctxmgr.diagnose.interactive import Wait, waits_for
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "callHangs"
+
+
+_INPUT = "it waits for input that nobody types"
+_SERVER = "it does not end by itself: it runs until it is stopped"
+_STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
+_STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
+_READS_INPUT = re.compile(
+    r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp"
+    r"|\bScanner\(System\.in|\bscanf\s*\(|\bselect \w+ in\b"
+)
+_SERVES = re.compile(
+    r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
+    r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
+    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail -[a-zA-Z]*[fF]|\bwatch \S|--watch\b"
+    r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)"
+    r"|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)"
+    r"|\bjournalctl .{0,40}-f\b"
+)
+_NETWORK = re.compile(
+    r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i"
+    r"|install|ci))\b"
+)
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what an open call waits for."""
+    if evidence.finding is not None and evidence.finding.severity != "hung":
+        return None
+    for entry in evidence.open_calls:
+        command = command_of(entry)
+        found = _child(evidence, entry) if not command else _command(evidence, entry, command)
+        if found is not None:
+            return found
+    return None
+
+
+def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    background = re.search(r"&\s*$", command) is not None
+    for words in parts_of(command):
+        wait = waits_for(words)
+        if wait is not None and "<" not in command and not re.search(rf"\|\s*{re.escape(words[0])}\b", command):
+            return _told(evidence, entry, command, wait)
+    if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
+        return _told(evidence, entry, command, Wait(_SERVER, _STEP_SERVER))
+    asks = _asking_program(evidence, entry, command)
+    if asks is not None:
+        return asks
+    if any(_NETWORK.match(" ".join(words)) for words in parts_of(command)):
+        return _network(evidence, entry, command)
+    return _took(evidence, entry, command)
+
+
+def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say which line of a program that was read asks for input."""
+    if "<" in command or "|" in command:
+        return None
+    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl|php)\b", command)):
+        content = evidence.seen(word, entry.index)
+        if content is None:
+            continue
+        line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
+        if line is not None:
+            source = evidence.source(content.entry)
+            cause = (
+                f"{_start(evidence, entry, command)}: {_INPUT}. {source[:1].upper()}{source[1:]} shows"
+                f" {code(line.strip(), 110)}."
+            )
+            return diagnosis(
+                KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_limit()
+            )
+    return None
+
+
+def _network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
+    cause = f"{_start(evidence, entry, command)}: it waits for the network, and nothing of its answer is recorded."
+    step = (
+        "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer,"
+        " tell the user that the other side does not answer."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry, command), confidence="medium")
+
+
+def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say how long the same call took before, where it returned then."""
+    for other in evidence.before(entry.index):
+        if (
+            call_key(other) == call_key(entry)
+            and other.status == "ok"
+            and other.duration_ms is not None
+            and other.duration_ms < 120_000
+        ):
+            cause = (
+                f"{_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f" seconds{clock(other.ts)}."
+            )
+            changed = evidence.changes(other.index, entry.index)
+            since = (
+                (f" Since then you made {len(changed)} changes, the last by {evidence.source(changed[-1])}.") if changed else ""
+            )
+            step = (
+                "Stop it and run it again once with a time limit, `timeout 60 COMMAND`; if it does not return, look at"
+                " what was changed since it did."
+            )
+            return diagnosis(
+                KIND, f"{cause}{since}", step, evidence.quote(other), evidence.quote(entry, command), confidence="medium"
+            )
+    return None
+
+
+def _child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say what the agent does that an open call has launched."""
+    children = [each for each in evidence.recent if each.parent == entry.id and each.agent != entry.agent]
+    if not children:
+        return None
+    last = children[-1]
+    name = last.agent if plain_name(last.agent) else "that agent"
+    cause = (
+        f"Your {entry.action[:40]} call{clock(entry.ts)} waits for {name[:60]}, whose last step was"
+        f" {evidence.source(last)}, {last.status}."
+    )
+    step = f"Do not wait any longer: end {name[:60]}, and do the rest of its work yourself from what it has found."
+    return diagnosis(KIND, cause, step, evidence.quote(last), confidence="medium")
+
+
+def _told(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
+    cause = f"{_start(evidence, entry, command)}: {wait.why}."
+    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_limit())
+
+
+def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
+    return f"{code(command, 100)}, started{clock(entry.ts)}, has not returned"
+
+
+def _limit() -> str:
+    return "It must return; run it with a time limit, so that it can't hang again."

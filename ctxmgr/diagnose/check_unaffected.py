@@ -1,0 +1,172 @@
+"""A check keeps its outcome through edits because it does not see them: it runs a copy, an old build, or a cached result."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.detect.blur import blur
+from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, same_file, written
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "testUnaffected"
+
+_FRAME = re.compile(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
+_CACHED = re.compile(
+    r"^.{0,200}\(cached\)|^.{0,120}\b(?:nothing to be done|is up to date|already up[- ]to[- ]date"
+    r"|from cache|cache hit|FULL TURBO|no work to do|UP-TO-DATE|CACHED)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_NONE_RUN = re.compile(
+    r"^.{0,80}\b(?:no tests ran|ran 0 tests|0 tests? (?:collected|run|passed)|collected 0 items"
+    r"|no tests? (?:found|to run)|running 0 tests)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BUILDS = re.compile(
+    r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*"
+    r"|yarn build|mvn|gradle|dotnet build|docker build)\b"
+)
+_RUNS = re.compile(
+    r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run"
+    r"|yarn|pnpm)\b"
+)
+_SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
+_COPIES = (
+    "build/",
+    "dist/",
+    "site-packages/",
+    "target/",
+    "out/",
+    "lib/",
+    ".next/",
+    "node_modules/",
+    "__pycache__/",
+    "vendor/",
+    "egg",
+)
+_OUTPUT = re.compile(r"-o\s+(\S{1,120})")
+_LEAST = 2
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return why the check does not see the edits."""
+    if evidence.finding is not None and evidence.finding.severity == "hung":
+        return None
+    for entry in evidence.rounds:
+        command = command_of(entry)
+        if not command or entry.status == "open":
+            continue
+        runs = [each for each in evidence.recent if call_key(each) == call_key(entry)][-8:]
+        if len(runs) < _LEAST or len({blur(evidence.text(each)) for each in runs[-_LEAST:]}) > 1:
+            continue
+        start = next((each.index for each in runs if blur(evidence.text(each)) == blur(evidence.text(entry))), entry.index)
+        edits = [each for each in evidence.recent if start < each.index < entry.index and each.status == "ok" and _edited(each)]
+        if len(edits) < _LEAST:
+            continue
+        found = _copy(evidence, entry, edits) or _stale(evidence, entry, command, edits) or _cached(evidence, entry, edits)
+        if found is not None:
+            return found
+    return None
+
+
+def _edited(entry: EntryView) -> list[str]:
+    own = path_of(entry)
+    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+
+
+def _start(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
+    files = list(dict.fromkeys(evidence.name(path) for each in edits for path in _edited(each)))
+    shown = ", ".join(code(name, 60) for name in files[:2])
+    return f"{code(command_of(entry), 80)} answers the same after {len(edits)} edits of {shown}"
+
+
+def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the message comes from another file of the same name than the one that is edited."""
+    frames = [one or two for one, two in _FRAME.findall(evidence.text(entry))]
+    for each in reversed(edits):
+        for path in _edited(each):
+            name = path.rpartition("/")[2]
+            if any(same_file(frame, path) for frame in frames):
+                return None
+            copy = next((frame for frame in reversed(frames) if frame.rpartition("/")[2] == name and plain_name(frame)), None)
+            if copy is None:
+                continue
+            shown, own = evidence.name(copy), evidence.name(path)
+            built = any(part in copy for part in _COPIES)
+            cause = (
+                f"{_start(evidence, entry, edits)}, because it runs another file: its message comes from"
+                f" {code(shown, 90)}, not from {code(own, 70)}."
+            )
+            step = (
+                (
+                    f"Build or install anew, so that {code(shown, 90)} is made from {code(own, 70)}, or let the check import"
+                    f" {code(own, 70)} itself."
+                )
+                if built
+                else (f"Find out which of {code(shown, 90)} and {code(own, 70)} the check is meant to use, and edit that one.")
+            )
+            return diagnosis(
+                KIND, cause, step, evidence.quote(entry, evidence.text(entry)[-500:]), evidence.quote(each, path),
+                check=f"The message of the check must name {code(own, 70)}, or change.",
+            )  # fmt: skip
+    return None
+
+
+def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that a program is run which was built before the edits of its source."""
+    words = next(
+        (words for words in parts_of(command) if words[0].startswith(("./", "build/", "target/", "bin/", "dist/"))), None
+    )
+    source = next((path for each in reversed(edits) for path in _edited(each) if path.endswith(_SOURCES)), None)
+    if words is None or source is None or _BUILDS.search(command):
+        return None
+    program = words[0].removeprefix("./")
+    if program.endswith((".sh", ".py", ".rb", ".js", ".pl")):
+        return None
+    builds = [each for each in evidence.before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
+    made = next((each for each in builds if program in command_of(each) or not _OUTPUT.search(command_of(each))), None)
+    if made is None or made.index > edits[0].index:
+        return None
+    build = command_of(made)
+    cause = (
+        f"{_start(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, last{clock(made.ts)}"
+        f" with {code(build, 90)}."
+    )
+    step = f"Build it again with {code(build, 110)}, and then run {code(command, 80)}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(made, build), evidence.quote(edits[-1], source), evidence.quote(entry),
+        check="The output must change; if it does not, the edit is not the cause.",
+    )  # fmt: skip
+
+
+def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    if not _RUNS.search(command_of(entry)):
+        return None
+    said = evidence.text(entry)[:8_000]
+    match = _NONE_RUN.search(said)
+    if match is not None:
+        cause = f"{_start(evidence, entry, edits)}, because it runs no test at all: {code(match.group(0).strip(), 110)}."
+        step = "Name the file or folder that holds the tests, and see that they are collected before you edit on."
+        return diagnosis(
+            KIND, cause, step, evidence.quote(entry, match.group(0)), check=("The output must count at least one test.")
+        )
+    match = _CACHED.search(said)
+    if match is None:
+        return None
+    cause = f"{_start(evidence, entry, edits)}, because the result is an old one: {code(match.group(0).strip(), 110)}."
+    force = "go test -count=1" if "go test" in command_of(entry) else "make -B" if command_of(entry).startswith("make") else ""
+    step = (
+        (f"Run it once without the cache, with {code(force, 40)}.")
+        if force
+        else ("Run it once without the cache, or remove the built result, and then look again.")
+    )
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        evidence.quote(entry, match.group(0)),
+        check=("The output must no longer speak of a cached or finished result."),
+    )

@@ -1,0 +1,155 @@
+"""Where no cause is known: what differs between the last step that brought something new and the repeated ones."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.detect.blur import blur
+from ctxmgr.diagnose.calls import command_of, path_of, same_file
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.view import EntryView
+
+KIND: str = "unknown"
+
+_POINTER = re.compile(
+    r"File \"([^\"\n]{1,300})\", line (\d{1,6})|(?<![\w/.~@-])((?:/"
+    r"|\.{1,2}/)?(?:[\w.@+-]{1,60}/){0,12}[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,5})(?::(\d{1,6}))?(?![\w/])"
+)
+_FOREIGN = (
+    "site-packages/",
+    "dist-packages/",
+    "node_modules/",
+    "/usr/lib/",
+    "/usr/local/lib/",
+    "lib/python3",
+    "/rustc/",
+    "<frozen",
+)
+_TELLING = re.compile(
+    r"error|exception|fail|fatal|denied|refused|cannot|can't|not found|missing|invalid"
+    r"|expected",
+    re.IGNORECASE,
+)
+_VERBOSE = tuple(
+    (re.compile(rf"\b{program}\b(?!.*{given})"), option)
+    for program, given, option in (
+        ("pytest", r"\s-v", "-x -vv"),
+        ("unittest", r"\s-v", "-v"),
+        ("curl", r"\s-\w*v", "-v"),
+        ("ssh", r"\s-v", "-v"),
+        ("npm", "loglevel", "--loglevel verbose"),
+        ("cargo", r"\s-v", "-v"),
+        ("go test", r"\s-v", "-v"),
+    )
+)
+"""What makes a program tell more: where it is not given yet, the option for it."""
+
+
+def contrast(evidence: Evidence) -> Diagnosis | None:
+    """Return what differs and the most informative next look; None where nothing is repeated."""
+    if evidence.finding is None or not evidence.loop:
+        return None
+    step = evidence.failing[0] if evidence.failing else evidence.loop[-1]
+    worked = _worked(evidence, step)
+    if worked is not None:
+        return _changed_since(evidence, step, worked)
+    return _never_worked(evidence, step)
+
+
+def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
+    """Return the last time the same call ended otherwise, and well, before the loop."""
+    now = blur(evidence.text(step))
+    for other in evidence.before(min(evidence.onset, step.index)):
+        if call_key(other) == call_key(step) and other.status == "ok" and not evidence.failed(other):
+            return other if blur(evidence.text(other)) != now else None
+    return None
+
+
+def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Diagnosis:
+    between = evidence.changes(worked.index, step.index)
+    cause = f"Why {_call(evidence, step)} has the same outcome each time is not in the record. It worked{clock(worked.ts)}"
+    quotes = [evidence.quote(worked), evidence.quote(step, _telling(evidence, step))]
+    if between:
+        first = between[0]
+        cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
+        quotes.append(evidence.quote(first, given(first)[:300]))
+        look = (
+            f"Look at what {evidence.source(first)} changed, undo it in your mind or in a copy, and see whether the call"
+            f" works then."
+        )
+    else:
+        cause += ", and no change is recorded since."
+        look = "Look at what it depends on outside of this record: a server, a file that somebody else writes, the time."
+    return diagnosis(KIND, cause, look, *quotes, check="Run the call once after that, not before.", confidence="low")
+
+
+def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
+    telling = _telling(evidence, step)
+    said = f": {code(telling, 140)}" if telling else ""
+    cause = f"Why {_call(evidence, step)} has the same outcome each time is not in the record{said}."
+    quotes: list[Quote] = [evidence.quote(step, telling or None)]
+    last = evidence.last_progress
+    if last is not None:
+        cause += f" The last step that brought something new was {evidence.source(last)}."
+        quotes.append(evidence.quote(last))
+    pointer = _unread(evidence, step)
+    if pointer is not None:
+        path, line = pointer
+        where = f" around line {line}" if line else ""
+        look = f"Read {code(evidence.name(path), 100)}{where}: the output names it, and you have not looked at it."
+    else:
+        look = _other_look(step)
+    return diagnosis(
+        KIND, cause, look, *quotes, check=("Only if that shows something new, make the next change."), confidence="low"
+    )
+
+
+def _other_look(step: EntryView) -> str:
+    command = command_of(step)
+    option = next((option for pattern, option in _VERBOSE if pattern.search(command)), None) if command else None
+    if option is not None and len(command) < 160:
+        return (
+            f"Run it once so that it tells more: add {code(option, 40)}, and look for the first line that is not in the"
+            f" old output."
+        )
+    if step.status == "open":
+        return "Find out whether it took effect before you do anything again, and set a time limit if you do."
+    return (
+        "Change one thing on which it depends, the one you are least sure of, and run it once; if the outcome is the"
+        " same, ask the user."
+    )
+
+
+def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | None:
+    """Return the last file that the output names and that no call of the session has looked at."""
+    known = [path for entry in evidence.recent if (path := path_of(entry))]
+    shown = "\n".join(command_of(entry) for entry in evidence.recent if entry.status == "ok")
+    found: tuple[str, str | None] | None = None
+    for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
+        path = one or two
+        name = path.rpartition("/")[2]
+        if not plain_name(path) or any(part in path for part in _FOREIGN) or (not one and "/" not in path and not second):
+            continue
+        if not any(same_file(path, each) for each in known) and name not in shown:
+            found = path, first or second or None
+    return found
+
+
+def _telling(evidence: Evidence, step: EntryView) -> str:
+    lines = [line.strip() for line in evidence.text(step).split("\n") if line.strip()]
+    return next((line for line in reversed(lines) if _TELLING.search(line)), lines[-1] if lines else "")
+
+
+def _call(evidence: Evidence, step: EntryView) -> str:
+    command = command_of(step)
+    path = path_of(step)
+    return (
+        code(command, 80)
+        if command
+        else (f"the {step.action[:40]} of {evidence.name(path)}")
+        if path
+        else f"the {step.action[:40]} call"
+    )

@@ -1,0 +1,76 @@
+"""The agent talks and does not act, or says the same words over and over."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+
+KIND: str = "monologue"
+
+_FINISHED = re.compile(
+    r"\b(?:all (?:done|set|tests pass)|task (?:is )?(?:complete|done|finished)|i(?:'ve| have) (?:finished"
+    r"|completed)|nothing (?:else|more) to do|done\.)",
+    re.IGNORECASE,
+)
+_PLANNED = re.compile(r"\b(?:i will|i'll|let me|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE)
+_PATH = re.compile(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.\w{1,6})(?![\w/])")
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what is said again and again."""
+    finding = evidence.finding
+    if finding is None or finding.kind not in ("monologue", "chanting"):
+        return None
+    said = _said(evidence)
+    if finding.kind == "chanting":
+        return _chanting(evidence, said)
+    if said is None:
+        return None
+    text = said.text.strip().split("\n")[0]
+    cause = (
+        f"You said {finding.count} times that you go on, without calling a tool: {code(text, 150)}. Words alone change nothing."
+    )
+    if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
+        step = (
+            "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the"
+            " tool for the part that is missing."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote_of(said))
+    path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
+    step = (
+        f"Call a tool now: read {code(path, 90)}, and change or run something in the call after it."
+        if path
+        else ("Call a tool now, without a sentence before it: the one for the first thing that you have announced.")
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_of(said), check=("The next record must be a call with a result, not a message.")
+    )
+
+
+def _said(evidence: Evidence) -> Message | None:
+    return next(
+        (m for m in reversed(evidence.messages) if m.by == "agent" and (evidence.agent is None or m.who == evidence.agent)),
+        None,
+    )
+
+
+def _chanting(evidence: Evidence, said: Message | None) -> Diagnosis:
+    finding = evidence.finding
+    quoted = finding.evidence.get("said") if finding is not None else None
+    each: list[Any] = cast("list[Any]", quoted) if isinstance(quoted, list) else [quoted]
+    words = next((word for word in each if isinstance(word, str)), "")
+    words = words or (said.text if said is not None else "")
+    cause = (
+        f"Your text repeats itself{clock(said.at) if said is not None else ''}: {code(words[-300:], 150)}. It was going"
+        f" to have no end."
+    )
+    step = (
+        "Stop that text. Take the last thing that was certain from the record, and call the tool for the next part of the"
+        " task; if a long text was asked for, write it to a file in parts."
+    )
+    return diagnosis(KIND, cause, step, *([evidence.quote_of(said, words)] if said is not None else []))

@@ -1,0 +1,90 @@
+"""Two agents each wait for the other's decision."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ctxmgr.diagnose.evidence import Evidence, clock, given
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import clean, code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis, Quote
+
+KIND: str = "mutualWait"
+
+_WAITS = re.compile(
+    r"\b(?:(?:am|are|is|be|still|keep|'m|’m) (?:still )?(?:waiting|blocked)|wait(?:ing)? (?:for|on|until)|await(?:ing)?"
+    r"|hold(?:ing)? (?:off|on) until|blocked (?:on|by|until)"
+    r"|as soon as you|once you|until you|after you (?:have )?|when you have|depends? on your|need your (?:decision|choice"
+    r"|answer|approval|input|go))\b",
+    re.IGNORECASE,
+)
+_LAST = 40
+
+
+class _Wait(NamedTuple):
+    who: str
+    text: str
+    at: str | None
+    quote: Quote
+    to: str
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which two agents wait for each other, in their own words."""
+    if evidence.finding is None:
+        return None
+    agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
+        m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
+    }
+    if len(agents) < 2:
+        return None
+    waits = _waits(evidence)
+    for first in waits:
+        for second in waits:
+            if first.who < second.who and _is_for(first, second.who, agents) and _is_for(second, first.who, agents):
+                return _told(evidence, first, second)
+    return None
+
+
+def _waits(evidence: Evidence) -> list[_Wait]:
+    """Return the latest words of each agent that say it waits, newest first."""
+    found: dict[str, _Wait] = {}
+    for entry in reversed(evidence.recent[-_LAST:]):
+        if entry.agent not in found and (text := _sentence(given(entry))):
+            found[entry.agent] = _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), given(entry))
+    for message in reversed(evidence.messages[-_LAST:]):
+        if message.by == "agent" and message.who not in found and (text := _sentence(message.text)):
+            found[message.who] = _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
+    return list(found.values())
+
+
+def _sentence(text: str) -> str:
+    return next((part.strip() for part in re.findall(r"[^.!?\n]{1,300}[.!?]?", text[:4_000]) if _WAITS.search(part)), "")
+
+
+def _is_for(wait: _Wait, other: str, agents: set[str]) -> bool:
+    """Whether the words are meant for the other: it is named, or they say "you" and there are only two agents."""
+    return re.search(rf"(?<![\w-]){re.escape(other[:60])}(?![\w-])", wait.to) is not None or (
+        len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None
+    )
+
+
+def _told(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
+    one, two = (clean(each.who)[:40] for each in (first, second))
+    cause = (
+        f"{one} and {two} wait for each other. {one} said{clock(first.at)}: {code(first.text, 130)}. {two}"
+        f" said{clock(second.at)}:"
+        f" {code(second.text, 130)}."
+    )
+    own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
+    other = clean(second.who if own == first.who else first.who)[:40]
+    other = other if plain_name(other) else "the other agent"
+    step = (
+        f"Decide the open question yourself now, within what the user asked for, and tell {other} the decision in one"
+        f" message. If it is"
+        " not yours to decide, put both sides to the user."
+    )
+    return diagnosis(
+        KIND, cause, step, first.quote, second.quote, check=(f"The next message of {other} must build on the decision.")
+    )

@@ -1,0 +1,81 @@
+"""An output is cut, and the same call is made again: it is cut at the same place each time."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import command_of, fields_of, path_of
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "outputCut"
+
+_CUT = re.compile(
+    r"[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b|\boutput (?:was "
+    r"|is )?(?:truncated|cut|too (?:long|large))"
+    r"|\.\.\.\s?[\[(]?\d[\d,]* (?:more )?(?:lines|characters|chars|bytes|tokens)|[\d,]+ (?:more )?(?:lines|characters|bytes"
+    r"|tokens) (?:truncated|omitted|not shown|hidden)"
+    r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)"
+    r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"\s*\d{1,7}(?: {2,}|→|[|:])")
+_SHOWN = re.compile(
+    r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of"
+    r"|/)\s*(\d{1,8})",
+    re.IGNORECASE,
+)
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which output is cut again and again, and how to get the rest."""
+    for entry in evidence.rounds:
+        if evidence.times(entry) < 2:
+            continue
+        line = _notice(evidence.text(entry))
+        if line is not None:
+            return _told(evidence, entry, line)
+    return None
+
+
+def _notice(said: str) -> str | None:
+    """Return the notice that an output was cut: a line at either end that is no line of the content itself."""
+    lines = [line for line in said.split("\n") if line.strip()]
+    for line in [*lines[-4:], *lines[:3]]:
+        if len(line) < 400 and not _NUMBERED.match(line) and _CUT.search(f" {line}"):
+            return line.strip()
+    return None
+
+
+def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+    path, command = path_of(entry), command_of(entry)
+    what = (
+        code(command, 80)
+        if command
+        else (f"The {entry.action[:40]} of {evidence.name(path)}")
+        if path
+        else f"The {entry.action[:40]} call"
+    )
+    cause = (
+        f"{what} was made {evidence.times(entry)} times, and its output is cut at the same place each time: {code(line, 120)}."
+    )
+    shown = _SHOWN.search(line)
+    if path and not command:
+        name = evidence.name(path)
+        field = next((name for name in ("offset", "start_line", "view_range") if name in fields_of(entry)), "offset")
+        start = (
+            (f"from line {int(shown.group(2)) + 1} on ({field} {int(shown.group(2)) + 1})")
+            if shown
+            else f"in parts, with {field} and limit"
+        )
+        step = f"Read {name} {start}, or search it for the words you need; do not read it from the start again."
+    elif command:
+        step = "Print less at a time: send the output to a file once, then look at parts of it with `grep`, `sed -n` or `tail`."
+    else:
+        step = "Ask for a part: give it a narrower query, or the next page."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, line), check=("The answer must hold lines that you have not seen yet.")
+    )

@@ -1,0 +1,116 @@
+"""A call is denied although a permitted way was named, or because a file may not be executed."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "permissionDenied"
+
+_DENIED = re.compile(
+    r"permission (?:was )?denied|\bEACCES\b|\bEPERM\b|operation not permitted|read-only file system|access (?:is )?denied"
+    r"|not permitted"
+    r"|denied by|blocked by (?:policy|permission|the user|a hook)|not allowed to|insufficient (?:permissions?|privileges)"
+    r"|must be (?:run as )?root"
+    r"|requires? (?:permission|approval)|haven't granted|user (?:rejected|denied|declined)|doesn't want to proceed",
+    re.IGNORECASE,
+)
+_EXECUTED = re.compile(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
+_WAY = re.compile(
+    r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json"
+    r"|ya?ml)\b|\bMakefile\b|\bmake [\w-]{2,40}\b|\bbranch\b)"
+)
+_RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl"}
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return the permitted way that a person named."""
+    for entry in evidence.refusals():
+        said = evidence.text(entry)
+        if entry.status != "denied" and not _DENIED.search(said):
+            continue
+        if re.search(r"permission denied \(publickey", said, re.IGNORECASE):
+            continue
+        line = evidence.line(entry, _DENIED) or said.split("\n")[0]
+        script = _script(evidence, entry, said)
+        if script is not None:
+            return script
+        way = _way(evidence, entry)
+        if way is not None:
+            return _told(evidence, entry, line, way)
+        if entry.status == "denied" or evidence.times(entry) > 1:
+            return _nobody(evidence, entry, line)
+    return None
+
+
+def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+    times = evidence.times(entry)
+    return f"{call} is denied{f', {times} times' if times > 1 else ''}: {code(line.strip(), 110)}."
+
+
+def _told(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
+    message, sentence = way
+    cause = f"{_start(evidence, entry, line)} The user named what is permitted{clock(message.at)}: {code(sentence, 150)}."
+    step = f"Do it the permitted way, in the user's words: {code(sentence, 150)}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, line), evidence.quote_of(message, sentence),
+        check="It must work without a denial. If it is denied too, ask the user and change nothing else.",
+    )  # fmt: skip
+
+
+def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+    step = (
+        "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts"
+        " of the"
+        " task that need no such permission."
+    )
+    cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
+    return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
+
+
+def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
+    """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
+    command = command_of(entry)
+    for message, sentence in sentences(evidence):
+        ways = [way.strip("`") for way in _WAY.findall(sentence)]
+        if (
+            not ways
+            or not ALLOWS.search(sentence)
+            or (
+                forbids(sentence)
+                and not re.search(
+                    r"\b(?:only|instead"
+                    r"|use)\b",
+                    sentence,
+                )
+            )
+        ):
+            continue
+        if not any(way in command or way in str(entry.input)[:4_000] for way in ways):
+            return message, sentence
+    return None
+
+
+def _script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say that a script lacks the right to be executed, where the shell says that of the very command it was given."""
+    command = command_of(entry)
+    match = _EXECUTED.search(said)
+    path = match.group(1) if match else ""
+    words = command.split()
+    runner = next((program for ending, program in _RUNNERS.items() if path.endswith(ending)), None)
+    if not words or path != words[0] or runner is None or "/" not in path or not plain_name(path):
+        return None
+    cause = (
+        f"{code(command, 90)} can't start: {code(path, 80)} has no right to be executed,"
+        f" {code(evidence.line(entry, _DENIED), 90)}."
+    )
+    step = f"Run {code(f'{runner} {command}', 140)}: it reads the file and needs no such right."
+    return diagnosis(KIND, cause, step, evidence.quote(entry))

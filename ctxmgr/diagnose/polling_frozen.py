@@ -1,0 +1,108 @@
+"""Something is polled that can't change any more: it has failed, or it is done."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.detect import vocabulary
+from ctxmgr.detect.blur import blur
+from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "pollingFrozen"
+
+_STATE = re.compile(
+    r"\b(?:state|status|phase|conclusion|outcome|result|job_status|runstate)\b[\"']?\s*[:="
+    r"|]\s*[\"']?([A-Za-z_-]{3,30})",
+    re.IGNORECASE,
+)
+_FAILED = re.compile(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
+_OF_JOBS = re.compile(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
+"""States that are final for a job; a service may come back from them."""
+_DONE = re.compile(r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE)
+_ALIVE = re.compile(
+    r"\b(?:running|pending|queued|in[ _-]progress|waiting|starting|building|retrying|processing"
+    r"|active)\b",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"\b(?:reason|message|error|detail|cause"
+    r"|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
+    re.IGNORECASE,
+)
+_LEAST = 3
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which final state is polled."""
+    for entry in evidence.rounds:
+        if entry.status != "ok" or evidence.failed(entry) or may_change(entry):
+            continue
+        same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
+        said = evidence.text(entry)
+        if len(same) < _LEAST or len(said) > 4_000 or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1:
+            continue
+        states = _STATE.findall(said)
+        if not states or _ALIVE.search(" ".join(states)):
+            continue
+        state = states[0] if len(states) == 1 or _FAILED.match(states[0]) or _DONE.match(states[0]) else states[-1]
+        if _FAILED.match(state) or (_OF_JOBS.match(state) and _is_job(entry)):
+            return _failed(evidence, entry, state, same)
+        if _DONE.match(state) and _is_poll(entry, len(same)):
+            return _done(evidence, entry, state, same)
+    return None
+
+
+def _is_poll(entry: EntryView, times: int) -> bool:
+    return times > _LEAST or vocabulary.classify(entry.action, "", command_of(entry)) in ("poll", "paced")
+
+
+def _is_job(entry: EntryView) -> bool:
+    return (
+        re.search(
+            r"job|run|build|task|deploy|pipeline|workflow|release|import"
+            r"|export",
+            given(entry),
+            re.IGNORECASE,
+        )
+        is not None
+    )
+
+
+def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
+    call = code(command_of(entry) or entry.action, 80)
+    return (
+        f"{call} has answered {len(same)} times since{clock(same[0].ts).replace(' at', '') or ' it was first asked'} that"
+        f" the state is {code(state, 40)}"
+    )
+
+
+def _failed(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
+    said = evidence.text(entry)
+    reason = _REASON.search(said)
+    why = f" The answer gives the reason: {code(reason.group(1).strip(), 140)}." if reason else ""
+    cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
+    step = (
+        (
+            "Stop polling. Find out what to do about the reason that the answer gives; only then start the work anew, as a"
+            " new job."
+        )
+        if reason
+        else (
+            "Stop polling. Look at the log of that job for the reason, or tell the user that it has failed; only then start it"
+            " anew."
+        )
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check=("Ask for the state again only after you have started something new.")
+    )
+
+
+def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
+    cause = f"{_start(entry, state, same)}: what you wait for has happened."
+    step = "Stop polling and go on with what was to come after it in the task."
+    return diagnosis(KIND, cause, step, evidence.quote(entry))

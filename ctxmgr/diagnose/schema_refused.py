@@ -1,0 +1,195 @@
+"""Arguments are refused by a schema; the answer says what it wants, and the call shows what it was given."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.diagnose.calls import command_of, fields_of
+from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "schemaRefused"
+
+_WORD = r"[`'\"]?(-{0,2}[A-Za-z_][\w.-]{0,60})[`'\"]?"
+_WANTED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_WORD} is a required (?:property|argument|parameter|field)",
+        rf"(?:missing|must have|needs|lacks)(?: the)?(?: \d+)? ?required (?:keyword-only |positional )?"
+        rf"(?:propert(?:y|ies)|arguments?|param(?:eter)?s?|fields?|keys?)\s?:?\s?{_WORD}",
+        rf"required (?:property|argument|parameter|field|param) {_WORD}",
+        r"[`'\"](-{0,2}[A-Za-z_][\w.-]{0,60})[`'\"]:? (?:is|are) required(?![\w ]*by)",
+        r"(?:^|\n|error: )(-{0,2}[A-Za-z_][\w.-]{0,60}): (?:is )?required\b",
+        rf"(?:the following arguments are required): {_WORD}",
+        rf"(?:^|\n){_WORD}\n\s+field required",
+        r"\"loc\":\s*\[[^\]]{0,120}\"([A-Za-z_]\w{0,60})\"\],?[^}]{0,80}?(?:required|missing)",
+        r"\"path\":\s*\[[^\]]{0,120}\"([A-Za-z_]\w{0,60})\"\],?[^}]{0,80}?required",
+        rf"missing (?:field|parameter|argument|property|value for) {_WORD}",
+    )
+)
+_UNWANTED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\(?{_WORD} was unexpected",
+        rf"unexpected (?:keyword argument|property|argument|field|key|option|parameter):? {_WORD}",
+        rf"unrecogni[sz]ed (?:arguments?|options?|keys?(?:\(s\))?)(?: in object)?:? {_WORD}",
+        rf"(?:unknown|invalid|no such) (?:option|argument|flag|field|property|parameter):? {_WORD}",
+        rf"(?:additional|extra) (?:properties|inputs|fields) [^\n]{{0,40}}\(?{_WORD}",
+        rf"(?:^|\n){_WORD}\n\s+extra inputs are not permitted",
+    )
+)
+_TYPE = re.compile(
+    rf"{_WORD}:? (?:must be|should be|is not of type|expected) (?:an? |of type |type )?[`'\"]?(string|integer"
+    rf"|number|boolean|array|object|list|null)",
+    re.IGNORECASE,
+)
+_ONE_OF = re.compile(
+    r"(?:['\"]?([\w./-]{1,60})['\"]? is not one of|must be one of|expected one of"
+    r"|valid values(?: are)?)\s*:?\s*\[?\(?((?:['\"`]?[\w./-]{1,60}['\"`]?(?:, | \| |, or "
+    r"| or )?){2,20})",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
+_OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]{1,40})")
+_NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
+
+
+class _Asked(NamedTuple):
+    wanted: list[str]
+    unwanted: list[str]
+    given: list[str]
+    offered: list[str]
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return what the schema wants in place of what was given."""
+    for entry in evidence.refusals():
+        said = evidence.text(entry)[:12_000]
+        asked = _asked(entry, said)
+        if asked.wanted or asked.unwanted:
+            found = _told(evidence, entry, asked)
+            if found is not None:
+                return found
+        found = _value(evidence, entry, said)
+        if found is not None:
+            return found
+    return None
+
+
+def _asked(entry: EntryView, said: str) -> _Asked:
+    given = _given(entry)
+    wanted = [name for name in _all(_WANTED, said) if name not in given]
+    unwanted = [name for name in _all(_UNWANTED, said) if name in given]
+    offered = [option for option in dict.fromkeys(_OPTION.findall(said)) if option not in unwanted]
+    return _Asked(wanted, unwanted, given, offered)
+
+
+def _all(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
+    found = [name for pattern in patterns for name in pattern.findall(said)]
+    fair = [name for name in found if name.lower() not in _NO_NAMES and plain_name(name.lstrip("-"))]
+    return list(dict.fromkeys(fair))[:8]
+
+
+def _given(entry: EntryView) -> list[str]:
+    command = command_of(entry)
+    if command:
+        return list(dict.fromkeys(next(name for name in groups if name) for groups in _KEY.findall(command)))
+    names: list[str] = []
+    waiting: list[Any] = [entry.input]
+    while waiting and len(names) < 200:
+        item = waiting.pop(0)
+        if isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            names += list(fields)
+            waiting += fields.values()
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)[:50]
+    return list(dict.fromkeys(names))
+
+
+def _told(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
+    free = asked.unwanted or asked.given
+    pairs: list[tuple[str, str]] = []
+    lacking: list[str] = []
+    for name in asked.wanted:
+        near = _like(name, [each for each in free if each not in [old for old, _ in pairs]])
+        if near is None:
+            lacking.append(name)
+        else:
+            pairs.append((near, name))
+    for name in asked.unwanted:
+        near = nearest(name, asked.offered, 0.6) if name.startswith("--") and name not in [old for old, _ in pairs] else None
+        if near is not None:
+            pairs.append((name, near))
+    if not pairs and not lacking:
+        return None
+    call = code(command_of(entry), 70) if command_of(entry) else f"The {entry.action[:40]} call"
+    wants = [new for _, new in pairs] + lacking
+    cause = f"{call} is refused: it wants {listed(wants)}"
+    cause += (
+        (f", and you gave {listed([old for old, _ in pairs])}.")
+        if pairs
+        else (f", and you gave {listed(asked.given[:6])}.")
+        if asked.given
+        else "."
+    )
+    swaps = [f"{code(new, 40)} in place of {code(old, 40)}" for old, new in pairs]
+    parts = [f"with {' and '.join(swaps[:6])}"] if swaps else []
+    parts += [f"{'and ' if swaps else 'with '}{listed(lacking)} added"] if lacking else []
+    step = f"Make the same call {' '.join(parts)}."
+    if lacking:
+        step += " Take the values from the task; ask the user for one that nothing names."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.",
+        confidence="high" if pairs and not lacking else "medium",
+    )  # fmt: skip
+
+
+def _like(name: str, given: list[str]) -> str | None:
+    plain = {_letters(each): each for each in given}
+    if _letters(name) in plain:
+        return plain[_letters(name)]
+    return nearest(name, given, 0.62)
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).casefold()
+
+
+def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return which value has the wrong type, or is none of those that are allowed."""
+    given = _given(entry)
+    match = _TYPE.search(said)
+    name = match.group(1) if match else ""
+    if match and name in given:
+        kind = match.group(2).lower()
+        value = fields_of(entry).get(name)
+        shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
+        cause = f"The call is refused: {code(name, 40)} must be of type {kind}{shown}."
+        return diagnosis(KIND, cause, f"Make the same call with {code(name, 40)} as {kind}.", evidence.quote(entry))
+    allowed = _ONE_OF.search(said)
+    if allowed is None or command_of(entry):
+        return None
+    options = [word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or",) and plain_name(word)]
+    values = {value: key for key, value in fields_of(entry).items() if isinstance(value, str) and len(value) <= 60}
+    wrong = (
+        allowed.group(1)
+        if allowed.group(1) in values
+        else next((each for each in values if each not in options and nearest(each, options, 0.6)), None)
+    )
+    if wrong is None or wrong in options or len(options) < 2:
+        return None
+    near = nearest(wrong, options, 0.6)
+    cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {listed(options)} are allowed."
+    step = (
+        (f"Make the same call with {code(values[wrong], 40)} set to {code(near, 60)}.")
+        if near
+        else "Choose the allowed value that fits the task."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry))

@@ -1,0 +1,43 @@
+"""Sentences of people: what they forbade, allowed, decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ctxmgr.diagnose.evidence import Evidence, Message
+
+_SENTENCE = re.compile(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
+_MOST = 200
+
+FORBIDS = re.compile(
+    r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
+    r"|off[- ]limits"
+    r"|leave [^.]{1,60} (?:alone|as it is|untouched)|hands off|without touching|except|stay away from|keep away from|avoid)\b",
+    re.IGNORECASE,
+)
+ALLOWS = re.compile(
+    r"\b(?:you (?:may|can|are allowed)|allowed|permitted|only|instead|use|write (?:to|into)|put [^.]{1,40} (?:in|into)|ask)\b",
+    re.IGNORECASE,
+)
+
+
+_NO_ORDER = re.compile(
+    r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
+    r"|n['’]t (?:need|have to)\b"
+    r"|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
+    re.IGNORECASE,
+)
+
+
+def forbids(sentence: str) -> re.Match[str] | None:
+    """Return where a sentence forbids something; None of a question, a condition and of what only sounds so."""
+    return None if _NO_ORDER.search(sentence) else FORBIDS.search(sentence)
+
+
+def sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
+    """Yield the sentences of people, the newest message first, in the order of the message."""
+    for message in list(reversed(evidence.user_texts))[:_MOST]:
+        for sentence in _SENTENCE.findall(message.text[:8_000]):
+            if len(sentence.strip()) > 3:
+                yield message, sentence.strip()

@@ -1,0 +1,128 @@
+"""Which format a log is of, by its content alone; and what a file that is of none looks like."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.importers import IMPORTERS
+from ctxmgr.importers.interface import Importer
+from ctxmgr.wire import decode
+
+HEAD = 64 * 1024
+OWN_FORMAT = "ctxmgr"
+FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
+
+_LINES = 50
+_LONGEST = 1 << 20
+_OWN_START = re.compile(rb'\{"v": ?1, ?"kind": ?"')
+_OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
+
+_MAGIC = (
+    (b"SQLite format 3\0", "a SQLite database"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file of something else"),
+    (b"\x7fELF", "a program"),
+)
+_SHOWN = 4
+
+
+def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
+    """Return the formats that can be read, as people call them."""
+    return ", ".join(["its own", *(importer.title for importer in importers)])
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, which is what tells its format.
+
+    Raises:
+        OSError: when it can't be read.
+    """
+    with path.open("rb") as stream:
+        return stream.read(HEAD)
+
+
+def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
+    """Return the name of the format that a file is of, or None.
+
+    Args:
+        path: of the file.
+        head: its first bytes, see `read_head`.
+        importers: of the foreign formats that count.
+        own: whether the own format counts.
+    """
+    start = head.lstrip(b"\0 \t\r\n")
+    if own and _OWN_START.match(start):
+        return OWN_FORMAT
+    found = next((importer.name for importer in importers if importer.sniff(path, start)), None)
+    return OWN_FORMAT if found is None and own and any(map(_is_own, start.split(b"\n")[:_LINES])) else found
+
+
+def holds_own_records(path: Path) -> bool:
+    """Whether a record of ours lies anywhere in a file, as in a log whose beginning is damaged.
+
+    Raises:
+        OSError: when it can't be read.
+    """
+    with path.open("rb") as stream:
+        return any(_is_own(line) for line in iter(lambda: stream.readline(_LONGEST), b""))
+
+
+def _is_own(line: bytes) -> bool:
+    """Whether a line of a file is a record of ours: one written by another program, or one behind damage."""
+    if b'"kind"' not in line or b'"session"' not in line:
+        return False
+    try:
+        record = decode(line.strip(b" \0\r\n"))
+    except ValueError:
+        return _OWN_RECORD.search(line) is not None
+    return record.get("v") == 1 and isinstance(record.get("kind"), str) and isinstance(record.get("session"), str)
+
+
+def refused(path: Path, head: bytes) -> InvalidInput:
+    """Return the error for a file that is a log of no known format."""
+    return InvalidInput(
+        f"{path}: not a log of a known format; it looks like {looks_like(head)}", f"ctxmgr reads: {known_formats()}"
+    )
+
+
+def looks_like(head: bytes) -> str:
+    """Return what a file looks like by its first bytes, for people; it quotes no more than the names of JSON keys."""
+    if not head:
+        return "an empty file"
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    text = head.strip(b"\xef\xbb\xbf \t\r\n\0")
+    if text[:1] in b"{[" and (said := _json_shape(text)):
+        return said
+    control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
+    return "binary data" if control * 50 > len(head) or not text else "plain text"
+
+
+def _json_shape(text: bytes) -> str | None:
+    """Return what JSON there is, with the keys of its first object."""
+    line = text.split(b"\n", 1)[0]
+    for part, name in ((line, "JSON lines"), (text, "a JSON document")):
+        try:
+            value: object = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _keys(value)
+    if len(text) >= HEAD - _LINES or line in (b"{", b"["):
+        return "a JSON document"
+    return "damaged JSON"
+
+
+def _keys(value: object) -> str:
+    if not isinstance(value, dict) or not value:
+        return ""
+    names = [str(name)[:40] for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return f" with the keys {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")

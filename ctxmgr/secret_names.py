@@ -1,0 +1,301 @@
+"""Find secrets by what names them: assignments, options of programs, headers, URLs, password files, private key blocks.
+
+Works on one encoded line or a view of it. All patterns are bounded before anything that can still fail, so hostile text
+costs linear time. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from binascii import Error, a2b_base64
+from collections.abc import Iterator
+from functools import cache
+
+Span = tuple[int, int, str]
+
+OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|shared|license"
+"""Whose key is a secret."""
+
+_ASSIGN = (
+    rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>(?:\\{0,7}["'`])?)[ \t]{0,4}"""
+    rb"""(?::[ ]?&?(?:str|string|bytes)(?:[ ]?\|[ ]?none)?[ ]{1,2}(?==))?(?P<sign>:=|=>|[:=])[ ]{0,4}"""
+    rb"""(?:[bfru](?=\\{0,7}["'`]))?(?P<open>(?:\\{0,7}["'`])?)"""
+    # Only what could be a secret is worth leaving the matcher for: a member of the record, or a digit or sign nearby, or
+    # a variable of a shell.
+    rb"""(?:(?<=[^\\]":")|(?=[^\s"'`\\=]{0,80}[0-9!@#$^&*+])|(?<==)|(?<==\\["'])|(?<==["']))"""
+)
+_KEY = "|".join(f"(?<={owner}{joint}k)" for owner in OWNERS.split("|") for joint in ("", r"[_\- ]")).encode()
+
+
+@cache
+def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
+    return (
+        ("password", re.compile(rb"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _ASSIGN)),
+        ("passphrase", re.compile(rb"p(?:(?<=[^a-z]p)|(?<=pgp))ass(?:phrase|code)?" + _ASSIGN)),
+        ("secret", re.compile(rb"c(?<=sec)ret" + _ASSIGN)),
+        # A private key block is met here too: its first line ends in "private key-----".
+        ("key", re.compile(rb"k(?:(?<=tok)en|(?=ey)(?:" + _KEY + rb")ey)(?:" + _ASSIGN + rb"|(?: block)?-----)")),
+    )
+
+
+_DIGITS, _LETTERS, _LOWER, _UPPER = (
+    each.encode() for each in (string.digits, string.ascii_letters, string.ascii_lowercase, string.ascii_uppercase)
+)
+_STRONG = frozenset({"password", "passphrase", "secret"})
+_MEMBER = re.compile(rb"(?:[^\"\\]++|\\.)*+")
+_QUOTED = re.compile(rb"[^\"'`\\\s]{4,}+")
+_BARE = re.compile(rb"[A-Za-z0-9_\-.+/~!@#$%^*?]{6,}+={0,2}")
+_DOTTED = re.compile(rb"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)++")
+_SHELL_NAME = re.compile(rb"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){0,8}=(?:\\{0,7}[\"'])?\Z")
+_AWS_SECRET = re.compile(rb"[A-Za-z0-9/+]{40}")
+_STAND_IN = re.compile(
+    rb"(?i)your|example|changeme|change_me|change-me|placeholder|redacted|xxx|\*\*\*|\.\.\.|dummy|sample|insert|todo|none|null|"
+    rb"true|false|optional|required|undefined|string|process|getenv|environ|config|settings|secret|token|passw|api_?key|value|test|fake"
+)
+
+_AUTHORIZATION = re.compile(
+    rb"""z(?<=authoriz)ation(?:\\{0,7}["'`])?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,7}["'`])?"""
+    rb"(?P<scheme>(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,2})?([a-z0-9._~+/=\-:]{8,}+)"
+)
+_BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")
+USERINFO = re.compile(rb"://[^\s/@:\"'\\<>\[]{0,64}:((?:[^\s/@\"'\\<>${}%*]|%[0-9A-Fa-f]{2}){2,128})@")
+URL_TOKEN = re.compile(rb"://([A-Za-z0-9_\-]{20,128})(?::x-oauth-basic)?@")
+
+_Q = rb"(?:\\{0,7}[\"'])?"
+_VALUE = rb"([^\s\"'`\\<>(){}\[\]$;|&]{3,128})"
+_OPTION = re.compile(
+    rb"--(?:[a-z0-9]{1,20}-){0,3}?(?:password|passwd|pass|passphrase|secret|(?<![a-z]-)token|(?:api|auth|access|bot|deploy)-token|"
+    rb"(?:api|access|secret|private|auth|account)-key)[ ]{1,3}" + _Q + rb"(?!-)" + _VALUE
+)
+_SSHPASS = re.compile(rb"sshpass[ ]{1,3}(?:-[a-oq-z]{1,3}[ ]{1,3}){0,3}-p[ ]{0,3}" + _Q + _VALUE)
+_SQL = re.compile(rb"mysql[a-z\-]{0,12}[ ](?:[^\n|;&\\]{0,200}?[ ])?-p" + _Q + _VALUE)
+_CURL = re.compile(
+    rb"curl[ ](?:[^\n|;\\]{0,300}?[ ])?(?:-[a-z]{0,4}u|--(?:proxy-)?user)[ =]{0,2}" + _Q + rb"[^\s:\"'\\]{0,64}:" + _VALUE
+)
+_COOKIES = re.compile(rb"cookie" + _Q + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _Q + rb"([^\"'\\]{8,4096})")
+_COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
+_SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%+/=_~\-]{20,})")
+_NETRC = re.compile(
+    rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password"
+    rb"(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
+)
+_PGPASS = re.compile(rb"(?<![^\s\"n])[\w.*\-]{1,64}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:([^\s\"'\\:\[]{4,128})")
+_ELEMENT = re.compile(
+    rb">(?:(?<=password>)|(?<=passwd>)|(?<=pwd>)|(?<=secret>)|(?<=token>)|(?<=(?:api|ess|ret|ate)key>)|(?<=(?:api|ess|ret|ate)_key>))"
+    rb"([^\s<>\"'\\${}]{4,128})</"
+)
+_AUTH = re.compile(rb"auth(?<![a-z0-9]auth)" + _Q + rb"[ ]{0,4}[:=][ ]{0,4}" + _Q + rb"([a-z0-9+/]{8,}={0,2})")
+_RELAXED = frozenset({b"path", b"expires", b"max-age", b"domain", b"samesite"})
+
+_PEM_HEADER = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/= :,.>|\-]++|\\{1,8}+(?:[nrt]|u[0-9a-f]{4}))*+")
+_PEM_DATA = re.compile(rb"(?:[A-Za-z0-9+/=]++|\\{1,8}+[nrt])*+")
+_PEM_END = re.compile(rb"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_LEAST = 24
+
+
+def named_spans(line: bytes) -> Iterator[Span]:
+    """Yield (start, end, kind) of every secret that is named as one."""
+    lowered = line.lower()
+    for kind, pattern in _names():
+        if pattern.search(lowered):
+            yield from _assignments(line, lowered, kind, pattern)
+            if kind == "key":
+                yield from _private_keys(line)
+    yield from _in_urls(line)
+    yield from _credentials(lowered)
+    yield from _options(line, lowered)
+    yield from _files(line, lowered)
+
+
+def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[bytes]) -> Iterator[Span]:
+    strong = kind in _STRONG
+    for match in pattern.finditer(lowered):
+        start = match.end()
+        opened = match["open"]
+        if opened is None:  # the header of a private key block
+            continue
+        told = "password" if kind == "passphrase" else kind
+        if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
+            member = _MEMBER.match(line, start)
+            if member and _is_secret_member(member[0], strong):
+                yield start, member.end(), told
+            continue
+        value = (_QUOTED if opened else _BARE).match(line, start)
+        if value is None:
+            continue
+        after = line[value.end() : value.end() + 1]
+        if opened and after not in b"\"'`\\":
+            continue
+        if not opened and after in (b"(", b"[", b"{", b"<"):
+            continue
+        # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
+        if (
+            kind == "passphrase"
+            and not opened
+            and line[match.start() - 1 : match.start()] not in b"_-"
+            and line[match.start() : match.start() + 4] != b"PASS"
+            and b"passp" not in lowered[match.start() : match.start() + 5]
+        ):
+            continue
+        if (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0]):
+            yield start, value.end(), told
+
+
+def _is_of_shell(line: bytes, start: int, value: bytes) -> bool:
+    """Whether a value without a digit is assigned to a variable of a shell, as ``API_KEY=abcdefghijkl``."""
+    if len(value) < 8 or not value.isalpha() or value.isupper() or _STAND_IN.search(value) is not None:
+        return False
+    return _SHELL_NAME.search(line, max(0, start - 64), start) is not None
+
+
+def _is_placeholder(value: bytes) -> bool:
+    return value[:1] in b"$%{<*[" or b"masked:" in value
+
+
+def _is_secret_member(value: bytes, strong: bool) -> bool:
+    if _is_placeholder(value):
+        return False
+    return len(value) >= 4 if strong else b" " not in value and _is_secret_literal(value, strong)
+
+
+def _is_secret_literal(value: bytes, strong: bool) -> bool:
+    """Whether a quoted value looks like a secret rather than a label, a path or a format."""
+    if _is_aws_secret(value):
+        return True
+    if _is_placeholder(value) or value.startswith((b"/", b"http", b".")):
+        return False
+    digits, letters = _count(value)
+    if strong:
+        return len(value) >= 6 and (digits > 0 or any(sign in value for sign in b"!@#$^&*+="))
+    return len(value) >= 12 and digits >= 2 and letters >= 2
+
+
+def _is_secret_word(value: bytes, strong: bool) -> bool:
+    """Whether an unquoted value looks like a secret rather than an expression of a program."""
+    if _is_aws_secret(value):
+        return True
+    if _is_placeholder(value) or value.startswith((b"/", b"http", b".", b"~", b"0x")):
+        return False
+    digits, letters = _count(value)
+    if _DOTTED.fullmatch(value) and (len(value) < 24 or digits < 6):
+        return False
+    if strong:
+        return len(value) >= 8 and digits >= 1 and letters >= 1
+    names = b"_" in value or b"." in value
+    return len(value) >= 16 and digits >= (3 if names else 2) and letters >= 2
+
+
+def _is_aws_secret(value: bytes) -> bool:
+    """Whether a value is one of AWS, which may begin with a slash but is no path."""
+    if _AWS_SECRET.fullmatch(value) is None:
+        return False
+    digits, _ = _count(value)
+    return digits >= 2 and len(value.translate(None, _LOWER)) <= 36 and len(value.translate(None, _UPPER)) <= 36
+
+
+def _count(value: bytes) -> tuple[int, int]:
+    length = len(value)
+    return length - len(value.translate(None, _DIGITS)), length - len(value.translate(None, _LETTERS))
+
+
+def _in_urls(line: bytes) -> Iterator[Span]:
+    if b"@" in line:
+        for match in USERINFO.finditer(line):
+            yield *match.span(1), "url-password"
+        for match in URL_TOKEN.finditer(line):
+            digits, letters = _count(match[1])
+            if digits >= 2 and letters >= 4:
+                yield *match.span(1), "url-password"
+    for match in _SIGNATURE.finditer(line):
+        if _count(match[1])[0] >= 2:
+            yield *match.span(1), "signature"
+
+
+def _credentials(lowered: bytes) -> Iterator[Span]:
+    for match in _AUTHORIZATION.finditer(lowered):
+        digits, _ = _count(match[2])
+        if digits and (match["scheme"] or len(match[2]) >= 16):
+            yield *match.span(2), "authorization"
+    for match in _BEARER.finditer(lowered):
+        if _count(match[1])[0]:
+            yield *match.span(1), "authorization"
+    for found in _COOKIES.finditer(lowered):
+        for match in _COOKIE.finditer(lowered, *found.span(1)):
+            digits, letters = _count(match[1])
+            if letters and digits and not _is_placeholder(match[1]) and not match[0].startswith(tuple(_RELAXED)):
+                yield *match.span(1), "cookie"
+
+
+def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
+    """Yield the secrets that are given to programs as arguments."""
+    for match in _OPTION.finditer(lowered):
+        digits, letters = _count(match[1])
+        if (
+            len(match[1]) >= 5
+            and digits
+            and letters
+            and b"example" not in match[1]
+            and not match[1].startswith((b"/", b"./", b"~"))
+        ):
+            yield *match.span(1), "password"
+    if b"sshpass" in lowered:
+        yield from ((*match.span(1), "password") for match in _SSHPASS.finditer(lowered))
+    if b"mysql" in lowered:
+        # The sign of the password is a small p, a large one is that of the port.
+        yield from ((*match.span(1), "password") for match in _SQL.finditer(lowered)
+                    if line[match.start() : match.start(1)].rstrip(b"\\\"'").endswith(b"-p"))  # fmt: skip
+    if b"curl" in lowered:
+        yield from ((*match.span(1), "password") for match in _CURL.finditer(lowered) if not match[1].isdigit())
+
+
+def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
+    """Yield the secrets in the notations of password files: netrc, pgpass, XML, Docker's and npm's."""
+    if b"login" in lowered and b"password" in lowered:
+        yield from ((*match.span(1), "password") for match in _NETRC.finditer(lowered))
+    if b":*:" in line or b"pgpass" in lowered:
+        yield from ((*match.span(1), "password") for match in _PGPASS.finditer(line))
+    if b"</" in line:
+        for match in _ELEMENT.finditer(lowered):
+            if _count(match[1])[0]:
+                yield *match.span(1), "password"
+    if b"auth" in lowered:
+        for match in _AUTH.finditer(lowered):
+            if _is_basic(line[match.start(1) : match.end(1)]):
+                yield *match.span(1), "authorization"
+
+
+def _is_basic(value: bytes) -> bool:
+    """Whether a value is a name and a password in base64, as in a header of HTTP."""
+    try:
+        told = a2b_base64(value + b"=" * (-len(value) % 4))
+    except Error:
+        return False
+    return b":" in told and told.isascii() and told.decode("ascii").isprintable()
+
+
+def _private_keys(line: bytes) -> Iterator[Span]:
+    """Yield the body of every private key block, from after its header to its end line.
+
+    A block cut short is masked as far as it looks like base64. What may follow a header is scanned once and not once
+    for each header.
+    """
+    stop = taken = 0
+    endless = -1  # the stop before which no end line was found
+    for header in _PEM_HEADER.finditer(line):
+        start = header.end()
+        if start < taken:
+            continue
+        if start >= stop:
+            body = _PEM_BODY.match(line, start)
+            stop = body.end() if body else start
+        end = _PEM_END.search(line, start, stop) if endless != stop else None
+        if end is not None:
+            taken = end.start()
+        else:
+            endless = stop
+            data = _PEM_DATA.match(line, start)
+            taken = data.end() if data else start
+        if taken - start >= _PEM_LEAST:
+            yield start, taken, "private-key"

@@ -1,0 +1,88 @@
+"""Cases that were written from descriptions of the patterns, by somebody who had not seen the rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.history.trial import Trial, try_session
+from ctxmgr.types.record import build
+from tests.builders import at
+
+CASES = {
+    case["id"]: case
+    for line in (Path(__file__).parent / "fresh_cases.jsonl").read_text(encoding="utf-8").splitlines()
+    for case in [json.loads(line)]
+}
+NOT_FOUND = {
+    "fresh-p-hung-never-started",
+}
+"""A run that never did anything is not for the detectors of loops."""
+_EVENTS = {
+    "chunk": "agent_message_chunk", "user": "user_message", "condensation": "compaction", "reasoning": "thought",
+}  # fmt: skip
+_META = ("thought", "exit_code", "unknown_tool", "output_identity")
+_STATUS = {"success": "ok", "error": "error"}
+
+
+def _result(entry: Mapping[str, Any]) -> dict[str, Any]:
+    said = entry.get("output")
+    result: dict[str, Any] = {"status": "error" if entry.get("timed_out") else _STATUS[entry.get("status", "success")]}
+    if said is not None:
+        result["output"] = said
+    if entry.get("status") == "error":
+        result["error"] = {"type": "error", "message": said if isinstance(said, str) else json.dumps(said)}
+    return result
+
+
+def _records(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    calls: dict[str, str] = {}
+    yield build("session", case["id"], at(0), process="p1")
+    for place, entry in enumerate(case["entries"]):
+        name, kind, when = f"r{place}", entry["kind"], at(entry.get("t", 0))
+        if kind == "action":
+            fields: dict[str, Any] = {} if entry.get("status") == "pending" else _result(entry)
+            meta = {key: entry[key] for key in _META if key in entry}
+            fields |= {"meta": meta} if meta else {}
+            fields |= {"step": entry["step"]} if "step" in entry else {}
+            calls[entry.get("call_id", name)] = name
+            yield build(
+                "entry", case["id"], when, id=name, agent=entry.get("agent", "agent"), action=entry["action"],
+                input=entry.get("input"), process=entry.get("run", "p1"), **fields,
+            )  # fmt: skip
+        elif kind == "observation" and entry.get("call_id") in calls:
+            yield build("result", case["id"], when, entry=calls[entry["call_id"]], **_result(entry))
+        elif kind != "null":
+            told = {key: value for key, value in entry.items() if key not in ("kind", "agent", "t")}
+            spoken = kind in ("message", "thought", "nudge", *_EVENTS) and kind != "condensation"
+            data = {"text": entry["output"]} if spoken and isinstance(entry.get("output"), str) else told
+            yield build("event", case["id"], when, id=name, type=_EVENTS.get(kind, kind), agent=entry.get("agent"), data=data)
+
+
+def _tried(case: Mapping[str, Any]) -> Trial:
+    return try_session(_records(case), DetectSettings(), case.get("now"))
+
+
+@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case["loop"] is False))
+def test_what_is_honest_raises_no_alarm(name: str) -> None:
+    """Not at any time, or where a loop was left not at the end."""
+    trial = _tried(CASES[name])
+    assert (trial.standing if CASES[name].get("final") else trial.alarms) == [], CASES[name]["why"]
+
+
+@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case["loop"] is True and name not in NOT_FOUND))
+def test_what_goes_round_is_found(name: str) -> None:
+    """A loop, or a stall, and not only a suspicion."""
+    assert _tried(CASES[name]).alarms != [], CASES[name]["why"]
+
+
+def test_there_are_enough_of_both() -> None:
+    """The figures mean something: of 54 loops at most one is not found, of 48 honest ones none alarms."""
+    loops = [case for case in CASES.values() if case["loop"]]
+    assert (len(loops), len(CASES) - len(loops)) == (54, 48)
+    assert len(NOT_FOUND) <= 1

@@ -1,0 +1,45 @@
+"""The pages of the documentation hold: each Python example runs, and each name in the tables is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ctxmgr
+from ctxmgr import goals
+from ctxmgr.types import query
+
+PAGE = Path(__file__).parents[1] / "docs" / "python.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("H-API", "FR-014")
+def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The blocks of the page run one after the other in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+    assert len(blocks) == 4
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), {})
+    told = capsys.readouterr().out
+    assert "0 Bash " in told
+    assert "notes[0].content the flaky one" in told
+    assert (tmp_path / ".agent_context" / "state.json").is_file()
+
+
+@pytest.mark.requirement("H-API", "R-30")
+def test_the_names_of_the_page_are_there() -> None:
+    """Every name that the tables map to exists, and the alias is the class that it stands for."""
+    assert goals.ContextManager is goals.GoalTracker
+    for name in ("load_or_init", "record_action", "get_compact_context", "mark_subtask_complete", "advance_to_next_subtask"):
+        assert f"`{name}(" in TEXT
+        assert callable(getattr(goals.GoalTracker, name))
+    for name in ("BlackboardHistory", "EventBus", "EventSubscriber", "StuckHandler", "DegenerateLoopError", "HungError"):
+        assert f"`{name}`" in TEXT
+        assert hasattr(ctxmgr, name)
+    for name in ("TraceRequest", "ListRequest", "SearchRequest", "ShowRequest", "CreateSnapshotRequest", "AddNoteRequest"):
+        assert f"`{name}`" in TEXT
+        assert hasattr(query, name)
