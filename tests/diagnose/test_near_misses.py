@@ -1,0 +1,393 @@
+"""What only looks like a cause: the same words in another role. Each class must be silent on its own near misses."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose import CLASSES, diagnose
+from ctxmgr.diagnose.evidence import Evidence
+from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
+
+THRICE = 3
+PRICES = "VAT = 0.19\n\n\ndef gross(net):\n    return net * (1 + VAT)"
+POLL = '{"id": 7, "state": "running", "reason": "copying"}'
+
+NEAR: list[tuple[str, str, Evidence]] = [
+    (
+        "wrongEditTarget",
+        "the text is in the file",
+        evidence(
+            read("a.py", PRICES), *[edit("a.py", "VAT = 0.19", "VAT = 0.07", "String to replace not found in file.")] * THRICE
+        ),
+    ),
+    (
+        "wrongEditTarget",
+        "the disk is full",
+        evidence(read("a.py", PRICES), *[edit("a.py", "VAT = 0.2", "VAT = 0.07", "ENOSPC: no space left on device")] * THRICE),
+    ),
+    (
+        "wrongEditTarget",
+        "only the end of the session is at hand",
+        Evidence(
+            [
+                entry.model_copy(update={"index": entry.index + 500})
+                for entry in evidence(
+                    *[edit("a.py", "VAT = 0.2", "VAT = 0.07", "String to replace not found in file.")] * THRICE
+                ).entries
+            ]
+        ),
+    ),
+    (
+        "unknownName",
+        "the file that a target needs is missing",
+        evidence(
+            read("Makefile", "all: gen.c\n\tgcc gen.c"),
+            *[failed("make all", "make: *** No rule to make target 'gen.c', needed by 'all'.  Stop.")] * THRICE,
+        ),
+    ),
+    (
+        "unknownName",
+        "another program misses another name",
+        evidence(*[failed("npm run check", "> check\nsub: no such command: frobnicate")] * THRICE),
+    ),
+    (
+        "unknownReference",
+        "git add is given a file that is not there",
+        evidence(
+            bash("git branch", "* main\n  src/carts"),
+            *[failed("git add src/cart.py", "fatal: pathspec 'src/cart.py' did not match any files")] * THRICE,
+        ),
+    ),
+    (
+        "unknownReference",
+        "the column is one of another table",
+        evidence(
+            bash(
+                "sqlite3 s.db .schema",
+                "CREATE TABLE items (id integer, quantity integer);\nCREATE TABLE orders (id integer, placed text);",
+            ),
+            *[failed("sqlite3 s.db 'select quantiti from orders'", "Error: no such column: quantiti")] * THRICE,
+        ),
+    ),
+    (
+        "unknownReference",
+        "no name is like the one asked for",
+        evidence(
+            bash("git branch -a", "* main\n  release"),
+            *[failed("git checkout hotfix-77", "error: pathspec 'hotfix-77' did not match any file(s) known to git")] * THRICE,
+        ),
+    ),
+    (
+        "environmentMissing",
+        "nobody names an environment",
+        evidence(*[failed("python3 report.py", "ModuleNotFoundError: No module named 'ledger'")] * THRICE),
+    ),
+    (
+        "environmentMissing",
+        "the user forbids the environment",
+        evidence(
+            Said("Do not use .venv/bin/python, it is broken."),
+            *[failed("python3 r.py", "ModuleNotFoundError: No module named 'ledger'")] * THRICE,
+        ),
+    ),
+    (
+        "environmentMissing",
+        "the module is the project's own",
+        evidence(
+            Said("Use .venv/bin/python."),
+            read("/home/dev/shop/ledger/rules.py", "A = 1"),
+            *[failed("python3 tools/r.py", "ModuleNotFoundError: No module named 'ledger'")] * THRICE,
+        ),
+    ),
+    (
+        "environmentMissing",
+        "the environment was used and lacks it too",
+        evidence(
+            Said("Use .venv/bin/python."),
+            *[failed(".venv/bin/python r.py", "ModuleNotFoundError: No module named 'ledger'")] * THRICE,
+        ),
+    ),
+    (
+        "resourceHeld",
+        "nothing listens on the port",
+        evidence(
+            bash("python3 -m http.server 8000 &"),
+            *[failed("curl -s localhost:8000", "curl: (7) Failed to connect to localhost port 8000")] * THRICE,
+        ),
+    ),
+    (
+        "waitingOnLock",
+        "a manifest is called lock",
+        evidence(
+            bash("ls", "package-lock.json\nbuild.py"),
+            read("build.py", "import json\nLOCK = 'package-lock.json'\nwhile LOCK:\n    pass"),
+            Call("Bash", {"command": "python3 build.py"}, None, "open"),
+            kind="hung",
+            severity="hung",
+        ),
+    ),
+    (
+        "waitingOnLock",
+        "the program only mentions a lock",
+        evidence(
+            read("sync.py", "LOCK = 'data/sync.lock'\nprint(LOCK)"),
+            Call("Bash", {"command": "python3 sync.py"}, None, "open"),
+            kind="hung",
+            severity="hung",
+        ),
+    ),
+    (
+        "rateLimited",
+        "a test is about limits",
+        evidence(*[failed("pytest -q", "E  assert 200 == 429\nE  AssertionError: Too Many Requests expected")] * THRICE),
+    ),
+    (
+        "authenticationRefused",
+        "a test is about logging in",
+        evidence(*[failed("pytest tests/test_login.py", "E  AssertionError: assert 200 == 401 (Unauthorized)")] * THRICE),
+    ),
+    (
+        "authenticationRefused",
+        "the path is not there",
+        evidence(*[failed("curl -fsS http://127.0.0.1:1/x", "curl: (22) The requested URL returned error: 404")] * THRICE),
+    ),
+    (
+        "authenticationRefused",
+        "a certificate of the server has expired",
+        evidence(
+            *[failed("curl -fsS https://127.0.0.1/x", "curl: (60) SSL certificate problem: certificate has expired")] * THRICE
+        ),
+    ),
+    (
+        "schemaRefused",
+        "a build step is required",
+        evidence(*[Call("run", {"step": "deploy"}, "a reboot is required before the deploy", "error")] * THRICE),
+    ),
+    (
+        "toolMissing",
+        "a key is not found",
+        evidence(*[failed("python3 get.py --key colour", "colour: not found in settings")] * THRICE),
+    ),
+    (
+        "decidedBefore",
+        "the earlier question was another one",
+        evidence(
+            Said("Which colour should the button have, red or blue?", "main"),
+            Said("Blue."),
+            bash("ls"),
+            *[Call("AskUserQuestion", {"question": "May I delete the old backups?"}, "no answer", "error")] * THRICE,
+        ),
+    ),
+    (
+        "mutualWait",
+        "only one of the two waits",
+        evidence(
+            *[
+                Call("send_message", {"to": "builder", "text": "I am waiting for your draft."}, "sent", agent="planner"),
+                Call("send_message", {"to": "planner", "text": "Here is draft three."}, "sent", agent="builder"),
+            ]
+            * THRICE,
+            loop=6,
+        ),
+    ),
+    (
+        "waitsForPerson",
+        "the user has answered",
+        evidence(
+            Said("May I delete the backups?", "main"),
+            Said("Yes, delete them."),
+            *[bash("cat approval.txt", "pending approval of the release")] * 2,
+            bash("ls", "a"),
+            loop=1,
+        ),
+    ),
+    ("waitsForPerson", "the job runs", evidence(*[bash("curl -s http://127.0.0.1/jobs/7", POLL)] * 6)),
+    (
+        "constraintBroken",
+        "the sentence is no ban",
+        evidence(Said("Don't forget to edit config.py."), *[edit("config.py", "a", "b")] * THRICE),
+    ),
+    (
+        "constraintBroken",
+        "a condition",
+        evidence(Said("If you do not change config.py, nothing works."), *[edit("config.py", "a", "b")] * THRICE),
+    ),
+    (
+        "constraintBroken",
+        "the ban was taken back",
+        evidence(Said("Do not edit config.py."), Said("All right, change config.py."), *[edit("config.py", "a", "b")] * THRICE),
+    ),
+    (
+        "constraintBroken",
+        "another file of the folder is protected",
+        evidence(Said("Do not edit generated/api.py."), *[edit("src/api.py", "a", "b")] * THRICE),
+    ),
+    (
+        "constraintBroken",
+        "an agent forbade it",
+        evidence(Said("Go on."), Said("Do not edit config.py.", "other"), *[edit("config.py", "a", "b")] * THRICE),
+    ),
+    (
+        "permissionDenied",
+        "a test is about permissions",
+        evidence(*[failed("pytest -q", "E  PermissionError: [Errno 13] Permission denied: '/x'")] * THRICE),
+    ),
+    (
+        "testUnaffected",
+        "the outcome changes",
+        evidence(
+            failed("pytest -q", "1 failed: a"),
+            edit("a.py", "1", "2"),
+            edit("a.py", "2", "3"),
+            failed("pytest -q", "1 failed: b"),
+            loop=1,
+        ),
+    ),
+    (
+        "testUnaffected",
+        "git says that a branch is up to date",
+        evidence(
+            bash("git status", "Your branch is up to date.\nmodified: a.py"),
+            edit("a.py", "1", "2"),
+            edit("a.py", "2", "3"),
+            bash("git status", "Your branch is up to date.\nmodified: a.py"),
+            loop=1,
+        ),
+    ),
+    (
+        "testUnaffected",
+        "it was built again",
+        evidence(
+            bash("gcc -o app main.c"),
+            failed("./app", "41"),
+            edit("main.c", "1", "2"),
+            bash("gcc -o app main.c"),
+            edit("main.h", "2", "3"),
+            bash("gcc -o app main.c"),
+            failed("./app", "41"),
+            loop=1,
+        ),
+    ),
+    (
+        "errorElsewhere",
+        "an assertion in a test",
+        evidence(
+            *[
+                edit("shop/cart.py", "a", "b"),
+                edit("shop/cart.py", "b", "a"),
+                failed(
+                    "python3 -m unittest", 'File "/home/dev/shop/tests/test_x.py", line 3, in test_x\nAssertionError: 1 != 2'
+                ),
+            ]
+            * 2,
+            loop=6,
+        ),
+    ),
+    (
+        "errorElsewhere",
+        "the changed file calls the other one",
+        evidence(
+            *[
+                edit("shop/cart.py", "a", "b"),
+                edit("shop/cart.py", "b", "a"),
+                failed(
+                    "python3 run.py", 'File "shop/cart.py", line 3, in total\nFile "shop/tax.py", line 9, in rate\nKeyError: 1'
+                ),
+            ]
+            * 2,
+            loop=6,
+        ),
+    ),
+    (
+        "wrongPlace",
+        "the file was there before",
+        evidence(
+            read("conf/app.yaml", "a: 1"),
+            read("old/conf/app.yaml", "a: 2"),
+            *[failed("cat conf/app.yaml", "cat: conf/app.yaml: No such file or directory")] * THRICE,
+        ),
+    ),
+    (
+        "wrongPlace",
+        "a text is not found in a file",
+        evidence(
+            bash("find .", "./lib/prices.py"),
+            *[edit("prices.py", "x = 1", "x = 2", "String to replace not found in file.")] * THRICE,
+        ),
+    ),
+    (
+        "wrongPlace",
+        "a common name is in many places",
+        evidence(
+            bash("find .", "./a/README.md\n./b/README.md"),
+            *[failed("cat c/README.md", "cat: c/README.md: No such file or directory")] * THRICE,
+        ),
+    ),
+    ("pollingFrozen", "it still runs", evidence(*[bash("curl -s http://127.0.0.1/jobs/7", POLL)] * 6)),
+    (
+        "pollingFrozen",
+        "a service may come back",
+        evidence(*[bash("curl -s http://127.0.0.1/health", '{"status": "error"}')] * 6),
+    ),
+    (
+        "outputCut",
+        "the source that is read speaks of it",
+        evidence(*[read("cut.py", "def cut(text):\n    return '[truncated]' if len(text) > 9 else text")] * THRICE),
+    ),
+    (
+        "callHangs",
+        "the message is given",
+        evidence(Call("Bash", {"command": "git commit -am 'Fix'"}, None, "open"), kind="hung", severity="hung"),
+    ),
+    (
+        "callHangs",
+        "the input is given",
+        evidence(
+            read("setup.py", "name = input('Name: ')"),
+            Call("Bash", {"command": "echo shop | python3 setup.py"}, None, "open"),
+            kind="hung",
+            severity="hung",
+        ),
+    ),
+    (
+        "callHangs",
+        "the server runs in the background",
+        evidence(Call("Bash", {"command": "python3 -m http.server 8000 &"}, None, "open"), kind="hung", severity="hung"),
+    ),
+    (
+        "contextLost",
+        "nothing was known before",
+        evidence(
+            bash("ls"),
+            Said("Summary: a rename.", "main", "compaction"),
+            *[read("a.py", "A = 1"), read("b.py", "B = 1")] * THRICE,
+            loop=6,
+        ),
+    ),
+    (
+        "monologue",
+        "calls are made between the words",
+        evidence(Said("I will look at it.", "main"), bash("ls"), Said("I will look at it.", "main"), bash("pwd")),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "why", "known"), NEAR, ids=[f"{kind}: {why}" for kind, why, _ in NEAR])
+def test_a_near_miss_is_no_cause(kind: str, why: str, known: Evidence) -> None:
+    """The class is silent where the same words mean something else."""
+    each = next(each for each in CLASSES if kind == each.KIND)
+
+    assert each.applies(known) is None, why
+
+
+def test_every_class_has_a_near_miss() -> None:
+    """No class goes without."""
+    assert {each.KIND for each in CLASSES} == {kind for kind, _, _ in NEAR}
+
+
+@pytest.mark.parametrize("known", [known for _, _, known in NEAR], ids=[f"{kind}: {why}" for kind, why, _ in NEAR])
+def test_what_is_said_of_a_near_miss_is_another_cause(known: Evidence) -> None:
+    """Whatever another class says of a near miss rests on quotes of its record."""
+    found = diagnose(known)
+
+    assert found is None or found.evidence
