@@ -84,8 +84,7 @@ def recover(
 ) -> None:
     """Return exactly one continuation request for a stuck session.
 
-    The same session gives the same answer until somebody goes on; only then it counts as another attempt. Other options
-    (--to, --finding, --diff, --routes, --goal, --model) may give another answer to the same attempt.
+    The same session and options give the same answer until somebody goes on; only then it counts as another attempt.
 
     With --goal the continuation says where that goal stands, and the goal takes it up: blocks of its guard are lifted.
 
@@ -97,17 +96,14 @@ def recover(
       ctxmgr recover 01a1ffcb
       ctxmgr recover run.jsonl --plan
       ctxmgr recover --session 01a1ffcb --goal .
-      ctxmgr recover --session 01a1ffcb --plan
-      ctxmgr recover --session 01a1ffcb --prompt
+      ctxmgr recover --session 01a1ffcb --plan --prompt
       ctxmgr recover --session 01a1ffcb --to planner --json
       ctxmgr recover --session 01a1ffcb --model qwen3 --base-url http://127.0.0.1:11434/v1
     """
     session, store = placed("recover", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
-        if last and (to or finding or force or plan or routes or model or goal is not None or diff is not None):
-            raise InvalidInput("--last prints what was recorded and takes no option that asks for something else",
-                               "leave out --last, or the other option")  # fmt: skip
+        _alone(last, to, finding, force, plan, routes, model, goal, diff)
         asked = build(
             ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout, max_tokens=max_tokens,
             max_tool_calls=max_tool_calls, transcript=transcript,
@@ -116,12 +112,24 @@ def recover(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_of(goal), last=last, model=asked,
         )  # fmt: skip
-        found = workspace.recover(request, say)
-        told = continued(workspace, found, prompt=prompt)
+        told = continued(workspace, found := workspace.recover(request, say), prompt=prompt)
         told.warnings = [*told.warnings, *(taken_up(goal, found.continuation) if goal is not None and not plan else [])]
         return told
 
     answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
+
+
+def _alone(last: bool, *others: object) -> None:
+    """Refuse ``--last`` beside options that ask for something else.
+
+    Raises:
+        InvalidInput: both were given.
+    """
+    if last and any(value is not None and value is not False for value in others):
+        raise InvalidInput(
+            "--last prints what was recorded and takes no option that asks for something else",
+            "leave out --last, or the other option",
+        )
 
 
 def request(
@@ -159,9 +167,7 @@ def request(
     *,
     how: Shown,
 ) -> None:
-    """Ask for context as an agent: the same answer as recover.
-
-    A question is no attempt at ending a loop: it is answered however often the loop was.
+    """Ask for context as an agent: the same answer as recover; a question is no attempt at ending a loop.
 
     Examples:
       ctxmgr request --type introspect --from coder --reason "lost the plan" --goal "finish the parser"

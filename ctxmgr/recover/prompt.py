@@ -233,7 +233,7 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
             # What a change prints is a receipt: what it was given says what was changed.
             more = input_text(entry) if changes_something(entry) and not command_of(entry) else result_text(entry)
             yield f"The state: {_source(told, entry)}", f"{call_line(entry)}\n{more}"
-    if found is None or found.confidence != "high":
+    if found is None or found.confidence != "high" or told.finding is None or told.finding.severity == "hung":
         for saying in told.brief.said[-1:]:
             who = "you" if saying.agent == told.target else named(saying.agent or "an agent")
             yield f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text
