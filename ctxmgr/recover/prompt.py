@@ -24,7 +24,7 @@ from ctxmgr.types.view import EntryView
 
 LONGEST = 3_000
 """Characters of a prompt."""
-_TASK, _LATER, _CAUSE, _STEP, _QUOTE, _ASKED = 500, 240, 420, 320, 320, 600
+_TASK, _LATER, _CAUSE, _STEP, _QUOTE, _ASKED = 500, 240, 420, 320, 520, 600
 _MOST_CALLS, _MOST_KNOWN = 4, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
@@ -224,7 +224,7 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
             sure[: 0 if found.confidence == "high" else _BESIDE_CAUSE],
             [],
         )
-    for each in sure or relevant[:3]:
+    for each in [*sure, *(each for each in relevant if not each.sure)]:
         yield _found(told, each, sure=each.sure)
     for entry in told.brief.between:
         yield f"In between, again and again, {_source(told, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
