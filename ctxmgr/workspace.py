@@ -422,17 +422,20 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring foreign logs into the store, and keep the episodes of sessions that ended; see `ctxmgr.history.ingest`."""
+        """Bring logs into the store, and keep the episodes of foreign sessions that ended; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.ingest import import_logs
+        from ctxmgr.history.recognition import OWN_FORMAT
 
         report = import_logs(
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
-        if report.added:
+        # A log of our own format holds the episodes that it has: exporting and importing lose nothing and add nothing.
+        foreign = [each.session for each in report.files if each.format != OWN_FORMAT]
+        if report.added and foreign:
             from ctxmgr.memory.episodes import retain_ended
 
-            retain_ended(self.store, report.sessions)
+            retain_ended(self.store, foreign)
         return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:

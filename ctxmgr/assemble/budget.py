@@ -73,14 +73,14 @@ class Piece(NamedTuple):
 
 
 class Provider(Protocol):
-    """Gives the texts of items; each is asked for at most once, and only when it may be used."""
+    """Gives the texts of items; each is asked for only when it may be used, and at most once, but for a shorter summary."""
 
     def full(self, item: Item) -> Piece:
         """Return the whole content."""
         ...
 
-    def summary(self, item: Item) -> Piece:
-        """Return a shorter content, or the whole one where nothing shorter says it."""
+    def summary(self, item: Item, most: int | None = None) -> Piece:
+        """Return a shorter content, or the whole one where nothing shorter says it; ``most`` tokens are aimed at, if given."""
         ...
 
     def cut(self, item: Item, text: str, tokens: int | None, cost: int) -> Piece | None:
@@ -134,7 +134,7 @@ def decide(items: Iterable[Item], room: int, provider: Provider, spare: int = 0)
             _offer(item, plan, provider, over)
     for item in distinct:
         if item.need == "reference":
-            _summarise(item, plan, provider.summary(item), "referenceSummary", over)
+            _summarise(item, plan, provider, "referenceSummary", over)
     for item, piece in over:
         _truncate(item, piece, plan, provider)
     plan.left += spare
@@ -163,7 +163,9 @@ def _claim(item: Item) -> tuple[object, ...]:
 def _require(items: Sequence[Item], plan: Plan, provider: Provider) -> None:
     beyond: list[tuple[Item, int]] = []
     for item in items:
-        piece = provider.summary(item) if item.use_summary else provider.full(item) if item.tokens <= plan.left else None
+        piece = (
+            _summary(item, plan, provider) if item.use_summary else provider.full(item) if item.tokens <= plan.left else None
+        )
         cost = piece.cost if piece is not None else item.tokens
         if piece is None or cost > plan.left:
             beyond.append((item, cost))
@@ -199,7 +201,7 @@ def _offer(item: Item, plan: Plan, provider: Provider, over: list[tuple[Item, Pi
         if piece.cost <= plan.left:
             _place(item, piece, plan, "full", "optionalFull", "optional, and there is room for all of it")
             return
-    _summarise(item, plan, provider.summary(item), rule, over)
+    _summarise(item, plan, provider, rule, over)
 
 
 _WHY: dict[Rule, str] = {
@@ -210,10 +212,25 @@ _WHY: dict[Rule, str] = {
 }
 
 
-def _summarise(item: Item, plan: Plan, piece: Piece, rule: Rule, over: list[tuple[Item, Piece]]) -> None:
-    """Give an item as its summary, cut to its own limit where it has one; put it off where that does not fit."""
-    fits_limit = item.max_tokens is None or piece.tokens <= item.max_tokens
-    if piece.cost > plan.left or not fits_limit:
+def _summary(item: Item, plan: Plan, provider: Provider) -> Piece:
+    """Return the summary of an item; where that does not fit, a shorter one that does, if there is one."""
+    piece = provider.summary(item)
+    if _fits(item, piece, plan):
+        return piece
+    room = plan.left * piece.tokens // max(piece.cost, 1)  # a text costs more than its own tokens
+    most = room if item.max_tokens is None else min(room, item.max_tokens)
+    shorter = provider.summary(item, most) if most >= SMALLEST_CUT else piece
+    return shorter if _fits(item, shorter, plan) else piece
+
+
+def _fits(item: Item, piece: Piece, plan: Plan) -> bool:
+    return piece.cost <= plan.left and (item.max_tokens is None or piece.tokens <= item.max_tokens)
+
+
+def _summarise(item: Item, plan: Plan, provider: Provider, rule: Rule, over: list[tuple[Item, Piece]]) -> None:
+    """Give an item as its summary; put it off where that does not fit."""
+    piece = _summary(item, plan, provider)
+    if not _fits(item, piece, plan):
         over.append((item, piece))
         return
     why = _WHY[rule].format(tokens=item.tokens, limit=item.max_tokens or 0, left=plan.left)

@@ -37,8 +37,8 @@ class Texts(Protocol):
         """Return the whole text of an item; asked for only where its stated size could fit."""
         ...
 
-    def summary(self, item: Item) -> Summary:
-        """Return its summary by the counter of the order."""
+    def summary(self, item: Item, most: int | None = None) -> Summary:
+        """Return its summary by the counter of the order, in ``most`` tokens where that can be done."""
         ...
 
 
@@ -123,8 +123,8 @@ class _Weighed:
     def full(self, item: Item) -> Piece:
         return self._piece(item, self._order.texts.full(item), "full")
 
-    def summary(self, item: Item) -> Piece:
-        summary = self._order.texts.summary(item)
+    def summary(self, item: Item, most: int | None = None) -> Piece:
+        summary = self._order.texts.summary(item, most)
         return self._piece(item, summary.text, "full" if summary.lossless else "summary")
 
     def cut(self, item: Item, text: str, tokens: int | None, cost: int) -> Piece | None:

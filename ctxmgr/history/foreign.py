@@ -21,6 +21,7 @@ from ctxmgr.importers.interface import Importer
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.cache import cache_name, open_cache, open_in_memory
 from ctxmgr.store.imported import FileState
+from ctxmgr.store.integrity import Examined
 from ctxmgr.store.sqlite import SqliteEngine
 from ctxmgr.types.importing import FileCount
 
@@ -65,8 +66,8 @@ class ForeignStore(Store):
             for item in cast("list[dict[str, Any]]", report["damaged"])
         ]
 
-    def verify(self) -> tuple[int, list[DamagedRange]]:
-        """Read the log again; return the number of its records and what is damaged. It carries no sums.
+    def examine(self) -> Examined:
+        """Read the log again and report what can't be read; another agent's log carries no sums to check.
 
         Raises:
             OSError: it can't be read.
@@ -75,7 +76,8 @@ class ForeignStore(Store):
         for _ in self.importer.read(self.files, counts):
             pass
         damaged = [DamagedRange(*found) for count in counts for found in count.damaged]
-        return sum(count.records for count in counts), damaged
+        unchecked = [f"a log of {self.origin} carries no sums: only that its records can be read was checked"]
+        return Examined(sum(count.records for count in counts), damaged, unchecked=unchecked)
 
     def seal(self) -> None:
         """Let nothing be written any more."""

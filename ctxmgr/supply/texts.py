@@ -87,8 +87,8 @@ class Texts:
             self._full[found.hash] = self._read(item, found)
         return self._full[found.hash]
 
-    def summary(self, item: Item) -> Summary:
-        """Return the summary of an item.
+    def summary(self, item: Item, most: int | None = None) -> Summary:
+        """Return the summary of an item, in ``most`` tokens where that can be done; one that was made shorter is not cached.
 
         Raises:
             UnreadableError: its text can't be had.
@@ -98,10 +98,12 @@ class Texts:
             if not found.whole:
                 tokens = self.counter.count(found.text, item.kind)
                 return Summary(found.text, "described", tokens, max(item.tokens, tokens), lossless=False)
-            return summarise(item.name, found.text, item.kind, self.counter)
+            return summarise(item.name, found.text, item.kind, self.counter, most)
         if found.size > MOST_READ:
             said = f"{found.agent}/{found.name}: {found.size:,} bytes, too large for a summary, SHA-256 {found.hash}\n"
             return Summary(said, "described", self.counter.count(said, item.kind), item.tokens, lossless=False)
+        if most is not None:
+            return summarise(item.name, self._text(item, found), item.kind, self.counter, most)
         known = f"{found.hash} {item.kind}"
         if known not in self._short:
             self._short[known] = self._summary_of(item, found)

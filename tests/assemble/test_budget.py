@@ -25,7 +25,7 @@ class Sized:
         """Return the whole."""
         return Piece("x" * item.tokens, item.tokens, item.tokens + FRAME, True)
 
-    def summary(self, item: Item) -> Piece:
+    def summary(self, item: Item, most: int | None = None) -> Piece:
         """Return a fifth; very short texts have no summary."""
         return (
             self.full(item)

@@ -35,7 +35,7 @@ class Shelf:
         """Return the text."""
         return self.texts[item.id]
 
-    def summary(self, item: Item) -> Summary:
+    def summary(self, item: Item, most: int | None = None) -> Summary:
         """Return its summary."""
         return summarise(item.name, self.texts[item.id], item.kind, self.counter)
 

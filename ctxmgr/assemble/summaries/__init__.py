@@ -24,7 +24,7 @@ SUMMARISERS: tuple[Summariser, ...] = (
 """All summarisers; the first one that can read a text has it, so that the parsers stand before the heuristics."""
 
 
-def summarise(name: str, text: str, kind: str, counter: Counter) -> Summary:
+def summarise(name: str, text: str, kind: str, counter: Counter, most: int | None = None) -> Summary:
     """Return the summary of a text: deterministic, never longer than the text in tokens or characters, never raises.
 
     Args:
@@ -32,5 +32,6 @@ def summarise(name: str, text: str, kind: str, counter: Counter) -> Summary:
         text: any text at all, however broken.
         kind: one of `ctxmgr.assemble.kinds.KINDS`, or empty.
         counter: what the tokens are counted with.
+        most: tokens to aim at where that is less than the target of the kind.
     """
-    return summarise_with(SUMMARISERS, name, text, kind, counter)
+    return summarise_with(SUMMARISERS, name, text, kind, counter, most)

@@ -18,7 +18,9 @@ _SAYING = "summary by structure; in full: {tokens:,} tokens"
 _SAID = re.compile(r"(?:<!-- |\[|# |// )summary by structure; in full: [\d,]{1,20} tokens(?: -->|\])?\n")
 
 
-def summarise_with(summarisers: Sequence[Summariser], name: str, text: str, kind: str, counter: Counter) -> Summary:
+def summarise_with(
+    summarisers: Sequence[Summariser], name: str, text: str, kind: str, counter: Counter, most: int | None = None
+) -> Summary:
     """Return the summary by the first summariser that can read the text."""
     kind = known_kind(kind) if kind.strip() else kind_of(name, text)
     original = counter.count(text, kind)
@@ -29,15 +31,18 @@ def summarise_with(summarisers: Sequence[Summariser], name: str, text: str, kind
         return whole
     for summariser in summarisers:
         if kind in summariser.kinds and len(text) <= summariser.limit:
-            found = _drafted(summariser, body, kind, counter, whole)
+            found = _drafted(summariser, body, kind, counter, whole, most)
             if found is not None:
                 return found
     return whole
 
 
-def _drafted(summariser: Summariser, body: str, kind: str, counter: Counter, whole: Summary) -> Summary | None:
+def _drafted(
+    summariser: Summariser, body: str, kind: str, counter: Counter, whole: Summary, most: int | None
+) -> Summary | None:
     """Return a summary, the whole text where no draft is shorter, or None where there is no draft."""
     target = whole.original_tokens * summariser.target // 100
+    target = target if most is None else min(target, most)
     head = _header(kind, whole.original_tokens)
     draft = None
     try:
