@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ctxmgr.config import Config, find_store, load_config
-from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, StorageFailed
+from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, NotFound, StorageFailed
 from ctxmgr.history.address import session_key
 from ctxmgr.history.opening import check_asking, open_history
 from ctxmgr.store import Store, exists
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         TraceRequest,
         TraceResponse,
     )
+    from ctxmgr.types.route import Continuation
 
 _Q = TypeVar("_Q")
 _R = TypeVar("_R", bound="Shape")
@@ -354,7 +355,12 @@ class Workspace:
 
         Raises:
             NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
+            NotFound: the last continuation is asked for, and there is none.
         """
+        if request.last:
+            from ctxmgr.types.desk import RecoverResponse
+
+            return RecoverResponse(continuation=self.continuation(request.session))
         from ctxmgr.recover.service import Service
 
         return Service(self.store, self.config, progress=progress).stuck(self._key(request.session), request)
@@ -372,6 +378,21 @@ class Workspace:
         from ctxmgr.recover.service import Service
 
         return Service(self.store, self.config, progress=progress).asked(self._key(request.session), request)
+
+    def continuation(self, session: str | None = None, continuation_id: str | None = None) -> Continuation:
+        """Return a recorded continuation again: the one with this id or id prefix, else the session's last one.
+
+        Raises:
+            NotFound: there is none. InvalidInput: several ids start so.
+        """
+        from ctxmgr.recover.attempts import given
+
+        anywhere = session is None and continuation_id is not None
+        found = given(self.store, None if anywhere else self._key(session), continuation_id)
+        if found is None:
+            which = "in this session" if continuation_id is None else f"with the id {continuation_id!r}"
+            raise NotFound(f"no continuation was recorded {which}", "'ctxmgr recover' gives one")
+        return found
 
     def agent_prompt(self, request: PromptRequest) -> AgentPrompt:
         """Return the text for an agent that may ask the context manager, with the names of the routing table.
@@ -401,11 +422,7 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Bring logs into the store; see `ctxmgr.history.ingest`.
-
-        Episodes of sessions that ended are kept for other agents' logs. A log of format 1 is taken over as it is, so that
-        exporting it again gives the same bytes.
-        """
+        """Bring logs into the store, and keep the episodes of foreign sessions that ended; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.ingest import import_logs
         from ctxmgr.history.recognition import OWN_FORMAT
 
@@ -413,7 +430,9 @@ class Workspace:
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
-        if foreign := [each.session for each in report.files if each.session and each.format != OWN_FORMAT]:
+        # A log of our own format holds the episodes that it has: exporting and importing lose nothing and add nothing.
+        foreign = [each.session for each in report.files if each.format != OWN_FORMAT]
+        if report.added and foreign:
             from ctxmgr.memory.episodes import retain_ended
 
             retain_ended(self.store, foreign)

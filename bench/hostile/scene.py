@@ -19,6 +19,7 @@ from ctxmgr.recover.routes import Route, RoutingTable
 from ctxmgr.recover.stuck import beside, request_for, worst
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.record import build
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.wire import Record
 
@@ -148,9 +149,11 @@ def _how(rng: Random, made: Scene, agents: list[str]) -> None:
     if rng.random() < 0.12 and made.request.type == "PROCEED":
         made.to = rng.choice([*agents, "newcomer"])
     made.diff = rng.random() < 0.2
-    for _ in range(rng.choice([0, 0, 0, 0, 0, 0, 1, 1, 2])):
+    for number in range(rng.choice([0, 0, 0, 0, 0, 0, 1, 1, 2])):
         with suppress(CtxmgrError):
             recover(made.store, made.key, made.request, made.finding, side=made.side, manner=made.manner())
+        # The agent went on: else the same answer would be told again, and no model asked.
+        made.store.append([build("event", made.session, None, id=f"went-on-{number}", type="usage", data={})])
     if rng.random() < 0.01:
         made.held = made.store.leases.take(made.session, "somebody", made.store.clock(), 60.0)
 

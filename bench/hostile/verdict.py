@@ -142,7 +142,7 @@ def _citations(scene: Scene, answer: Continuation) -> list[str]:
         *(name for step in answer.do_not_repeat for name in step.entries), *(pattern.members if pattern else ()),
     ]  # fmt: skip
     found = [f"it cites {name!r}, which is nothing of this session" for name in dict.fromkeys(cited) if name not in known]
-    told = [fact.entries for fact in answer.context.facts if fact.text.startswith(("By the model", "A lead, not verified"))]
+    told = [fact.entries for fact in answer.context.facts if fact.whole.startswith(("By the model", "A lead, not verified"))]
     told += [lead.entries for lead in answer.alternatives if lead.basis in _BY_MODEL]
     withheld = {*answer.quarantined, *scene.planted.tainted}
     found += [f"the model cites {name!r}, which is withheld" for names in told for name in names if name in withheld]

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import located_action, located_entry, parse
+from ctxmgr.cli.address import Address, located_action, located_entry, parse
 from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.output import Answer, Shown, Status, answer, named_by, placed
 from ctxmgr.cli.requesting import build, tell_session
 from ctxmgr.cli.views import entries as views
+from ctxmgr.errors import NotFound
 from ctxmgr.types.query import (
     ListRequest,
     MessagesRequest,
@@ -161,7 +162,7 @@ def show(
     *,
     how: Shown,
 ) -> None:
-    """Show one entry with all details, its notes included.
+    """Show one entry with all details, its notes included; or a recorded continuation, by its id.
 
     Examples:
       ctxmgr show @last
@@ -172,7 +173,12 @@ def show(
 
     def work(workspace: Workspace) -> Answer:
         place = parse(address, session)
-        found = workspace.show(ShowRequest(session=place.session, index=place.index, entry_id=place.entry_id))
+        try:
+            found = workspace.show(ShowRequest(session=place.session, index=place.index, entry_id=place.entry_id))
+        except NotFound as missing:
+            if place.entry_id is None:
+                raise
+            return _continuation(workspace, place, missing)
         tell_session(workspace, place.session, found.entry.session)
         return Answer(
             found.entry.to_json(),
@@ -181,6 +187,22 @@ def show(
         )
 
     answer("show", how, work, store=store)
+
+
+def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> Answer:
+    """Return a recorded continuation as `recover` shows it.
+
+    Raises:
+        NotFound: ``missing``, where there is none either.
+    """
+    from ctxmgr.cli.recovery import continued
+    from ctxmgr.types.desk import RecoverResponse
+
+    try:
+        found = workspace.continuation(place.session, place.entry_id)
+    except NotFound:
+        raise missing from None
+    return continued(workspace, RecoverResponse(continuation=found))
 
 
 def messages(

@@ -16,7 +16,7 @@ from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, slow_search
 from ctxmgr.cli.lane_answer import Answer, Asked
 from ctxmgr.cli.lane_table import TABLE
 from ctxmgr.cli.streams import quiet
-from ctxmgr.errors import CtxmgrError, StorageFailed
+from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
 from ctxmgr.history import tools
 from ctxmgr.history.opening import open_history
 from ctxmgr.jsontext import cast
@@ -53,6 +53,8 @@ def answered(arguments: list[str]) -> int | None:
         return None
     try:
         answer = _worked(name, values, form)
+        if answer is None:
+            return None
     except CtxmgrError as error:
         return told(name, form, error)
     except OSError as error:
@@ -128,7 +130,8 @@ def _valid(command: Command, values: dict[str, Any]) -> bool:
     return True
 
 
-def _worked(name: str, values: dict[str, Any], form: str) -> Answer:
+def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
+    """Return the answer, or None when the other way in has to answer; nothing was done then."""
     tool, writes = _TOOLS.get(name), False
     if tool is None:
         gc.enable()
@@ -150,6 +153,8 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer:
         answer = tool(store, values)
     finally:
         _close(store)
+    if answer is None:
+        return None
     answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
     return answer
 
@@ -270,10 +275,18 @@ def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
     return {"field": field, "excerpt": excerpt, "row": row}
 
 
-def _show(store: Store, values: dict[str, Any]) -> Answer:
+def _show(store: Store, values: dict[str, Any]) -> Answer | None:
     asked, session = _addressed(values["address"], values["session"])
     reader = Rows(store.engine, verbatim=True)
-    entry = tools.show(store, reader, Asked(asked))
+    try:
+        entry = tools.show(store, reader, Asked(asked))
+    except NotFound:
+        key = None if session is None else store.sessions.key(session)
+        if asked["entry_id"] is None or (session is not None and key is None):
+            raise
+        if store.annotations.continuation(key, asked["entry_id"]) is None:
+            raise
+        return None  # it is a continuation, which is shown as `recover` shows it
     tell_session(store, session, entry["session"])
     answer = Answer(entry)
     answer.texts = reader.texts
@@ -300,7 +313,7 @@ def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str |
     return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
 
 
-_TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer]] = {
+_TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {
     "list": _list,
     "messages": _messages,
     "search": _search,

@@ -83,6 +83,7 @@ Set = Annotated[
     ),
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Show the continuation without recording anything.")]
+Prompt = Annotated[bool, typer.Option("--prompt", help="Print only the text for the agent that continues.")]
 Diff = Annotated[
     bool | None,
     typer.Option(

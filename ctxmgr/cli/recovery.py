@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,10 +19,14 @@ from ctxmgr.files import MOST_SETTINGS, read_regular
 from ctxmgr.types.desk import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
-def _continued(workspace: Workspace, found: RecoverResponse) -> Answer:
+def continued(workspace: Workspace, found: RecoverResponse, *, prompt: bool = False) -> Answer:
+    """Return a continuation as JSON and as a page; with ``prompt`` the text for the agent in place of the page."""
     continuation = found.continuation
     cited = [
         *(entry for fact in continuation.context.facts for entry in fact.entries),
@@ -31,11 +35,14 @@ def _continued(workspace: Workspace, found: RecoverResponse) -> Answer:
         *(entry for pattern in (continuation.loop, continuation.stall) if pattern for entry in pattern.members),
     ]
     indexes = workspace.indexes(continuation.session, cited)
-    return Answer(
-        found.to_json(),
-        lambda out: continuation_view.show_continuation(out, continuation, indexes, found.plan),
-        warnings=_warnings(found),
-    )
+
+    def draw(out: Printer) -> None:
+        if prompt:
+            out.block(continuation.prompt)
+        else:
+            continuation_view.show_continuation(out, continuation, indexes, found.plan)
+
+    return Answer(found.to_json(), draw, warnings=_warnings(found))
 
 
 def _warnings(found: RecoverResponse) -> list[str]:
@@ -57,6 +64,8 @@ def recover(
     finding: Annotated[str | None, typer.Option("--finding", metavar="ID", help="Answer this finding, not the worst.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Give a continuation though nothing is wrong.")] = False,
     plan: o.Plan = False,
+    prompt: o.Prompt = False,
+    last: Annotated[bool, typer.Option("--last", help="Print the session's last continuation again.")] = False,
     diff: o.Diff = None,
     routes: o.Routes = None,
     goal: o.GoalDir = None,
@@ -75,6 +84,8 @@ def recover(
 ) -> None:
     """Return exactly one continuation request for a stuck session.
 
+    The same session and options give the same answer until somebody goes on; only then it counts as another attempt.
+
     With --goal the continuation says where that goal stands, and the goal takes it up: blocks of its guard are lifted.
 
     Beside another agent's log nothing is recorded: import the log to have attempts counted.
@@ -85,27 +96,40 @@ def recover(
       ctxmgr recover 01a1ffcb
       ctxmgr recover run.jsonl --plan
       ctxmgr recover --session 01a1ffcb --goal .
-      ctxmgr recover --session 01a1ffcb --plan
+      ctxmgr recover --session 01a1ffcb --plan --prompt
       ctxmgr recover --session 01a1ffcb --to planner --json
       ctxmgr recover --session 01a1ffcb --model qwen3 --base-url http://127.0.0.1:11434/v1
     """
     session, store = placed("recover", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
+        _alone(last, to, finding, force, plan, routes, model, goal, diff)
         asked = build(
             ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout, max_tokens=max_tokens,
             max_tool_calls=max_tool_calls, transcript=transcript,
         )  # fmt: skip
         request = build(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
-            diff=diff, routes=routes, goal=goal_of(goal), model=asked,
+            diff=diff, routes=routes, goal=goal_of(goal), last=last, model=asked,
         )  # fmt: skip
-        found = workspace.recover(request, say)
-        told = _continued(workspace, found)
+        told = continued(workspace, found := workspace.recover(request, say), prompt=prompt)
         told.warnings = [*told.warnings, *(taken_up(goal, found.continuation) if goal is not None and not plan else [])]
         return told
 
-    answer("recover", how, work, store=store, writes=not plan, scratch=True)
+    answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
+
+
+def _alone(last: bool, *others: object) -> None:
+    """Refuse ``--last`` beside options that ask for something else.
+
+    Raises:
+        InvalidInput: both were given.
+    """
+    if last and any(value is not None and value is not False for value in others):
+        raise InvalidInput(
+            "--last prints what was recorded and takes no option that asks for something else",
+            "leave out --last, or the other option",
+        )
 
 
 def request(
@@ -127,6 +151,7 @@ def request(
         ),
     ] = None,
     plan: o.Plan = False,
+    prompt: o.Prompt = False,
     diff: o.Diff = None,
     routes: o.Routes = None,
     model: o.Model = None,
@@ -142,7 +167,7 @@ def request(
     *,
     how: Shown,
 ) -> None:
-    """Ask for context as an agent: the same answer as recover.
+    """Ask for context as an agent: the same answer as recover; a question is no attempt at ending a loop.
 
     Examples:
       ctxmgr request --type introspect --from coder --reason "lost the plan" --goal "finish the parser"
@@ -163,7 +188,7 @@ def request(
             goal=goal, additional_context=context, review=review, plan=plan, drafts=_drafts(draft or []), diff=diff,
             routes=routes, model=asked_of,
         )  # fmt: skip
-        return _continued(workspace, workspace.request(asked, say))
+        return continued(workspace, workspace.request(asked, say), prompt=prompt)
 
     answer("request", how, work, store=store, writes=not plan, scratch=True)
 

@@ -53,6 +53,7 @@ class StallWatch:
         self._untimed = False
         self._delegated: dict[str, OpenCall] = {}
         self._begun = self._finished = 0
+        self._answered = False  # whether the agents said anything yet
 
     @property
     def untimed(self) -> bool:
@@ -134,6 +135,8 @@ class StallWatch:
         kind = event.type or ""
         if event.id:
             self._last_id = event.id
+        if kind not in _TELLING or kind in TURN_ENDS:
+            self._answered = True
         if kind not in _TELLING:
             return
         if kind == BEGINS:
@@ -221,11 +224,12 @@ class StallWatch:
         """Return what the log ends in: calls after which nothing came, of their agent or of one it launched.
 
         A call whose agent gave signs of life, or whose child went on, was waited for when the log ended: that is not yet a
-        stall, and how long is too long needs a clock.
+        stall, and how long is too long needs a clock. A run that was asked for something and neither acted nor said anything
+        never began.
         """
         if self._state in ("paused", "waiting", "ended"):
             return []
-        if self._state == "working" and not self._begun:
+        if self._state == "working" and not self._begun and not self._answered:
             return [Stall([], "torn", None, None, self._last(), ended=True)]
         calls = [call for call in self._flying() if not call.alive and not call.child_seen]
         return [Stall(calls, "torn", None, None, self._last(), ended=True)] if calls else []

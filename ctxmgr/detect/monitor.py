@@ -283,7 +283,8 @@ class Monitor:
 
     def _answered(self, event: Observation) -> Observation:
         """Take a continuation: it answers the loops it names, else all that last."""
-        given = cast("dict[str, object]", event.data).get("answers") if isinstance(event.data, dict) else None
+        data = cast("dict[str, object]", event.data) if isinstance(event.data, dict) else {}
+        given = data.get("answers")
         named = [each for each in cast("list[object]", given) if isinstance(each, str)] if isinstance(given, list) else []
         for scope in (*self._scopes.values(), self._wide):
             for identity in named or (None,):
@@ -291,7 +292,7 @@ class Monitor:
         if named:
             return event
         lasting = [case.identity for scope in self._scopes.values() for case in scope.active]
-        return replace(event, data={"answers": lasting})
+        return replace(event, data={**data, "answers": lasting})
 
     def _hearer(self, event: Observation) -> AgentScope:
         """Return the one scope in which an event counts: its agent's newest, or of none the one that acted last."""

@@ -44,6 +44,8 @@ class RecoveryLoopDetector:
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when a loop is back, or is to be answered again, after enough continuations."""
         found: Sighting | None = None
+        if _is_question(event.data):
+            return None
         for identity in _identities(event.data):
             old = self.state.get(identity)
             if event.type == LOOP_SEEN:
@@ -73,6 +75,11 @@ class RecoveryLoopDetector:
     def reset(self) -> None:
         """Forget everything: a person spoke."""
         self.state = {}
+
+
+def _is_question(data: object) -> bool:
+    """Whether an agent asked something: the answer is no attempt at ending its loop."""
+    return isinstance(data, dict) and cast("dict[str, object]", data).get("asked") is True
 
 
 def _identities(data: object) -> list[str]:

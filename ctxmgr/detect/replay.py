@@ -160,7 +160,8 @@ def _data(record: Mapping[str, Any], kind: str) -> object:
     if kind == "sessionEnd":
         return record.get("outcome")
     patterns = [record.get("loop"), record.get("stall")]
-    return {"answers": [cast("dict[str, Any]", item).get("identity") for item in patterns if isinstance(item, dict)]}
+    answers = [cast("dict[str, Any]", item).get("identity") for item in patterns if isinstance(item, dict)]
+    return {"answers": answers, "asked": record.get("source", "stuckHandler") != "stuckHandler"}
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 The rules alone always yield a valid answer; a model, where one was named, may add to it and can't break it. One recovery
 at a time holds a stored lease that survives a crash and expires; the same loop is answered a limited number of times, then
-a person is needed (ruling 11).
+a person is needed (ruling 11). The same history gives the same stored answer (ruling 24).
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from pydantic import ValidationError
 
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.ids import format_time, new_id, now
+from ctxmgr.recover.attempts import answered, attempts_at, basis_of, given, question_of
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.draft import Additions, Draft, draft
 from ctxmgr.recover.gate import refusals
 from ctxmgr.recover.held import Holding, held_by
 from ctxmgr.recover.quoting import CITABLE, clipped
 from ctxmgr.recover.routes import RoutingTable, from_history
-from ctxmgr.recover.stuck import identity_of
 from ctxmgr.recover.trail import trail
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
@@ -64,6 +63,7 @@ class Manner:
         diff: leave out what the target was given before and still holds.
         plan: work everything out, but take no lease, ask no model and write nothing.
         consult: asks the model, where one was named.
+        model: which model that is and how it is asked: another one may give another answer.
         limits: attempt cap and lease time.
         beside: facts from elsewhere than the session's history, told first.
     """
@@ -73,6 +73,7 @@ class Manner:
     diff: bool = False
     plan: bool = False
     consult: Consult | None = None
+    model: str | None = None
     limits: Limits = field(default_factory=Limits)
     beside: tuple[Fact, ...] = ()
 
@@ -106,7 +107,7 @@ def recover(
         raise NoHistory("a context can only be rebuilt from recorded actions")
     manner = manner or Manner()
     if manner.plan:
-        return passed(plan(store, key, request, finding, side=side, manner=manner).continuation(), request, store)
+        return planned(store, key, request, finding, side=side, manner=manner)[1]
     holder = f"{os.getpid()}-{new_id()}"
     if not store.leases.take(request.session, holder, store.clock(), manner.limits.lease_seconds):
         until = store.leases.held_until(request.session, store.clock())
@@ -115,16 +116,38 @@ def recover(
             f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
         )
     try:
-        continuation, records = _answer(store, key, request, finding, side, manner)
+        question, basis = _question(request, finding, manner), basis_of(store, key)
+        told = answered(store, key, question, basis, retry=manner.consult is not None)
+        if told is not None:
+            return told
+        continuation, records = _answer(store, key, request, finding, side, manner, (question, basis))
         if not store.leases.holds(request.session, holder, store.clock()):
             raise RecoveryRefused(
                 "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
             )
         # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
         store.append(records)
-        return continuation
+        # As it is stored: what is masked there is not shown here either, and telling it again changes nothing.
+        stored = given(store, key, continuation.id) or continuation
+        context = stored.context.model_copy(update={"brief": continuation.context.brief})
+        return stored.model_copy(update={"told_again": False, "context": context})
     finally:
         store.leases.release(request.session, holder)
+
+
+def planned(
+    store: Store,
+    key: int,
+    request: ContextRequest,
+    finding: Finding | None,
+    *,
+    side: Sequence[Finding] = (),
+    manner: Manner,
+) -> tuple[Draft, Continuation]:
+    """Return what the rules find and the continuation that they would give, without a trace in the store."""
+    drafted = plan(store, key, request, finding, side=side, manner=manner)
+    marks = {"question": _question(request, finding, manner), "basis": basis_of(store, key)}
+    return drafted, passed(drafted.continuation(), request, store).model_copy(update=marks)
 
 
 def plan(
@@ -140,7 +163,7 @@ def plan(
     if store.sessions.entry_count(key) == 0:
         raise NoHistory("a context can only be rebuilt from recorded actions")
     manner = manner or Manner()
-    attempt = _attempt(store, key, finding, manner.limits)
+    attempt = _attempt(store, key, request, finding, manner.limits)
     table = manner.table or from_history(store.sessions.agents(key))
 
     def holding(agent: str) -> Holding:
@@ -153,32 +176,38 @@ def plan(
     )  # fmt: skip
 
 
-def attempts_at(store: Store, key: int, finding: Finding) -> int:
-    """Return how many continuations were already given for this loop."""
-    wanted = identity_of(finding)
-    return sum(1 for record in store.annotations.continuations(key) if wanted in _identities(record))
+def _question(request: ContextRequest, finding: Finding | None, manner: Manner) -> str:
+    told = [fact.to_json() for fact in manner.beside]
+    options = {"to": manner.to, "diff": manner.diff, "model": manner.model, "beside": told}
+    return question_of(request, finding, options, manner.table)
 
 
-def _identities(record: Record) -> set[str]:
-    patterns = [record.get("loop"), record.get("stall")]
-    return {str(cast("dict[str, Any]", item).get("identity")) for item in patterns if isinstance(item, dict)}
-
-
-def _attempt(store: Store, key: int, finding: Finding | None, limits: Limits) -> int:
-    given = attempts_at(store, key, finding) if finding else 0
-    if finding is not None and given >= limits.attempts:
+def _attempt(store: Store, key: int, request: ContextRequest, finding: Finding | None, limits: Limits) -> int:
+    if finding is None or request.source != "stuckHandler":
+        return 1
+    before = attempts_at(store, key, finding, basis_of(store, key))
+    if before >= limits.attempts:
         raise AttemptsUsedUp(
-            f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {given} times already: a person is needed",
-            "'ctxmgr detect' shows the evidence, 'ctxmgr note list -t recovery' what was advised; "
+            f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {before} times already: a person is needed",
+            "'ctxmgr detect' shows the evidence, 'ctxmgr recover --last' what was advised; "
             "'attempts' under [recover] in the configuration allows more",
         )
-    return given + 1
+    return before + 1
 
 
 def _answer(
-    store: Store, key: int, request: ContextRequest, finding: Finding | None, side: Sequence[Finding], manner: Manner
+    store: Store,
+    key: int,
+    request: ContextRequest,
+    finding: Finding | None,
+    side: Sequence[Finding],
+    manner: Manner,
+    marks: tuple[str, str],
 ) -> tuple[Continuation, list[Record]]:
-    """Return the continuation and the records that document it, the continuation's own among them."""
+    """Return the continuation and the records that document it, the continuation's own among them.
+
+    ``marks`` are those of the question and of the history on which it is answered.
+    """
     drafted = plan(store, key, request, finding, side=side, manner=manner)
     own = passed(drafted.continuation(), request, store)
     consulted = (manner.consult(drafted) if manner.consult else None) or Consulted(Additions())
@@ -190,6 +219,8 @@ def _answer(
         update={
             "snapshot": next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None),
             "notes": [str(record["id"]) for record in records if record["kind"] == "note"],
+            "question": marks[0],
+            "basis": marks[1],
         }
     )
     fields = {name: value for name, value in continuation.to_json().items() if name != "session"}

@@ -72,8 +72,12 @@ def _elsewhere(brief: Brief) -> Iterator[_Lead]:
                 f"go by what @{row.index} shows, {call(row, _CALL)}{worked}", f"it speaks of {_common(found)}", [row.id]
             )
         else:
-            who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
-            yield _Lead(f"go by what {who} said: {quoted(words(row.data), _CALL)}", f"it speaks of {_common(found)}", [row.id])
+            place = "" if row.after is None else f" after @{row.after}"
+            if row.type in PEOPLE:
+                text = f"go by what a person said: {quoted(words(row.data), _CALL)}"
+            else:  # an agent's words are shown where they are quoted, and advised to nobody
+                text = f"compare what {named(row.agent or 'an agent')} said{place}"
+            yield _Lead(text, f"it speaks of {_common(found)}", [row.id])
 
 
 def _common(found: Found) -> str:

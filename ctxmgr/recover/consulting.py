@@ -187,7 +187,7 @@ def _question(draft: Draft, store: Store) -> Consultation:
         draft=own,
         allowed=allowed_targets(draft),
         cited=cited_by(own),
-        brief=own.context.prompt,
+        brief=own.context.brief,
         fence=Fence(),
         suspicion=lambda entry: draft.desk.withheld.get(entry.id),
         memory=_Memory(EmbeddedMemory(store), draft.request.session),

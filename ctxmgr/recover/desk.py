@@ -31,6 +31,10 @@ class Desk:
     """Ids of rows that read like instructions, and why: their texts are kept from the next agent (P-MODEL)."""
     cleared: set[str] = field(default_factory=set[str])
     """Ids of entries that were judged and are not withheld."""
+    searched: dict[tuple[str, int], tuple[list[EntryView], int]] = field(
+        default_factory=lambda: dict[tuple[str, int], tuple[list[EntryView], int]]()
+    )
+    """What `search` found: the same history is not searched twice for the same."""
 
     def entry(self, entry_id: str) -> EntryView | None:
         """Return an entry, or None when it is gone: a fact that rests on it is then labelled unknown."""
@@ -95,6 +99,17 @@ class Desk:
         )
         return [row for row in reading.list_(self.store, request).rows if isinstance(row, EventView)]
 
+    def heard(self, most: int = 200) -> list[EventView]:
+        """Return the newest messages of people and agents, oldest first, and the first that a person said."""
+        request = ListRequest(
+            session=self.session, kind="event", event_type=[*PEOPLE, *AGENTS, "compaction", "waiting", "interrupt"],
+            limit=most, newest_first=True,
+        )  # fmt: skip
+        rows = [row for row in reading.list_(self.store, request).rows if isinstance(row, EventView)]
+        newest = [self._heard(row) for row in reversed(rows)]
+        first = [row for row in self._people(newest_first=False)[:1] if row.id not in {each.id for each in newest}]
+        return [*first, *newest]
+
     def said(self, entry: EntryView, most: int = 2) -> list[Saying]:
         """Return what agents said or thought last on the way to an entry."""
         request = MessagesRequest(session=self.session, entry_id=entry.id, limit=_SAID)
@@ -106,6 +121,11 @@ class Desk:
 
     def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
         """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
+        if (text, most) not in self.searched:
+            self.searched[text, most] = self._search(text, most)
+        return self.searched[text, most]
+
+    def _search(self, text: str, most: int) -> tuple[list[EntryView], int]:
         request = SearchRequest(session=self.session, query=text, max_results=most, kind="entry", exact_total=True)
         answer = reading.search(self.store, request)
         if answer.page.has_more:

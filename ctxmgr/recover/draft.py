@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 from ctxmgr.ids import new_id
 from ctxmgr.recover.alternatives import alternatives
 from ctxmgr.recover.brief import Brief, prepare
+from ctxmgr.recover.cause import cause_of
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.facts import BARE, FULL, SHORT, Amounts, do_not_repeat, facts
 from ctxmgr.recover.held import Holding, without_held
+from ctxmgr.recover.prompt import Told, prompt_of
 from ctxmgr.recover.quoting import cited, clipped
 from ctxmgr.recover.requests import request_for
 from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.recover.stuck import pattern_of
 from ctxmgr.recover.target import Target, choose
-from ctxmgr.recover.write_up import context_of, prompted
+from ctxmgr.recover.verbatim import clean
+from ctxmgr.recover.write_up import context_of, count_tokens, written
+from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import (
     Alternative,
@@ -71,6 +75,7 @@ class Draft:
         holding: what an agent holds already, to leave it out; None to tell everything.
         attempt: how many answers to this trouble there are, this one included.
         beside: facts from elsewhere than this history.
+        diagnosis: why the calls fail, as far as the record shows it.
     """
 
     desk: Desk
@@ -83,6 +88,7 @@ class Draft:
     leads: list[Alternative]
     holding: Callable[[str], Holding] | None
     beside: tuple[Fact, ...] = ()
+    diagnosis: Diagnosis | None = None
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -106,14 +112,16 @@ class Draft:
         context = self._context(amounts, added, target, steps, leads)
         pattern = pattern_of(finding, cited(list(finding.members), 2 * amounts.ids)) if finding else None
         asked = request_for(self.desk, self.table.route(target.agent), request, context.prompt, context.summary)
+        goal = clipped(self._goal(), _REASON if request.source != "stuckHandler" else amounts.words)
         return Continuation(
             id=new_id(), session=request.session, request_type=_type(request, target), source=request.source,
             target=target.agent, candidates=target.candidates, target_reason=target.reason,
-            reason=clipped(request.reason, _REASON), goal=clipped(request.goal, _REASON), context=context,
+            reason=clipped(request.reason, _REASON), goal=goal, context=context,
             loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
             snapshot=None, notes=[], by="model" if added.counts else "rules",
             fallback=added.model is not None and added.model.failure is not None, attempts=self.attempt,
-            routing=self.table.routing, request=asked, quarantined=cited(list(self.desk.withheld)), model=added.model,
+            routing=self.table.routing, request=asked, diagnosis=self.diagnosis,
+            quarantined=cited(list(self.desk.withheld)), model=added.model,
         )  # fmt: skip
 
     def _context(
@@ -127,7 +135,22 @@ class Draft:
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if self.holding is not None:
             context = without_held(context, self.holding(target.agent))
-        return prompted(context, self.request.goal, steps, leads, amounts)
+        prompt = prompt_of(self._told(added, target, context))
+        brief = written(context, self.request.goal, steps, leads, amounts)
+        return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
+
+    def _told(self, added: Additions, target: Target, context: Context) -> Told:
+        by_model = [*(lead.text for lead in added.alternatives[:1]), *(fact.text for fact in added.facts[:2])]
+        held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
+        return Told(
+            request=self.request, finding=self.finding, brief=self.brief, diagnosis=self.diagnosis, target=target.agent,
+            attempt=self.attempt, unanswered=context.unanswered, added=by_model, beside=self.beside, held=held,
+        )  # fmt: skip
+
+    def _goal(self) -> str:
+        """Return the task in the user's words where the handler asks, which knows no other than to get on with it."""
+        words = self.brief.goal
+        return self.request.goal if words is None or self.request.source != "stuckHandler" else clean(words.text)
 
 
 def _is_dropped(fact: Fact, added: Additions) -> bool:
@@ -169,4 +192,5 @@ def draft(
     target = choose(desk, request, finding, side, table, to, attempt)
     brief = prepare(desk, request, finding, side, list(table.routes))
     leads = alternatives(desk, brief, finding, attempt)
-    return Draft(desk, request, finding, table, attempt, target, brief, leads, holding, beside)
+    cause = cause_of(desk, brief, finding)
+    return Draft(desk, request, finding, table, attempt, target, brief, leads, holding, beside, cause)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ctxmgr.recover.brief import Brief
+from ctxmgr.recover.claims import claims
 from ctxmgr.recover.kinds import changes_something, same_call
 from ctxmgr.recover.passages import WINDOW
 from ctxmgr.recover.quoting import call, cited, compact, fitted, named, outcome, quoted
@@ -88,8 +89,7 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
         start = brief.launcher
         what = f"{named(finding.scope.agent)} was launched by {named(start.agent)} at @{start.index}"
         result = "which is still open" if start.status == "open" else f"which ended {start.status}"
-        text = f"{what} with {call(start, amounts.excerpt)}, {result}"
-        yield Fact(text=text, entries=cited([start.id]), label=_label(start))
+        yield _quoting(f"{what}, {result}", call(start, amounts.excerpt), start)
 
 
 def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
@@ -115,10 +115,12 @@ def _holds(found: Found, amounts: Amounts, *, asked: bool) -> Fact:
     if isinstance(row, EventView):
         who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
         place = "" if row.after is None else f", after @{row.after}"
-        return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="verified")
+        if row.type in PEOPLE:
+            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="verified")
+        return Fact(text=f"{lead}: {who} said{place}", entries=cited([row.id]), label=_claimed(found.excerpt), quote=excerpt)
     shown = f" -> … {excerpt} …" if found.excerpt else ""
-    text = f"{lead} (@{row.index}, {named(row.agent)}): {call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}"
-    return Fact(text=text, entries=cited([row.id]), label=_label(row))
+    text = f"{lead} (@{row.index}, {named(row.agent)}, {row.status}); the record says"
+    return _quoting(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
 
 
 def _earlier(indexes: Sequence[int]) -> str:
@@ -137,12 +139,18 @@ def _did(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
     if entry.status == "ok" and changes_something(entry):
         how = ""  # what a change prints is a receipt; that it worked is in the lead
     gone = f"; it refers to what is gone: {compact(entry.missing, amounts.excerpt)}" if entry.missing else ""
-    text = f"{lead} (@{entry.index}, {named(entry.agent)}): {call(entry, amounts.excerpt)}{how}{gone}"
-    return Fact(text=text, entries=cited([entry.id]), label=_label(entry))
+    text = f"{lead} (@{entry.index}, {named(entry.agent)}, {entry.status}){gone}"
+    return _quoting(text, f"{call(entry, amounts.excerpt)}{how}", entry)
 
 
-def _label(entry: EntryView) -> Label:
-    return "unknown" if entry.missing else "verified"
+def _quoting(text: str, quote: str, entry: EntryView) -> Fact:
+    label: Label = "unknown" if entry.missing else _claimed(quote)
+    return Fact(text=text, entries=cited([entry.id]), label=label, quote=quote)
+
+
+def _claimed(quote: str) -> Label:
+    """Return ``unknown`` for a quote that claims what only a person can grant or ask for: that proves nothing."""
+    return "unknown" if claims(quote) else "verified"
 
 
 def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[DoNotRepeat]:

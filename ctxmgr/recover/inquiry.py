@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.kinds import changes_something, program, same_call, texts
+from ctxmgr.recover.passages import Row
 from ctxmgr.recover.question import Clause, clauses, telling
 from ctxmgr.recover.quoting import answer_text, command_of, quoted, short_call
-from ctxmgr.recover.relevant import Scope, Sought, lacking, seek, seek_around, together
-from ctxmgr.recover.spoken import Saying
+from ctxmgr.recover.relevant import Found, Scope, Sought, seek, seek_around, together
+from ctxmgr.recover.spoken import Saying, words
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.types.view import EntryView
 
@@ -19,6 +21,8 @@ _MOST_LEADS = 4
 _MOST_WORDS = 24
 _MOST_STEPS, _MOST_OWN, _MOST_SENT = 6, 3, 2
 _TOLD = 500
+_MOST_NAMING, _SHORTEST_NAME = 20, 4
+_FILE = re.compile(r"[^.]\.[A-Za-z]\w{0,7}$")
 _TASK, _SAID, _SUBJECT = 0.8, 0.6, 0.7
 """How much a word counts that only the task, the agent's last words, or what is under review holds."""
 
@@ -56,7 +60,9 @@ def asked(desk: Desk, request: ContextRequest, recent: Sequence[EntryView], task
     scope = Scope(recent, set() if task is None else set(task.events), known, desk.total())
     found = seek(desk, wanted, _MOST, scope)
     if not introspects:
-        return replace(found, unanswered=lacking(desk, clauses(request.goal), scope))
+        # The goal is an instruction for whoever goes on, and no question to the history (ruling 26).
+        return replace(found, unanswered=[])
+    found = _with_named(desk, found)
     if not reviews and not found.unanswered:
         return found
     subject = [(clause, 1.0 if clause.asks else _TASK) for clause in wanted]
@@ -98,7 +104,45 @@ def helpful(desk: Desk, trouble: Trouble, recent: Sequence[EntryView]) -> Sought
     found = seek_around(desk, parts, _MOST, scope)
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found
-    return replace(found, unanswered=[_unknown(trouble.rounds[-1])])
+    step = trouble.rounds[-1]
+    if _naming(desk, _given(step), trouble.members, read=True):
+        return found  # what the call runs or works on was read: that nothing says why it fails can't be claimed
+    return replace(found, unanswered=[_unknown(step)])
+
+
+def _with_named(desk: Desk, sought: Sought) -> Sought:
+    """Return what was found, with whole records that hold what a question names and the search did not take for an answer."""
+    rows: dict[str, Found] = {}
+    still: list[str] = []
+    for text in sought.unanswered:
+        named = _naming(desk, text, ())
+        if named is None:
+            still.append(text)
+        elif named.id not in rows:
+            said = answer_text(named) if isinstance(named, EntryView) else words(named.data)
+            rows[named.id] = Found(named, said[:_TOLD], 1.0, sure=True)
+    others = [each for each in sought.found if each.row.id not in rows]
+    return replace(sought, found=[*others, *rows.values()], unanswered=still)
+
+
+def _naming(desk: Desk, text: str, without: Collection[str], *, read: bool = False) -> Row | None:
+    """Return the newest record that names a file which a text names, or None; results and messages are looked at too.
+
+    It is one that read the file with success, if there is one; with ``read`` no other counts.
+    """
+    for term in telling(text):
+        name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
+        if not term.strong or len(name) < _SHORTEST_NAME or not _FILE.search(name):
+            continue
+        rows = [row for row in desk.find(name, _MOST_NAMING)[0] if row.id not in without]
+        reads = [row for row in rows if isinstance(row, EntryView) and _reads(row, name)]
+        if found := reads or ([] if read else rows):
+            return found[-1]
+    return None
+
+
+def _reads(row: EntryView, name: str) -> bool:
+    return row.status == "ok" and not changes_something(row) and any(name in text for text in texts(row.input, names=False))
 
 
 def _part(text: str) -> Clause:

@@ -37,7 +37,6 @@ _CHANCE, _LEAST = 1.15, 3.0
 _RARE = 0.4
 """A word with more than this share of that weight is rare."""
 _NO_WORDS = ("usage", "stuck", "compaction", "heartbeat")
-_LACKING = 0.35
 _MORE = 2
 """Records beside those that are sure."""
 _WORTH = 0.4
@@ -221,19 +220,6 @@ def together(first: Sought, second: Sought, most: int, *, answers: bool) -> Soug
     gone = first.replaced | second.replaced
     kept = sorted((each for each in kept if each.row.id not in gone), key=lambda each: place(each.row))
     return Sought(kept, [] if sure else first.unanswered, gone)
-
-
-def lacking(desk: Desk, wanted: Sequence[Clause], scope: Scope) -> list[str]:
-    """Return the clauses much of whose words stand in no record at all but the task."""
-    pool = _pool(desk, wanted, scope)
-    found: list[str] = []
-    for clause in wanted:
-        matches = pool.scale.matches(clause.terms)
-        whole = sum(pool.scale.weight(word) for word in matches)
-        missing = sum(pool.scale.weight(word) for word, sought in matches.items() if not pool.scale.stands(sought.forms))
-        if whole and missing / whole >= _LACKING:
-            found.append(clause.text)
-    return found
 
 
 def place(row: Row) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import judging
-from ctxmgr.recover.agent import Consult, Limits, Manner, passed, plan, recover
+from ctxmgr.recover.agent import Consult, Limits, Manner, planned, recover
 from ctxmgr.recover.choosing import chosen
 from ctxmgr.recover.draft import Draft
 from ctxmgr.recover.goal_state import goal_facts
@@ -97,8 +97,7 @@ class Service:
         manner = self._manner(request)
         if not request.plan:
             return RecoverResponse(continuation=recover(self._store, key, asked, finding, side=side, manner=manner))
-        drafted = plan(self._store, key, asked, finding, side=side, manner=manner)
-        continuation = passed(drafted.continuation(), asked, self._store)
+        drafted, continuation = planned(self._store, key, asked, finding, side=side, manner=manner)
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
 
     def _manner(self, request: RecoverRequest | AgentRequest) -> Manner:
@@ -109,6 +108,7 @@ class Service:
             diff=self._config.diff if request.diff is None else request.diff,
             plan=request.plan,
             consult=None if request.plan else self._consult(request.model),
+            model=self._named(request.model),
             limits=Limits() if attempts is None else Limits(attempts=attempts),
             beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
         )
@@ -118,6 +118,11 @@ class Service:
         if named is not None:
             return from_file(Path(named))
         return configured(self._config)
+
+    def _named(self, wanted: ModelRequest) -> str | None:
+        """Return which model is asked, where, and how; None when the rules answer alone."""
+        choice = chosen(wanted, self._environment, self._config.model)
+        return None if choice is None else f"{choice.name} {choice.mode} {choice.base_url or ''}"
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
         """Return what asks the model that was named, or None when the rules answer alone."""

@@ -6,11 +6,10 @@ from typing import Any, cast
 
 from ctxmgr.detect.wording import duration
 from ctxmgr.recover.brief import Brief
-from ctxmgr.recover.quoting import named, outcome, short_call, times
+from ctxmgr.recover.quoting import named, short_call, times
 from ctxmgr.types.finding import Finding
 
 _MOST_STEPS = 4
-_CALL = 100
 
 
 def sentence(brief: Brief, finding: Finding) -> str:
@@ -41,9 +40,7 @@ def _loop(brief: Brief, finding: Finding, agent: str) -> str:
         return f"{agent} is in a loop ({finding.kind}, {rounds(finding)})."
     failed = all(step.status in ("error", "denied") for step in steps)
     if finding.kind == "errorRepetition" and len(steps) > 1:
-        return (
-            f"{agent} met the same error in {finding.count:,} calls, {len(steps)} of them different: {outcome(steps[-1], 200)}."
-        )
+        return f"{agent} met the same error in {finding.count:,} calls, {len(steps)} of them different."
     if len(steps) == 1:
         same = "and got the same error each time" if failed else "and got the same result each time"
         if steps[0].status == "open":
@@ -70,7 +67,7 @@ def _stall(brief: Brief, finding: Finding, agent: str) -> str:
         return f"Nothing has happened{span}."
     last = brief.latest[-1]
     return (
-        f"Nothing has happened{span} since @{last.index}, {short_call(last)} by {named(last.agent)} -> {outcome(last, _CALL)}."
+        f"Nothing has happened{span} since @{last.index}, {short_call(last)} by {named(last.agent)}, which ended {last.status}."
     )
 
 

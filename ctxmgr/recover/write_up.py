@@ -1,4 +1,4 @@
-"""Write the context down: summary, further sections, and the whole of it as one text for a prompt."""
+"""Write the context down: summary, further sections, and the whole of it as one text with its records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def context_of(
     attempt: int,
     amounts: Amounts,
 ) -> Context:
-    """Return the parts of the context, not yet written down as one text: see `prompted`."""
+    """Return the parts of the context, not yet written down as texts: see `written`, and `ctxmgr.recover.prompt`."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
     return Context(
@@ -48,22 +48,21 @@ def context_of(
     )
 
 
-def prompted(
+def written(
     context: Context, goal: str, steps: Sequence[DoNotRepeat], alternatives: Sequence[Alternative], amounts: Amounts
-) -> Context:
-    """Return the context with its parts written down as one text, and the size of that."""
+) -> str:
+    """Return all parts of the context as one text with the ids of their records: what a model is given to work on."""
     parts = [
         _section("This is a diff", _diff(context)),
         _section("Goal", [quoted(goal, amounts.words)]),
         _section("Not in this history", [f"- {quoted(text, amounts.words)}" for text in context.unanswered]),
         _section("Do not do again before something else has changed", _steps(steps, amounts)),
         _section("Try instead", [f"- {item.text} ({item.basis})" for item in alternatives]),
-        _section("What is known", [f"- {fact.text} [{fact.label}{_refs(fact.entries)}]" for fact in context.facts]),
+        _section("What is known", [f"- {fact.whole} [{fact.label}{_refs(fact.entries)}]" for fact in context.facts]),
         *context.sections,
     ]
     titled = [f"## {part.title}\n{part.text}" for part in parts if part is not None]
-    prompt = "\n\n".join([f"{context.summary}\n{_DATA}", *titled])
-    return context.model_copy(update={"prompt": prompt, "token_count": count_tokens(prompt)})
+    return "\n\n".join([f"{context.summary}\n{_DATA}", *titled])
 
 
 def _diff(context: Context) -> list[str]:

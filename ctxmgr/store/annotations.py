@@ -174,6 +174,38 @@ class Annotations:
             after = int(found[0][0] or 0)
         return [load(row[1]) for row in rows if int(row[0]) > after]
 
+    def continuation(self, key: int | None, continuation_id: str) -> Record | None:
+        """Return one recorded continuation by id or unambiguous id prefix, or None; with ``key`` None of any session.
+
+        Raises:
+            InvalidInput: several ids start so.
+        """
+        session = "IN (SELECT session.key FROM session)" if key is None else "= :session"
+        values: dict[str, Any] = {} if key is None else {"session": key}
+        for condition in ID_CONDITIONS if continuation_id else ():
+            rows = self._engine.query(
+                f"SELECT id, body FROM record WHERE session {session} AND kind = 'continuation' AND {condition} LIMIT 3",
+                {**values, "id": storable(continuation_id), "after": storable(continuation_id) + "\U0010ffff"},
+            )
+            if len({str(row[0]) for row in rows}) > 1:
+                raise InvalidInput(f"several continuation ids start with {continuation_id!r}", "give more of the id")
+            if rows:
+                return load(rows[0][1])
+        return None
+
+    def latest_act(self, key: int) -> tuple[str, str] | None:
+        """Return kind and id of the newest record that an agent or a person left: an entry, a result or an event.
+
+        Signs of life and what the stuck handler writes down itself are none.
+        """
+        rows = self._engine.query(
+            "SELECT kind, id FROM record WHERE session = :session AND kind IN ('entry', 'result', 'event') AND NOT EXISTS "
+            "(SELECT 1 FROM event WHERE event.seq = record.seq AND event.type IN ('stuck', 'heartbeat')) "
+            "ORDER BY seq DESC LIMIT 1",
+            {"session": key},
+        )
+        return (str(rows[0][0]), str(rows[0][1])) if rows else None
+
     def entry_bodies(self, key: int, ids: Sequence[str]) -> dict[str, list[Record]]:
         """Return the stored records (the entry and its result) of each entry id that exists."""
         found: dict[str, list[Record]] = {}

@@ -91,10 +91,11 @@ class ModelRequest(Shape):
 class RecoverRequest(Shape):
     """The stuck handler's way in: one continuation for what is wrong with a session.
 
-    ``finding`` chooses one finding by id; ``force`` asks for a continuation though nothing is wrong; ``plan`` shows it
-    without recording anything or asking a model. ``diff`` leaves out what the target was given before (null: as
-    configured). ``routes`` is the path of a routing table. ``goal`` says where the goal stands that is worked on; it is told
-    beside what the history says.
+    The same history gives the same answer, which is recorded once and told again (ruling 24); ``last`` reads the session's
+    last one again, whatever it was about. ``finding`` chooses one finding by id; ``force`` asks for a continuation though
+    nothing is wrong; ``plan`` shows it without recording anything or asking a model. ``diff`` leaves out what the target
+    was given before (null: as configured). ``routes`` is the path of a routing table. ``goal`` says where the goal stands
+    that is worked on; it is told beside what the history says.
     """
 
     session: Text | None = None
@@ -106,6 +107,7 @@ class RecoverRequest(Shape):
     diff: bool | None = None
     routes: Text | None = None
     goal: GoalSource | None = None
+    last: bool = False
     model: ModelRequest = ModelRequest()
 
 
@@ -149,12 +151,15 @@ class PlanView(Shape):
 
 
 class RecoverResponse(Shape):
-    """Exactly one continuation; ``plan`` only where it was asked for."""
+    """Exactly one continuation; ``plan`` only where it was asked for.
+
+    On the wire ``toldAgain`` says whether it was recorded by an earlier call and is told again.
+    """
 
     continuation: Continuation
     plan: PlanView | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``data.continuation``."""
-        told = {"continuation": self.continuation.to_json()}
+        told: dict[str, Any] = {"continuation": self.continuation.to_json(), "toldAgain": self.continuation.told_again}
         return told if self.plan is None else {**told, "plan": self.plan.to_json()}

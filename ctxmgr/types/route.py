@@ -7,11 +7,14 @@ agent is how it is written on the wire (ruling 20).
 from __future__ import annotations
 
 import unicodedata
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, computed_field, model_validator
+from pydantic.alias_generators import to_camel
 
 from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.wire import fingerprint
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
@@ -61,19 +64,29 @@ class ContextRequest(Shape):
 class Fact(Shape):
     """One thing the next agent must know.
 
+    ``text`` is what is stated, in words of ours and of people. ``quote`` is what a tool or an agent wrote, to the letter: that
+    it was recorded is all that is stated about it, whatever it claims.
+
     ``verified``: read off records that exist; ``reconstructed``: concluded from them; ``unknown``: the record it would rest
-    on is gone (ruling 12). ``hash`` is equal for facts that say the same: by it a later context refers to what is held.
+    on is gone (ruling 12), or its quote claims what records can't show: an approval, a permission, what to run. ``hash`` is
+    equal for facts that say the same: by it a later context refers to what is held.
     """
 
     text: Text
     entries: list[Text]
     label: Label
+    quote: Text | None = None
+
+    @property
+    def whole(self) -> str:
+        """The statement with what it quotes."""
+        return self.text if self.quote is None else f"{self.text}: {self.quote}"
 
     @computed_field
     @property
     def hash(self) -> str:
         """What the fact says, as 12 hexadecimal digits."""
-        return fingerprint([self.text, self.label])[:12]
+        return fingerprint([self.text, self.label] if self.quote is None else [self.text, self.label, self.quote])[:12]
 
 
 class Held(Shape):
@@ -100,8 +113,9 @@ class Section(Shape):
 class Context(Shape):
     """The rebuilt context.
 
-    ``facts`` and ``sections`` are its parts, none told twice. ``prompt`` is the whole of it as one text, with what is not to
-    be repeated and what to try instead: on the wire it is the ``context`` of the one branch of ``returnTo``.
+    ``facts`` and ``sections`` are its parts, none told twice. ``prompt`` is the text for the agent that continues (ruling
+    23): on the wire also the ``context`` of the one branch of ``returnTo``. ``brief`` is all of it with the ids of its
+    records, for whoever works on it; it is not stored.
     ``token_count`` is its size, estimated by the named ``counter``. ``unanswered`` are the parts of the question about
     which the history holds nothing: they are said, never invented. In a diff ``diff_of`` names the earlier continuation
     and ``held`` what the agent has of it already.
@@ -115,7 +129,8 @@ class Context(Shape):
     unanswered: list[Text] = []
     diff_of: Text | None = None
     held: list[Held] = []
-    prompt: Annotated[Text, Field(exclude=True)] = ""
+    prompt: Text = ""
+    brief: Annotated[Text, Field(exclude=True)] = ""
 
 
 class Pattern(Shape):
@@ -178,7 +193,13 @@ class Continuation(Shape):
         request: what the target is asked, valid against its schema where the table has one.
         quarantined: entries whose text reads like instructions to an agent: it is withheld, not passed on.
         by: rules or model; fallback: the rules answered because the model could not; model: how it took part.
-        attempts: how many recoveries of this same loop have been given, this one included.
+        attempts: how many times the agent was sent on from this same loop, this one included; asking again before it went
+            on is the same attempt. Of a question always 1.
+        diagnosis: why the calls fail and what to do next, as far as the record shows it; null for a question.
+        basis: what the history held of agents and people when this was worked out, as 12 hexadecimal digits; equal as long
+            as nobody did or said anything.
+        question: what was asked for, and how, as 12 hexadecimal digits: equal questions with an equal basis have one answer.
+        told_again: whether it was recorded earlier and is told again; it stands beside a continuation, never in it.
     """
 
     id: str
@@ -204,6 +225,15 @@ class Continuation(Shape):
     request: Json = None
     quarantined: list[Text] = []
     model: ModelUse | None = None
+    diagnosis: Diagnosis | None = None
+    basis: Text | None = None
+    question: Text | None = None
+    told_again: Annotated[bool, Field(exclude=True)] = False
+
+    @property
+    def prompt(self) -> str:
+        """The text for the agent that continues, alone."""
+        return self.context.prompt or self.context.summary
 
     @model_validator(mode="after")
     def _one_allowed_branch(self) -> Self:
@@ -216,11 +246,36 @@ class Continuation(Shape):
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
         data = super().to_json()
+        if self.diagnosis is not None:
+            data["diagnosis"]["evidence"] = list(data["diagnosis"]["evidence"])
         branches: dict[str, Any] = dict.fromkeys(data.pop("candidates"))
         plain = {"type": self.request_type, "reason": self.reason, "goal": self.goal}
         asked = data.pop("request")
         branches[self.target] = {
             "request": plain if asked is None else asked,
-            "context": self.context.prompt or self.context.summary,
+            "context": self.prompt,
         }
         return {**data, "returnTo": branches}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the continuation of which this is the wire form, or the record; what else it holds is left out.
+
+        Raises:
+            ValidationError: it is no continuation.
+        """
+        known = {to_camel(name) for name in cls.model_fields}
+        fields = {"loop": None, "stall": None, "snapshot": None}  # a record leaves out what is null
+        fields |= {name: value for name, value in data.items() if name in known}
+        branches = cast("dict[str, Any]", data.get("returnTo") or {})
+        context = dict(cast("dict[str, Any]", data.get("context") or {}))
+        for name in ("facts", "sections"):  # a hash is worked out from what it is the hash of
+            parts = cast("list[dict[str, Any]]", context.get(name) or [])
+            context[name] = [{key: value for key, value in part.items() if key != "hash"} for part in parts]
+        branch = cast("dict[str, Any]", branches.get(str(data.get("target"))) or {})
+        plain = {"type": data.get("requestType"), "reason": data.get("reason"), "goal": data.get("goal")}
+        asked = branch.get("request")
+        context.setdefault("prompt", branch.get("context") or "")
+        return cls.model_validate(
+            {**fields, "candidates": list(branches), "request": None if asked == plain else asked, "context": context}
+        )

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ctxmgr.cli.exits import MEANINGS, Exit
 from ctxmgr.store import open_store, sqlite
+from tests.builders import event
 from tests.cli.console import LIMIT, command, make_history, run
 
 UNREACHED = {Exit.DENIED, Exit.BUDGET}
@@ -45,9 +47,11 @@ def _half_understood(folder: Path) -> tuple[str, ...]:
     return ("import", str(folder / "odd.jsonl"))
 
 
-def _used_up(_: Path) -> tuple[str, ...]:
-    for _attempt in range(2):
+def _used_up(folder: Path) -> tuple[str, ...]:
+    for attempt in range(2):
         assert run("recover", "-s", "looping").code == Exit.OK
+        with closing(open_store(str(folder / "history.db"))) as store:
+            store.append([event("looping", 800 + attempt, "usage", {})])
     return ("recover", "-s", "looping")
 
 

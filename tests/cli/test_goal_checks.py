@@ -194,7 +194,7 @@ def test_recover_answers_a_goal_that_is_stuck(project: Path) -> None:
     before = (project / ".agent_context" / "history.jsonl").read_bytes()
     planned = RecoverAnswer.model_validate_json(json.dumps(_shown(data("recover", "--plan"))))
     assert planned.state is None
-    facts = [(fact.text, fact.label) for fact in planned.continuation.context.facts[:3]]
+    facts = [(fact.whole, fact.label) for fact in planned.continuation.context.facts[:3]]
     assert facts[0] == ('The goal that is worked on (in_progress, 20 %): "Create the mathx package"', "verified")
     assert facts[1:] == [
         ('Its current task: "t1 Create package"', "verified"),

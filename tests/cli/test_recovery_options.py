@@ -15,7 +15,7 @@ from ctxmgr.goals import Goals
 from ctxmgr.store import open_store
 from tests.cli.console import run
 from tests.goals.scene import act, begun
-from tests.recover.runs import chain, looped
+from tests.recover.runs import chain, looped, went_on
 
 FLOW = ("planner", "coder", "reviewer", "coder", "reviewer", "deployer", "coder", "reviewer")
 
@@ -185,11 +185,35 @@ def test_a_stuck_run_by_a_table(place: Path) -> None:
     asked = ("recover", "--session", "cycle", "--store", "history.db", "--json")
     refused = run(*asked)
     (place / "ctxmgr.toml").write_text("[recover]\nattempts = 1\n[recover.routes.coder]\n", encoding="utf-8")
-    first, second = run(*asked), run(*asked)
+    first, told_again = run(*asked), run(*asked)
+    with closing(open_store("history.db")) as opened:
+        went_on(opened, "cycle")
+    second = run(*asked)
 
+    assert told(told_again.envelope) == told(first.envelope)
     assert refused.code == Exit.REFUSED
     assert list(told(first.envelope)["returnTo"]) == ["coder"]
     assert (first.code, second.code) == (Exit.OK, Exit.NEEDS_HUMAN)
+
+
+def test_a_continuation_is_told_again_and_shown(place: Path) -> None:
+    """The same history gives the same answer; `--last` and `show` by id or prefix print it again, through both ways in."""
+    with closing(open_store("history.db")) as opened:
+        opened.append(looped())
+    asked = ("recover", "--session", "cycle", "--store", "history.db", "--json")
+    first, second = run(*asked), run(*asked)
+    last = run(*asked, "--last")
+    name = told(first.envelope)["id"]
+    shown = [run("show", given, "--store", "history.db", "--json") for given in (name, name[:-3])]
+    page = run("show", name, "--store", "history.db")
+    missing = run("show", "nothing", "--store", "history.db", "--json")
+
+    assert [each.code for each in (first, second, last, *shown, page)] == [Exit.OK] * 6
+    assert [each.envelope["data"]["toldAgain"] for each in (first, second, last, *shown)] == [False, True, True, True, True]
+    assert all(told(each.envelope) == told(first.envelope) for each in (second, last, *shown))
+    assert "told again" in page.out
+    assert missing.code == Exit.NOT_FOUND
+    assert run(*asked, "--last", "--to", "planner").code == Exit.USAGE
 
 
 @pytest.mark.parametrize("type_", ["sideways", ""])

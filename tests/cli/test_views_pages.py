@@ -154,6 +154,7 @@ def test_notes_and_snapshots_name_their_entries() -> None:
 
 
 CONTINUATION = """\
+✗ the same error 4 times
 ── continue with planner  PROCEED ──────────────────────────────────────────────
 planner gave builder its task.
 
@@ -167,7 +168,6 @@ planner gave builder its task.
 
 What is wrong: loop
   ✗ repetition ×4
-    the same error 4 times
     started at     @12
     last progress  e11
 
@@ -199,7 +199,7 @@ def test_a_continuation_is_a_page_to_read_and_paste() -> None:
     """The page says who continues and why, what is wrong and known, what not to repeat, and how to use it."""
     text = s.draw(lambda out: show_continuation(out, s.continuation(), {"e12": 12}))
 
-    assert text.startswith(CONTINUATION + "How to use it\n  Give this page to planner as its next prompt.\n")
+    assert text.startswith(CONTINUATION + "How to use it\n  Give planner the text of 'ctxmgr recover --last --prompt' (")
     assert "  evidence  ctxmgr snapshot show s1\n" in text
 
 

@@ -17,6 +17,7 @@ Line = tuple[str, ...]
 
 _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b20\d\d-\d\d-\d\dT[0-9:.]+Z")
+_CLOCK = re.compile(r"(?<=since )\d\d:\d\d|(?<= at )\d\d:\d\d|(?<=\"basis\":\")\w{12}|(?<=\"question\":\")\w{12}")
 _OWN = re.compile(r'"(sum|pid|host|owner|finding|identity|diffOf|durationMs|stalledSeconds)":(?:"[^"]*"|[\d.]+)')
 _HASH = re.compile(r'"(hash|id)":"[0-9a-f]{12,16}"')
 
@@ -81,4 +82,4 @@ def _run(project: Path, line: Line) -> Ran:
 def _masked(ran: Ran, folder: str) -> Ran:
     text = ran.out.replace(str(Path(folder).resolve()), "<folder>").replace(folder, "<folder>")
     text = _HASH.sub('"hash":"<hash>"', _OWN.sub(r'"\1":"<\1>"', text))
-    return ran._replace(out=_TIME.sub("<time>", _ID.sub("<id>", text)))
+    return ran._replace(out=_CLOCK.sub("<clock>", _TIME.sub("<time>", _ID.sub("<id>", text))))

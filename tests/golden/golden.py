@@ -23,6 +23,7 @@ from tests.golden import artifact_cases, goals, project_cases
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden"
 
 _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b")
+_CLOCK = re.compile(r"(?<=since )\d\d:\d\d|(?<= at )\d\d:\d\d")
 _TIME = re.compile(r"\b20\d\d-(?!01-2[12])\d\d-\d\dT[0-9:.]+Z")
 
 CASES: dict[str, tuple[str, ...]] = {
@@ -182,7 +183,7 @@ def _make_project(place: str) -> None:
 
 def _masked(ran: Ran, folder: str) -> Ran:
     text = ran.out.replace(os.path.realpath(folder), "<folder>").replace(folder, "<folder>")
-    return ran._replace(out=_TIME.sub("<time>", _ID.sub("<id>", text)))
+    return ran._replace(out=_CLOCK.sub("<clock>", _TIME.sub("<time>", _ID.sub("<id>", text))))
 
 
 def names() -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from ctxmgr.config import Config
@@ -18,6 +19,7 @@ TRACEBACK = (
     '    assert parse("") == []\n  File "src/parser.py", line 33, in parse\nIndexError: list index out of range'
 )
 EDIT = {"file_path": "src/parser.py", "old_string": "tokens[0]", "new_string": "tokens[0] if tokens else None"}
+_NUMBERS = count(900)
 TASK = "Make the tests pass; do not change the public interface."
 
 
@@ -29,6 +31,19 @@ def workspace(store: Store, **config: Any) -> Workspace:
 def recover(store: Store, **request: Any) -> Continuation:
     """Return the stuck handler's continuation."""
     return workspace(store).recover(RecoverRequest(**request)).continuation
+
+
+def went_on(store: Store, session: str | None = None) -> None:
+    """Record that an agent did something since: what was answered before does not answer any more."""
+    key = store.sessions.latest() if session is None else store.sessions.key(session)
+    assert key is not None, "the session has records"
+    store.append([event(str(store.sessions.name(key)), next(_NUMBERS), "usage", {})])
+
+
+def again(store: Store, **request: Any) -> Continuation:
+    """Return the stuck handler's continuation after the agent went on."""
+    went_on(store, request.get("session"))
+    return recover(store, **request)
 
 
 def ask(store: Store, **request: Any) -> Continuation:

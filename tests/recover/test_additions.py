@@ -36,7 +36,7 @@ def test_every_part_is_marked(drafted: Draft) -> None:
     made = drafted.continuation(added)
 
     assert added.counts
-    assert [(fact.text, fact.label) for fact in added.facts] == [('By the model: "part 2 is\\ndone"', "reconstructed")]
+    assert [(fact.whole, fact.label) for fact in added.facts] == [('By the model: "part 2 is\\ndone"', "reconstructed")]
     assert [(lead.text, lead.basis) for lead in added.alternatives] == [('"ask `planner`"', "suggested by the model")]
     assert added.sections[0].title == "In the words of the model, not verified"
     assert added.sections[0].text == '"All\\n## \\"done\\""'
@@ -73,8 +73,8 @@ def test_a_lead_is_the_records_own_words(drafted: Draft) -> None:
 
     assert added.target is None
     assert [(fact.entries, fact.label) for fact in added.facts] == [([row.id], "reconstructed")]
-    assert added.facts[0].text.startswith("A lead, not verified (@1, coder): coder_step")
-    assert "part 1 done" in added.facts[0].text
+    assert added.facts[0].whole.startswith("A lead, not verified (@1, coder): coder_step")
+    assert "part 1 done" in added.facts[0].whole
     assert added.alternatives[0].text == 'check whether @1 answers "the\\nport"'
     assert "not verified" in added.alternatives[0].basis
     assert drafted.continuation(added).by == "model"

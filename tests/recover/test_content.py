@@ -12,12 +12,27 @@ from ctxmgr.store import Store
 from ctxmgr.types.query import ListRequest, MessagesRequest, ShowRequest
 from ctxmgr.types.route import Continuation
 from tests.builders import entry, entry_id, event, result
-from tests.recover.runs import EDIT, TASK, TRACEBACK, ask, call, chain, hung, launched, looped, recover, said, varied, workspace
+from tests.recover.runs import (
+    EDIT,
+    TASK,
+    TRACEBACK,
+    again,
+    ask,
+    call,
+    chain,
+    hung,
+    launched,
+    looped,
+    recover,
+    said,
+    varied,
+    workspace,
+)
 
 
 def facts(found: Continuation, lead: str) -> list[str]:
     """Return the texts of the facts that begin so."""
-    return [fact.text for fact in found.context.facts if fact.text.startswith(lead)]
+    return [fact.whole for fact in found.context.facts if fact.whole.startswith(lead)]
 
 
 def cited(found: Continuation) -> set[str]:
@@ -92,7 +107,7 @@ def test_recorded_words_are_verbatim(store: Store) -> None:
     """What people said, errors, commands and paths stand in the context as they were recorded."""
     store.append([*looped(), said("cycle", 9, 'And keep "strict" mode — bitte!', after=16)][:-1])
     found = recover(store)
-    texts = [json.loads(fact.text.partition(": ")[2]) for fact in found.context.facts if "a person" in fact.text]
+    texts = [json.loads(fact.whole.partition(": ")[2]) for fact in found.context.facts if "a person" in fact.whole]
 
     assert texts == [TASK]
     assert json.loads(found.do_not_repeat[1].outcome.partition(": ")[2]) == TRACEBACK
@@ -169,13 +184,13 @@ def test_a_similar_id_is_no_substitute(store: Store) -> None:
     found = recover(store)
 
     assert found.target == "scout"
-    assert not any("launched" in fact.text for fact in found.context.facts)
+    assert not any("launched" in fact.whole for fact in found.context.facts)
 
 
 def test_labels(store: Store) -> None:
     """What is read off records is verified; what is concluded from them is reconstructed."""
     store.append(varied())
-    labels = {fact.text[:12]: fact.label for fact in recover(store).context.facts}
+    labels = {fact.whole[:12]: fact.label for fact in recover(store).context.facts}
 
     assert labels["5 different "] == "reconstructed"
     assert labels["The last ste"] == "verified"
@@ -220,7 +235,7 @@ def test_failures_that_were_made_good(store: Store) -> None:
         [record for number in range(5, 9) for record in call("s", number, "Bash", {"command": "make"}, error="no rule")]
     )
 
-    assert [text.partition(":")[0] for text in facts(recover(store), "Failed")] == ["Failed earlier (@2, coder)"]
+    assert [text.partition(":")[0] for text in facts(recover(store), "Failed")] == ["Failed earlier (@2, coder, error)"]
 
 
 @pytest.mark.requirement("US11-2", "US11-3", "US11-4")
@@ -264,7 +279,7 @@ def test_a_request_finds_what_it_speaks_of(store: Store) -> None:
     )
     found = ask(store, requester="reviewer", reason="the rounding rule is lost", goal="decide about half-even")
 
-    assert [fact.entries for fact in found.context.facts if "half-even, says finance" in fact.text] == [[entry_id("s", 0)]]
+    assert [fact.entries for fact in found.context.facts if "half-even, says finance" in fact.whole] == [[entry_id("s", 0)]]
 
 
 @pytest.mark.requirement("US9-1", "US9-2", "US9-4")
@@ -273,7 +288,7 @@ def test_other_agents_are_told(store: Store) -> None:
     agents = ("planner", "designer", "coder", "tester", "reviewer")
     store.append(chain(agents=agents))
     found = ask(store, requester="reviewer")
-    told = " ".join(fact.text for fact in found.context.facts)
+    told = " ".join(fact.whole for fact in found.context.facts)
 
     assert all(f"{agent}_step" in told for agent in agents)
 
@@ -283,22 +298,25 @@ def test_the_requesters_words(store: Store) -> None:
     store.append(chain())
     found = ask(store, additional_context='only the "parser" part')
 
-    assert r'"only the \"parser\" part"' in found.context.prompt
+    assert '> only the "parser" part' in found.context.prompt
+    assert r'"only the \"parser\" part"' in found.context.brief
 
 
 @pytest.mark.requirement("US9-3")
 @pytest.mark.parametrize("records", [looped("s"), hung("s"), varied("s"), chain("s")])
 def test_the_size_is_that_of_the_prompt(store: Store, records: list[dict[str, Any]]) -> None:
-    """``tokenCount`` counts exactly the text that the branch carries, which holds every part of the context."""
+    """``tokenCount`` counts exactly the text that the branch carries; the brief for a model holds every part."""
     store.append(records)
-    wire = recover(store, force=True).to_json()
+    found = recover(store, force=True)
+    wire = found.to_json()
     text = wire["returnTo"][wire["target"]]["context"]
     context = wire["context"]
 
     assert context["tokenCount"] == math.ceil(len(text) / 4)
     assert context["counter"] == "chars/4"
     parts = [context["summary"], *(fact["text"] for fact in context["facts"]), *(part["text"] for part in context["sections"])]
-    assert all(part in text for part in [*parts, *(lead["text"] for lead in wire["alternatives"])])
+    assert text == found.prompt == context["prompt"]
+    assert all(part in found.context.brief for part in [*parts, *(lead["text"] for lead in wire["alternatives"])])
 
 
 def test_nothing_is_told_twice(store: Store) -> None:
@@ -307,7 +325,7 @@ def test_nothing_is_told_twice(store: Store) -> None:
     context = recover(store).context
     told = [name for fact in context.facts for name in fact.entries]
 
-    assert len({fact.text for fact in context.facts}) == len(context.facts)
+    assert len({fact.whole for fact in context.facts}) == len(context.facts)
     assert len(told) == len(set(told))
     assert "@4 " not in "".join(section.text for section in context.sections)
 
@@ -315,7 +333,7 @@ def test_nothing_is_told_twice(store: Store) -> None:
 def test_the_second_answer_says_that_it_is_one(store: Store) -> None:
     """The second answer to one loop tells that the first did not end it, and advises to ask a person."""
     store.append(looped())
-    first, second = recover(store), recover(store)
+    first, second = recover(store), again(store)
 
     assert "answer 2" not in first.context.summary
     assert "answer 2" in second.context.summary
@@ -331,4 +349,4 @@ def test_messages_come_from_the_tool(store: Store) -> None:
     found = recover(store)
 
     assert workspace(store).messages(MessagesRequest(session="s", index=1)).page.total == 100
-    assert '- coder thought: "thinking about 99"' in found.context.prompt
+    assert "What you thought last:\n```\nthinking about 99\n```" in found.context.prompt

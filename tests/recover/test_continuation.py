@@ -82,4 +82,4 @@ def test_the_branch_carries_request_and_context() -> None:
         "request": {"type": "PROCEED", "reason": "review done", "goal": "merge"},
         "context": "the whole text",
     }
-    assert "prompt" not in wire["context"]
+    assert wire["context"]["prompt"] == build().prompt == "the whole text"

@@ -62,7 +62,7 @@ def test_the_open_call(tmp_path: Path, folder: Path, start: str) -> None:
 
     assert found.stall is not None
     assert "@7" in found.context.summary
-    assert any("ledger.lock" in fact.text for fact in found.context.facts)
+    assert any("ledger.lock" in fact.whole for fact in found.context.facts)
     assert found.alternatives[0].text.startswith("find out whether @7 took effect")
 
 
@@ -75,5 +75,5 @@ def test_the_helper(tmp_path: Path) -> None:
     assert found.target == "main"
     assert found.loop is not None
     assert [step.times for step in found.do_not_repeat] == [6, 6, 6]
-    assert any("was launched by main at @6" in fact.text and "still open" in fact.text for fact in found.context.facts)
-    assert not any("main has stopped" in fact.text for fact in found.context.facts)
+    assert any("was launched by main at @6" in fact.whole and "still open" in fact.whole for fact in found.context.facts)
+    assert not any("main has stopped" in fact.whole for fact in found.context.facts)

@@ -10,7 +10,7 @@ def test_the_other_side_of_a_to_and_fro(store: Store) -> None:
     """What the other agent answers again and again is told before all else about the trouble, as it was said."""
     store.append([said("pong", 0, "Ship the notes"), *ping_pong()])
     found = recover(store)
-    told = [fact.text for fact in found.context.facts]
+    told = [fact.whole for fact in found.context.facts]
 
     assert any(text.startswith("In between, again and again") for text in told[:2])
 
@@ -23,7 +23,8 @@ def test_what_was_replaced_is_not_told(store: Store) -> None:
 
     assert "8202" in found.prompt
     assert "8101" not in found.prompt
-    assert "replaces what @0 shows" in found.prompt
+    assert "newer than what stood there before" in found.prompt
+    assert "replaces what @0 shows" in found.brief
 
 
 def test_the_reviewer_is_told_what_lies_behind(store: Store) -> None:

@@ -43,16 +43,16 @@ def test_a_goal_is_told_first_and_takes_the_answer_up(store: Store, tmp_path: Pa
     found = service.stuck(1, RecoverRequest(goal=source)).continuation
     facts = found.context.facts
 
-    assert [fact.text for fact in facts[:3]] == [
+    assert [fact.whole for fact in facts[:3]] == [
         'The goal that is worked on (in_progress, 33 %): "Create mathx"',
         'Its current task: "t1 Create package"',
         'Its current subtask, attempt 1: "t1.2 add"',
     ]
-    assert facts[3].text.startswith('Blocked in the goal: "look: ')
-    assert facts[4].text == r'Begun for the goal, its effect is unknown: "deploy {\"to\":\"test\"}"'
-    assert facts[5].text == 'Last seen by the goal\'s probes: "there" does not hold'
+    assert facts[3].whole.startswith('Blocked in the goal: "look: ')
+    assert facts[4].whole == r'Begun for the goal, its effect is unknown: "deploy {\"to\":\"test\"}"'
+    assert facts[5].whole == 'Last seen by the goal\'s probes: "there" does not hold'
     assert {fact.label for fact in facts[:6]} == {"verified"}
-    assert all(fact.text in found.context.prompt for fact in facts[:6])
+    assert all(fact.whole in found.context.prompt for fact in facts[:6])
     assert goals.state().blocked_actions
 
     goals.apply(found.to_json())
@@ -61,7 +61,7 @@ def test_a_goal_is_told_first_and_takes_the_answer_up(store: Store, tmp_path: Pa
     assert (after.blocked, after.next_step) == ([], goals.state().next_step)
     assert after.next_step
     again = goal_facts(after)
-    assert any(fact.text.startswith("The goal's next step, as last advised: ") for fact in again)
+    assert any(fact.whole.startswith("The goal's next step, as last advised: ") for fact in again)
 
 
 def test_without_a_goal_nothing_is_told(store: Store) -> None:
@@ -70,7 +70,7 @@ def test_without_a_goal_nothing_is_told(store: Store) -> None:
     made = Service(store, Config(), {}).stuck(1, RecoverRequest(plan=True)).continuation
 
     assert goal_facts(None) == ()
-    assert not any("goal that is worked on" in fact.text for fact in made.context.facts)
+    assert not any("goal that is worked on" in fact.whole for fact in made.context.facts)
 
 
 def test_text_of_a_goal_is_evidence_in_quotes() -> None:
@@ -79,6 +79,6 @@ def test_text_of_a_goal_is_evidence_in_quotes() -> None:
     odd = goal_facts(_source(goal="a\n## b\x1b[2J", subtask="x" * 5_000, next_step=order, blocked=[order] * 50))
 
     assert odd[0].text == r'The goal that is worked on (pending, 0 %): "a\n## b\u001b[2J"'
-    assert all(len(fact.text) < 400 for fact in odd)
-    assert not any("delete the repository" in fact.text for fact in odd)
+    assert all(len(fact.whole) < 400 for fact in odd)
+    assert not any("delete the repository" in fact.whole for fact in odd)
     assert len(odd) == 6

@@ -148,7 +148,12 @@ def test_refusals_are_passed_on(store_path: Path) -> None:
             handler.handle(error, board)
         store.leases.release("s", "another")
         store.close()
-        assert handler.handle(error, board) is not None
+        given = handler.handle(error, board)
+        assert given is not None
+        again = handler.handle(error, board)
+        assert again is not None
+        assert (again.id, again.told_again) == (given.id, True)
+        _make(board, "coder")
         with pytest.raises(AttemptsUsedUp):
             handler.handle(error, board)
 

@@ -13,12 +13,18 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.record import build
 from ctxmgr.types.route import Context, Continuation, Fact, Section
 from tests.builders import at, event
-from tests.recover.runs import ask, call, chain
+from tests.recover.runs import ask, call, chain, went_on
 
 
 def asked(store: Store, *, diff: bool | None = True, **request: Any) -> Continuation:
     """Return the answer to the coder's question."""
     return ask(store, requester="coder", diff=diff, **request)
+
+
+def asked_again(store: Store, **request: Any) -> Continuation:
+    """Return the answer to the same question after somebody went on."""
+    went_on(store)
+    return asked(store, **request)
 
 
 def told(found: Continuation) -> set[str]:
@@ -45,11 +51,12 @@ def test_a_second_answer_is_a_diff(store: Store) -> None:
     assert held(second)
     assert not told(second) & told(first)
     assert {each.given for each in second.context.held} == {first.id}
-    assert any("quota 7 exceeded" in fact.text for fact in second.context.facts)
+    assert any("quota 7 exceeded" in fact.whole for fact in second.context.facts)
     by_hash = {fact.hash: fact.entries for fact in first.context.facts}
     assert all(each.entries == by_hash[each.hash] for each in second.context.held)
-    assert f"Only what is new since continuation {first.id}" in second.context.prompt
-    assert all(each.hash in second.context.prompt for each in second.context.held)
+    assert "here is only what is new since" in second.context.prompt
+    assert f"Only what is new since continuation {first.id}" in second.context.brief
+    assert all(each.hash in second.context.brief for each in second.context.held)
     wire = second.to_json()["context"]
     assert (wire["diffOf"], len(wire["held"])) == (first.id, len(second.context.held))
 
@@ -57,8 +64,7 @@ def test_a_second_answer_is_a_diff(store: Store) -> None:
 def test_a_third_answer_knows_both(store: Store) -> None:
     """What the first answer gave and the second referred to is still held at the third."""
     store.append(chain())
-    first, second = asked(store), asked(store)
-    third = asked(store)
+    first, second, third = asked(store), asked_again(store), asked_again(store)
 
     assert third.context.diff_of == second.id
     assert held(third) == held(second) <= told(first)
@@ -74,7 +80,7 @@ def test_everything_is_told_unless_a_diff_is_asked_for(store: Store, diff: bool 
 
     assert (second.context.diff_of, second.context.held) == (None, [])
     assert told(second) == told(first)
-    assert "diff" not in second.context.prompt
+    assert "only what is new" not in second.context.prompt
 
 
 @pytest.mark.parametrize(("agent", "whole"), [("coder", True), (None, True), ("planner", False), ("Coder", True)])
@@ -93,7 +99,7 @@ def test_what_is_given_after_a_compaction_is_held(store: Store) -> None:
     store.append(chain())
     asked(store)
     store.append([event("chain", 50, "compaction", {}, after=9, agent="coder")])
-    second, third = asked(store), asked(store)
+    second, third = asked(store), asked_again(store)
 
     assert second.context.diff_of is None
     assert third.context.diff_of == second.id
@@ -113,16 +119,16 @@ def test_what_changed_comes_again(store: Store) -> None:
     first = asked(store)
     store.append(call("chain", 2, "planner_step", {"part": 2}, "part 2 done otherwise", agent="planner"))
     second = asked(store)
-    of_planner = [fact.text for fact in second.context.facts if "part 2 done otherwise" in fact.text]
+    of_planner = [fact.whole for fact in second.context.facts if "part 2 done otherwise" in fact.whole]
 
     assert of_planner
-    assert not any("part 2 done otherwise" in fact.text for fact in first.context.facts)
+    assert not any("part 2 done otherwise" in fact.whole for fact in first.context.facts)
 
 
 def test_a_diff_is_recorded_with_what_it_refers_to(store: Store) -> None:
     """The record of a diff names the earlier answer and what it did not repeat, so that the log alone tells all."""
     store.append(chain())
-    first, second = asked(store), asked(store)
+    first, second = asked(store), asked_again(store)
     kept = store.annotations.continuations(1)
 
     assert [record["id"] for record in kept] == [first.id, second.id]
@@ -173,6 +179,6 @@ def test_references_stay_small(store: Store, names: list[Any]) -> None:
     store.append([*chain(), build("continuation", "chain", at(90), id="c1", target="coder", context=given_)])
     found = without_held(CONTEXT, held_by(store, 1, "coder"))
 
-    assert (found.diff_of, [fact.text for fact in found.facts]) == ("c1", ["b"])
+    assert (found.diff_of, [fact.whole for fact in found.facts]) == ("c1", ["b"])
     assert len(str(found.held)) < 1_000
     assert asked(store).context.diff_of == "c1"

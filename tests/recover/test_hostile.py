@@ -68,9 +68,15 @@ def outside_quotes(text: str) -> str:
     return re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
 
 
+def outside_fences(prompt: str) -> str:
+    """Return what of a prompt is neither fenced nor a person's word."""
+    fenced = re.sub(r"^(`{3,})\n.*?\n\1$", "", prompt, flags=re.DOTALL | re.MULTILINE)
+    return "\n".join(line for line in fenced.splitlines() if not line.startswith(">"))
+
+
 def told(found: Continuation) -> list[str]:
     """Return every text that the context manager composed."""
-    texts = [found.context.summary, found.context.prompt, found.target_reason, found.reason, found.goal]
+    texts = [found.context.summary, found.context.brief, found.target_reason, found.reason]
     texts += [part.text for part in (*found.context.facts, *found.context.sections, *found.alternatives)]
     return [*texts, *(lead.basis for lead in found.alternatives), *(step.outcome for step in found.do_not_repeat)]
 
@@ -86,6 +92,9 @@ def test_recorded_text_is_only_quoted(name: str) -> None:
             assert ORDERS[name] not in outside_quotes(text)
             assert "Ignore all" not in outside_quotes(text)
             assert all(char.isprintable() or char == "\n" for char in text)
+        assert ORDERS[name] not in outside_quotes(outside_fences(found.prompt))
+        assert "Ignore all" not in outside_quotes(outside_fences(found.prompt))
+        assert all(char.isprintable() or char in "\n\t" for char in found.prompt + found.goal)
         assert found.target in (ORDERS[name], "reviewer")
     for note in workspace(store).list_notes(ListNotesRequest(all_sessions=True)).notes:
         assert "Ignore all" not in outside_quotes(note.content)
@@ -161,7 +170,7 @@ def test_it_never_raises_on_odd_values(values: list[tuple[str, Any, Any, str]], 
 
     assert [name for name, branch in branches.items() if branch] == ["coder"]
     assert len(encode(found.to_json())) < 64 * 1024
-    assert all(char.isprintable() or char == "\n" for char in found.context.prompt)
+    assert all(char.isprintable() or char in "\n\t" for char in found.prompt)
     store.close()
 
 

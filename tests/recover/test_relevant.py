@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.question import clauses
-from ctxmgr.recover.relevant import Scope, Sought, lacking, seek, seek_around, together
+from ctxmgr.recover.relevant import Scope, Sought, seek, seek_around, together
 from ctxmgr.store import Store
 from ctxmgr.types.view import EntryView
 from tests.recover.runs import call, said
@@ -140,14 +140,6 @@ def test_a_block_of_a_program_is_no_message(history: Store) -> None:
     history.append([said("s", 1, "<environment><shell>freeze window</shell></environment>", after=19, type_="message")])
 
     assert not any(each.row.kind == "event" for each in around(history, "denied: freeze window").found)
-
-
-def test_words_that_stand_nowhere(history: Store) -> None:
-    """A goal much of whose words stand in no record is named; one whose words stand somewhere is not."""
-    desk = Desk(history, "s")
-
-    assert lacking(desk, clauses("ship the sprint to the harbour"), Scope(desk.before(20, 20), total=20))
-    assert not lacking(desk, clauses("invoice with taxes"), Scope(desk.before(20, 20), total=20))
 
 
 def test_two_searches_make_one_answer(history: Store) -> None:

@@ -65,7 +65,7 @@ def test_a_models_answer_is_merged(store: Store) -> None:
 
     assert (found.target, found.by, found.fallback, found.model) == ("planner", "model", False, USE)
     assert [name for name, branch in found.to_json()["returnTo"].items() if branch is not None] == ["planner"]
-    theirs = [fact for fact in found.context.facts if fact.text.startswith("By the model")]
+    theirs = [fact for fact in found.context.facts if fact.whole.startswith("By the model")]
     assert [(fact.label, fact.entries) for fact in theirs] == [("reconstructed", [entry_id("chain", 0)])]
     assert dropped not in {name for fact in found.context.facts for name in fact.entries}
     left = [note for note in notes(store, "exclusion", "model") if dropped in note.entries]
@@ -272,7 +272,6 @@ def test_the_log_alone_tells_a_recovery(store: Store, given_: Continuation, tmp_
         bundle = annotating.show_snapshot(opened, ShowSnapshotRequest(session=made.session, snapshot_id=made.snapshot))
         opened.close()
 
-        assert made == given_
         assert made.to_json() == given_.to_json()
         assert set(made.notes) <= {note.id for note in kept}
         assert bundle.intact

@@ -11,7 +11,7 @@ from ctxmgr.store import Store
 from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.route import CONTEXT_MANAGER
 from tests.builders import entry_id
-from tests.recover.runs import ask, call, chain, hung, launched, looped, ping_pong, recover, workspace
+from tests.recover.runs import again, ask, call, chain, hung, launched, looped, ping_pong, recover, workspace
 
 
 @pytest.mark.requirement("AC-3", "FR-017", "US8-5", "SC-012")
@@ -178,7 +178,7 @@ def test_a_request_says_who_why_and_what_for(store: Store, field: str) -> None:
 def test_the_launcher_takes_over(store: Store) -> None:
     """A stuck sub-agent's work goes back to the agent that launched it, also when it comes back."""
     store.append(launched())
-    first, second = recover(store), recover(store)
+    first, second = recover(store), again(store)
 
     assert (first.target, first.request_type) == ("main", "PROCEED")
     assert "scout" in first.target_reason
@@ -189,7 +189,7 @@ def test_the_launchers_launcher_takes_over_next(store: Store) -> None:
     """When the launcher did not get further, who launched the launcher takes over."""
     store.append(launched(above=True))
 
-    assert [recover(store).target for _ in range(2)] == ["lead", "main"]
+    assert [recover(store).target, again(store).target] == ["lead", "main"]
 
 
 def test_a_silent_sub_agent_goes_back_too(store: Store) -> None:
@@ -209,7 +209,7 @@ def test_the_second_time_somebody_else_continues(store: Store) -> None:
     store.append(
         [record for number in range(1, 5) for record in call("s", number, "Bash", {"command": "make"}, error="no rule")]
     )
-    first, second = recover(store), recover(store)
+    first, second = recover(store), again(store)
 
     assert (first.target, first.request_type) == ("coder", "INTROSPECT_AGENT_CONTEXT")
     assert (second.target, second.request_type) == ("planner", "PROCEED")
@@ -219,10 +219,10 @@ def test_the_second_time_somebody_else_continues(store: Store) -> None:
 def test_two_agents_that_answer_each_other(store: Store) -> None:
     """Of a loop of two agents the one that began it is answered; next time an agent outside the loop takes over."""
     store.append(ping_pong())
-    first, second = recover(store), recover(store)
+    first, second = recover(store), again(store)
 
     assert first.target == "writer"
-    assert any("reviewer" in fact.text and "loop as well" in fact.text for fact in first.context.facts)
+    assert any("reviewer" in fact.whole and "loop as well" in fact.whole for fact in first.context.facts)
     assert second.target == "planner"
     other = next(f for f in workspace(store).detect(DetectRequest()).verdicts[0].findings if f.scope.agent == "reviewer")
     assert "The last step that worked is @0" in recover(store, finding=other.id).context.summary
@@ -247,11 +247,11 @@ def test_another_agents_loop_does_not_keep_context_away(store: Store) -> None:
     """Whoever asks is answered although another agent's loop has used up its attempts."""
     store.append(looped())
     for _ in range(2):
-        recover(store)
+        again(store)
     found = ask(store, requester="planner")
 
     assert (found.loop, found.attempts) == (None, 1)
-    assert any("coder is in a loop as well" in fact.text for fact in found.context.facts)
+    assert any("coder is in a loop as well" in fact.whole for fact in found.context.facts)
 
 
 def test_a_requester_in_a_loop_of_its_own(store: Store) -> None:

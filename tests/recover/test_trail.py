@@ -15,7 +15,7 @@ from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView
 from ctxmgr.wire import Record
 from tests.builders import at, entry_id
-from tests.recover.runs import ask, chain, hung, looped, recover, workspace
+from tests.recover.runs import again, ask, chain, hung, looped, recover, workspace
 
 
 def records(store: Store) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_notes_of_all_recoveries_are_found(store_path: Path) -> None:
         opened = open_store(str(store_path), create=True)
         if not number:
             opened.append(looped())
-        recover(opened)
+        again(opened)
         opened.close()
     opened = open_store(str(store_path))
     routed = workspace(opened).list_notes(ListNotesRequest(session="cycle", tags=["recovery", "routing"])).notes

@@ -13,7 +13,7 @@ from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.finding import Finding
 from tests.builders import at, entry_id
 from tests.doors import run_json
-from tests.recover.runs import call, hung, recover, workspace
+from tests.recover.runs import call, hung, recover, went_on, workspace
 
 
 @pytest.mark.requirement("US11-2", "FR-003")
@@ -54,7 +54,7 @@ def test_the_diagnosis(store: Store) -> None:
     assert "npm run dev" in found.context.summary
     assert "Whether the open call took effect is not recorded." in found.context.summary
     assert "I will start the server now." in found.context.prompt
-    assert found.goal == "resume the task past the point where it stopped"
+    assert found.goal == "Start the server and check /health"
 
 
 @pytest.mark.requirement("US11-3")
@@ -66,7 +66,7 @@ def test_state_before_a_silence(store: Store) -> None:
     found = recover(store, now=at(3_600))
 
     assert found.stall is not None
-    assert 'since @1, Bash "make" by coder -> error: "no rule"' in found.context.summary
+    assert 'since @1, Bash "make" by coder, which ended error' in found.context.summary
     assert "The last step that worked is @0" in found.context.summary
 
 
@@ -92,8 +92,11 @@ def test_a_stall_has_a_cap_too(store_path: Path) -> None:
     """A stall that two continuations did not end needs a person."""
     store = open_store(str(store_path), create=True)
     store.append(hung())
+    codes: list[int] = []
+    for _ in range(3):
+        codes.append(run_json(["recover", "--store", str(store_path), "--json"])[0])
+        went_on(store)
     store.close()
-    codes = [run_json(["recover", "--store", str(store_path), "--json"])[0] for _ in range(3)]
 
     assert codes == [Exit.OK, Exit.OK, Exit.NEEDS_HUMAN]
 

@@ -10,7 +10,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ListNotesRequest, ListRequest, SearchRequest, TraceRequest
 from ctxmgr.types.view import EntryView
 from tests.doors import run_json
-from tests.recover.runs import ask, chain, hung, looped, recover, workspace
+from tests.recover.runs import again, ask, chain, hung, looped, recover, workspace
 
 
 @pytest.mark.requirement("US12-1", "FR-022")
@@ -63,7 +63,7 @@ def test_reasoning_over_time(store_path: Path) -> None:
     store = open_store(str(store_path), create=True)
     store.append(looped())
     for _ in range(2):
-        recover(store)
+        again(store)
     ask(store, requester="planner")
     store.close()
     code, envelope = run_json(["note", "list", "-t", "recovery", "-t", "routing", "--store", str(store_path), "--json"])

@@ -26,6 +26,7 @@ def show_continuation(
     ``indexes`` gives the places of cited entries in the session; entries without one are cited by id.
     """
     cite = _Citations(printer, continuation, indexes or {})
+    _first(printer, continuation)
     printer.rule("continue with ", Span(continuation.target, "strong"), Span(f"  {continuation.request_type}", "dim"))
     printer.line(continuation.target_reason)
     by = "the model" if continuation.by == "model" else "the rules"
@@ -38,7 +39,7 @@ def show_continuation(
         ("reason", continuation.reason), ("not sent to", ", ".join(others)),
         ("routed by", _routing(continuation) if others else None), ("written by", by),
         ("model", _model(continuation)),
-        ("attempt", continuation.attempts if continuation.loop or continuation.stall else None),
+        ("attempt", _attempt(continuation)),
     ])  # fmt: skip
     for pattern, title in ((continuation.loop, "Loop"), (continuation.stall, "Stall")):
         if pattern is not None:
@@ -67,6 +68,31 @@ def show_continuation(
     _how_to_use(printer, continuation)
     if plan is not None:
         _plan(printer, plan)
+
+
+def _first(printer: Printer, continuation: Continuation) -> None:
+    """Show what leads the page: what is wrong, why, and what to do next."""
+    found = continuation.diagnosis
+    pattern = continuation.loop or continuation.stall
+    if pattern is None:
+        return
+    printer.line(Span(f"{printer.symbols.error} ", "error"), pattern.reason)
+    if found is None:
+        return
+    printer.line()
+    printer.line(Span("Cause      ", "strong"), found.cause, indent=2, hang=11)
+    printer.line(Span("Next step  ", "strong"), found.next_step, indent=2, hang=11)
+    if found.check:
+        printer.line(Span("Then check ", "strong"), found.check, indent=2, hang=11)
+    printer.line()
+
+
+def _attempt(continuation: Continuation) -> str | None:
+    """Return which attempt at a trouble it is; None of a question, which is none."""
+    told_again = "told again: nobody went on since it was recorded" if continuation.told_again else None
+    if continuation.source != "stuckHandler" or not (continuation.loop or continuation.stall):
+        return told_again
+    return f"{continuation.attempts}, {told_again}" if told_again else str(continuation.attempts)
 
 
 def _routing(continuation: Continuation) -> str:
@@ -132,7 +158,6 @@ def _pattern(printer: Printer, pattern: Pattern, title: str, cite: _Citations) -
     count = f" {printer.symbols.times}{pattern.count:,}" if title == "Loop" else ""
     style = "loop" if title == "Loop" else "hung"
     printer.line(Span(f"{printer.symbols.error} {pattern.kind}{rounds}{count}", style), indent=2)
-    printer.line(pattern.reason, indent=4)
     start, progress = (name and cite.name(name) for name in (pattern.start, pattern.last_progress))
     printer.pairs([("started at", start), ("last progress", progress)], indent=4)
 
@@ -145,6 +170,8 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
     for fact in continuation.context.facts:
         label = Span(fact.label.ljust(wide) + "  ", fact.label)
         printer.line(label, fact.text, Span(cite(fact.entries), "dim"), indent=2, hang=wide + 2)
+        if fact.quote is not None:
+            printer.line(Span(fact.quote, "dim"), indent=wide + 4)
 
 
 def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
@@ -167,11 +194,14 @@ def _how_to_use(printer: Printer, continuation: Continuation) -> None:
     context = continuation.context
     size = f"{amount(context.token_count)} tokens by {context.counter}"
     since = f", only what is new since {context.diff_of}" if context.diff_of else ""
-    printer.line("Give this page to ", Span(continuation.target, "strong"), " as its next prompt.", indent=2)
+    again = "" if continuation.snapshot is None else " --last"
     printer.line(
-        f"For a program: the same with --json; 'data.continuation.returnTo' holds exactly one request ({size}{since}).",
+        "Give ",
+        Span(continuation.target, "strong"),
+        f" the text of 'ctxmgr recover{again} --prompt' ({size}{since}).",
         indent=2,
     )
+    printer.line("For a program: --json; 'data.continuation.returnTo' holds exactly one request.", indent=2)
     shown = command("snapshot", "show", continuation.snapshot) if continuation.snapshot else None
     notes = plural(len(continuation.notes), "note") if continuation.notes else None
     kept = f"{notes}: {' '.join(continuation.notes)}" if notes else None
