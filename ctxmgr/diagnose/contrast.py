@@ -78,7 +78,7 @@ def _silent(evidence: Evidence) -> Diagnosis:
             confidence="low",
         )
     call = _call(evidence, step)
-    cause = f"{call[:1].upper()}{call[1:]}{started(step)} has not returned, and the record does not say what it waits for."
+    cause = f"Not known: {call}{started(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     quotes = [evidence.quote(step, given(step)[:300])]
     if evidence.last_progress is not None:
@@ -100,7 +100,7 @@ def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
 
 def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Diagnosis:
     between = evidence.changes(worked.index, step.index)
-    cause = f"Why {_call(evidence, step)} has the same outcome each time is not in the record. It worked{clock(worked.ts)}"
+    cause = f"{_unknown(evidence, step)}. It worked{clock(worked.ts)}"
     quotes = [evidence.quote(worked), evidence.quote(step, _telling(evidence, step))]
     if between:
         first = between[0]
@@ -119,7 +119,7 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
 def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     telling = _telling(evidence, step)
     said = f": {code(telling, 140)}" if telling else ""
-    cause = f"Why {_call(evidence, step)} has the same outcome each time is not in the record{said}."
+    cause = f"{_unknown(evidence, step)}{said}."
     quotes: list[Quote] = [evidence.quote(step, telling or None)]
     last = evidence.last_progress
     if last is not None:
@@ -203,6 +203,10 @@ def _telling(evidence: Evidence, step: EntryView) -> str:
     if named is not None:
         return named
     return next((line for line in reversed(lines) if _TELLING.search(line)), lines[-1] if lines else "")
+
+
+def _unknown(evidence: Evidence, step: EntryView) -> str:
+    return f"Not known: the record does not say why {_call(evidence, step)} ends the same way each time"
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:
