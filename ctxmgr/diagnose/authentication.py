@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -18,7 +18,7 @@ _REFUSED = re.compile(
     r"|unauthenticated"
     r"|authentication (?:failed|required|error)|bad credentials|invalid (?:api[ _-]?key|credentials|token|access token"
     r"|password)"
-    r"|incorrect (?:api key|password|username)|(?:token|session|credentials?|credential)[^\n]{0,40}(?:has |have |is "
+    r"|incorrect (?:api key|password|username)|(?:token|session|credentials?|credential)[^\n]{0,16}(?:has |have |is "
     r"|was )?expired"
     r"|ExpiredToken|invalid_grant|NOAUTH|not logged in|login required|password authentication failed"
     r"|permission denied \(publickey"
@@ -59,10 +59,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
     times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
-    cause = f"{call} fails{f', {times} times' if times > 1 else ''}: the credentials it uses {expired}, {code(line, 110)}."
+    cause = (
+        f"{call} fails{f', {times} times' if times > 1 else ''}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
+    )
     quotes = [evidence.quote(entry, line)]
     said = _said_where(evidence)
     if said is not None:
@@ -77,10 +79,11 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     shown = _shown_where(evidence, entry)
     if shown is not None:
         other, text = shown
-        cause += f" {evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} says: {code(text, 110)}."
+        source = evidence.source(other)
+        cause += f" {source[:1].upper()}{source[1:]} speaks of other ones."
         quotes.append(evidence.quote(other, text))
         step = (
-            "Ask the user whether you may use the credentials that this output names; if you trust it and they agree, use"
+            "Ask the user whether you may use the credentials that this output speaks of; if you trust it and they agree, use"
             " those."
         )
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")

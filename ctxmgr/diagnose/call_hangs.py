@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, parts_of
+from ctxmgr.diagnose.calls import command_of, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
@@ -130,7 +130,7 @@ def _child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     last = children[-1]
     name = last.agent if plain_name(last.agent) else "that agent"
     cause = (
-        f"Your {entry.action[:40]} call{clock(entry.ts)} waits for {name[:60]}, whose last step was"
+        f"Your {tool(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was"
         f" {evidence.source(last)}, {last.status}."
     )
     step = f"Do not wait any longer: end {name[:60]}, and do the rest of its work yourself from what it has found."

@@ -20,8 +20,11 @@ _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
 _EDITOR_VERBS = frozenset(("view", "create", "str_replace", "insert", "undo_edit"))
 _MOST_COMMAND = 4_000
 _MOST_WORDS = 80
+_MOST_BLANKS = 2
 _WRAPPER = re.compile(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
 _PART = re.compile(r"&&|\|\||;|\||\n")
+_PATH_WORDS = re.compile(r"[\w@+=~%./:,()\[\] -]+")
+_TOOL = re.compile(r"[A-Za-z][\w.:-]{0,59}")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=\S*")
 
@@ -114,20 +117,30 @@ def written(entry: EntryView) -> str | None:
     return content if makes else None
 
 
+def tool(entry: EntryView) -> str:
+    """Return the name of a call's tool for a reader; what is no name is not passed on."""
+    return entry.action if _TOOL.fullmatch(entry.action) else "tool"
+
+
 def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     """Return a call as words for a reader: "`npm test`", "Read of app.py", "Grep of `name`"."""
     command = command_of(entry)
     if command:
         return code(" ".join(command.split()), 80)
-    action = clean(entry.action)[:60]
+    action = tool(entry)
     patched = patched_paths(entry)
     path = path_of(entry) or (patched[0] if patched else None)
-    if path:
+    if path and readable(path):
         return f"{action} of {(name or short_path)(path)}"
     fields = fields_of(entry)
     told = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
     told = entry.input if told is None and isinstance(entry.input, str) and entry.input else told
     return f"{action} of {code(told, 60)}" if isinstance(told, str) else f"{action} call"
+
+
+def readable(path: str) -> bool:
+    """Whether a path can stand in a sentence: a name of many words could be read as part of it."""
+    return path.count(" ") <= _MOST_BLANKS and _PATH_WORDS.fullmatch(path[:1_000]) is not None
 
 
 def short_path(path: str) -> str:

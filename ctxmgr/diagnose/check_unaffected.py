@@ -16,13 +16,13 @@ KIND: str = "testUnaffected"
 
 _FRAME = re.compile(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
 _CACHED = re.compile(
-    r"^.{0,200}\(cached\)|^.{0,120}\b(?:nothing to be done|is up to date|already up[- ]to[- ]date"
-    r"|from cache|cache hit|FULL TURBO|no work to do|UP-TO-DATE|CACHED)\b",
+    r"^.{0,200}?(\(cached\)|\b(?:nothing to be done|is up to date|already up[- ]to[- ]date|from cache|cache hit|FULL TURBO"
+    r"|no work to do|UP-TO-DATE|CACHED)\b)",
     re.MULTILINE | re.IGNORECASE,
 )
 _NONE_RUN = re.compile(
-    r"^.{0,80}\b(?:no tests ran|ran 0 tests|0 tests? (?:collected|run|passed)|collected 0 items"
-    r"|no tests? (?:found|to run)|running 0 tests)\b",
+    r"^.{0,80}?\b(no tests ran|ran 0 tests|0 tests? (?:collected|run|passed)|collected 0 items|no tests? (?:found|to run)"
+    r"|running 0 tests)\b",
     re.MULTILINE | re.IGNORECASE,
 )
 _BUILDS = re.compile(
@@ -148,7 +148,7 @@ def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Dia
     said = evidence.text(entry)[:8_000]
     match = _NONE_RUN.search(said)
     if match is not None:
-        cause = f"{_start(evidence, entry, edits)}, because it runs no test at all: {code(match.group(0).strip(), 110)}."
+        cause = f"{_start(evidence, entry, edits)}, because it runs no test at all: {code(match.group(1).strip(), 60)}."
         step = "Name the file or folder that holds the tests, and see that they are collected before you edit on."
         return diagnosis(
             KIND, cause, step, evidence.quote(entry, match.group(0)), check=("The output must count at least one test.")
@@ -156,7 +156,7 @@ def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Dia
     match = _CACHED.search(said)
     if match is None:
         return None
-    cause = f"{_start(evidence, entry, edits)}, because the result is an old one: {code(match.group(0).strip(), 110)}."
+    cause = f"{_start(evidence, entry, edits)}, because the result is an old one: {code(match.group(1).strip(), 60)}."
     force = "go test -count=1" if "go test" in command_of(entry) else "make -B" if command_of(entry).startswith("make") else ""
     step = (
         (f"Run it once without the cache, with {code(force, 40)}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import changes_of, command_of, patched_paths, path_of, written
+from ctxmgr.diagnose.calls import changes_of, command_of, patched_paths, path_of, tool, written
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
@@ -126,7 +126,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
     what = (
         code(command_of(last), 80)
         if command_of(last)
-        else (f"the {last.action[:40]} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
+        else (f"the {tool(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
     )
     cause = (
         f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {what[:1].upper()}{what[1:]} does just"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.diagnose.calls import command_of, path_of
+from ctxmgr.diagnose.calls import command_of, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed
@@ -50,7 +50,7 @@ def _again(evidence: Evidence, place: int) -> list[tuple[EntryView, EntryView]]:
 
 
 def _told(evidence: Evidence, compactions: list[Message], last: Message, again: list[tuple[EntryView, EntryView]]) -> Diagnosis:
-    names = [evidence.name(path) if (path := path_of(each)) else command_of(each) or each.action for each, _ in again]
+    names = [evidence.name(path) if (path := path_of(each)) else command_of(each) or tool(each) for each, _ in again]
     often = f" {len(compactions)} times, last" if len(compactions) > 1 else ""
     earlier = clock(again[0][0].ts)
     cause = (

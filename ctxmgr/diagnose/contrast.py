@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect import vocabulary
 from ctxmgr.detect.blur import blur
-from ctxmgr.diagnose.calls import command_of, path_of, same_file
+from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -106,10 +106,7 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
         first = between[0]
         cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
         quotes.append(evidence.quote(first, given(first)[:300]))
-        look = (
-            f"Look at what {evidence.source(first)} changed, undo it in your mind or in a copy, and see whether the call"
-            f" works then."
-        )
+        look = f"Look at what {evidence.source(first)} changed, undo it in a copy, and see whether the call works then."
     else:
         cause += ", and no change is recorded since."
         look = "Look at what it depends on outside of this record: a server, a file that somebody else writes, the time."
@@ -118,8 +115,7 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
 
 def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     telling = _telling(evidence, step)
-    said = f": {code(telling, 140)}" if telling else ""
-    cause = f"{_unknown(evidence, step)}{said}."
+    cause = f"{_unknown(evidence, step)}."
     quotes: list[Quote] = [evidence.quote(step, telling or None)]
     last = evidence.last_progress
     if last is not None:
@@ -213,9 +209,5 @@ def _call(evidence: Evidence, step: EntryView) -> str:
     command = command_of(step)
     path = path_of(step)
     return (
-        code(command, 80)
-        if command
-        else (f"the {step.action[:40]} of {evidence.name(path)}")
-        if path
-        else f"the {step.action[:40]} call"
+        code(command, 80) if command else (f"the {tool(step)} of {evidence.name(path)}") if path else f"the {tool(step)} call"
     )

@@ -34,6 +34,7 @@ _FOREIGN = (
     "internal/",
 )
 _LEAST = 2
+_FEW = 48
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -88,7 +89,7 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
     files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
     name = evidence.name(path)
     cause = (
-        f"The error is in {code(name, 80)}, line {line}: {code(causes[-1].strip(), 120)}. Your {len(edits)} changes since"
+        f"The error is in {code(name, 80)}, line {line}: {_short(causes[-1].strip())}. Your {len(edits)} changes since"
         f"{clock(edits[0].ts) or ' then'} were all made in {files}."
     )
     cause = cause.replace("since at", "since")
@@ -103,3 +104,8 @@ def _fails_on_import(said: str) -> bool:
     """Whether the last frame of a traceback is the body of a module: whoever imports it can't be at fault."""
     frames = re.findall(r"File \"[^\"\n]{1,300}\", line \d{1,6}, in (\S{1,80})", said)
     return bool(frames) and frames[-1] == "<module>" and len(frames) > 1
+
+
+def _short(error: str) -> str:
+    """Return an error as a quote: its kind, and its words where they are few."""
+    return code(error if len(error) <= _FEW else error.partition(":")[0], _FEW)

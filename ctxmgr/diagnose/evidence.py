@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from ctxmgr.detect import vocabulary
 from ctxmgr.detect.normal import canonical
 from ctxmgr.diagnose import contents
-from ctxmgr.diagnose.calls import command_of, same_file, short_path, subject
+from ctxmgr.diagnose.calls import command_of, readable, same_file, short_path, subject
 from ctxmgr.diagnose.texts import clean, ends, excerpt, text_of
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.finding import Finding
@@ -206,7 +206,7 @@ class Evidence:
 
     def name(self, path: str) -> str:
         """Return a path as words: relative to the agent's folder where it lies in it."""
-        return short_path(self.inside(path) or path)
+        return short_path(self.inside(path) or path) if readable(path) else "the file"
 
     def text(self, entry: EntryView) -> str:
         """Return what an entry's result says, clean and bounded: its error message and its output."""

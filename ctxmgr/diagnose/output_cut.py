@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of, path_of
+from ctxmgr.diagnose.calls import command_of, fields_of, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "outputCut"
 
 _CUT = re.compile(
-    r"[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b|\boutput (?:was "
-    r"|is )?(?:truncated|cut|too (?:long|large))"
-    r"|\.\.\.\s?[\[(]?\d[\d,]* (?:more )?(?:lines|characters|chars|bytes|tokens)|[\d,]+ (?:more )?(?:lines|characters|bytes"
-    r"|tokens) (?:truncated|omitted|not shown|hidden)"
-    r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)"
-    r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d",
+    r"[\d,]+ (?:more )?(?:lines|characters|chars|bytes|tokens) (?:truncated|omitted|not shown|hidden)"
+    r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d+"
+    r"|[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b"
+    r"|\boutput (?:was |is )?(?:truncated|cut|too (?:long|large))"
+    r"|\.\.\.\s?[\[(]?\d[\d,]* (?:more )?(?:lines|characters|chars|bytes|tokens)\b(?: truncated| omitted)?"
+    r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"\s*\d{1,7}(?: {2,}|→|[|:])")
@@ -53,15 +53,11 @@ def _notice(said: str) -> str | None:
 def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     path, command = path_of(entry), command_of(entry)
     what = (
-        code(command, 80)
-        if command
-        else (f"The {entry.action[:40]} of {evidence.name(path)}")
-        if path
-        else f"The {entry.action[:40]} call"
+        code(command, 80) if command else (f"The {tool(entry)} of {evidence.name(path)}") if path else f"The {tool(entry)} call"
     )
-    cause = (
-        f"{what} was made {evidence.times(entry)} times, and its output is cut at the same place each time: {code(line, 120)}."
-    )
+    times = evidence.times(entry)
+    notice = words_of(_CUT, f" {line}")
+    cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)
     if path and not command:
         name = evidence.name(path)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import code, plain_name, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -51,9 +51,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
     times = evidence.times(entry)
-    return f"{call} is denied{f', {times} times' if times > 1 else ''}: {code(line.strip(), 110)}."
+    said = words_of(_DENIED, line)
+    return f"{call} is denied{f', {times} times' if times > 1 else ''}{f': {said}' if said else ''}."
 
 
 def _told(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
@@ -110,7 +111,7 @@ def _script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
         return None
     cause = (
         f"{code(command, 90)} can't start: {code(path, 80)} has no right to be executed,"
-        f" {code(evidence.line(entry, _DENIED), 90)}."
+        f" {words_of(_DENIED, evidence.line(entry, _DENIED))}."
     )
     step = f"Run {code(f'{runner} {command}', 140)}: it reads the file and needs no such right."
     return diagnosis(KIND, cause, step, evidence.quote(entry))

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect import vocabulary
 from ctxmgr.detect.blur import blur
-from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code
@@ -35,6 +35,8 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 _LEAST = 3
+_FEW = 48
+_PLAIN = re.compile(r"[\w ,.()%-]+")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -74,7 +76,7 @@ def _is_job(entry: EntryView) -> bool:
 
 
 def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
-    call = code(command_of(entry) or entry.action, 80)
+    call = code(command_of(entry) or tool(entry), 80)
     return (
         f"{call} has answered {len(same)} times since{clock(same[0].ts).replace(' at', '') or ' it was first asked'} that"
         f" the state is {code(state, 40)}"
@@ -84,7 +86,9 @@ def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
 def _failed(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
     said = evidence.text(entry)
     reason = _REASON.search(said)
-    why = f" The answer gives the reason: {code(reason.group(1).strip(), 140)}." if reason else ""
+    words = reason.group(1).strip() if reason else ""
+    plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
+    why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
     cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
     step = (
         (

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import words_of
 from ctxmgr.ids import parse_time
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -46,7 +46,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
     limited = [each for each in evidence.loop if _LIMITED.search(evidence.text(each))]
-    cause = f"The server refuses because you ask too often: {code(line.strip())}."
+    cause = f"The server refuses because you ask too often: {words_of(_LIMITED, line)}."
     wait = _wait(said)
     until = _UNTIL.search(said)
     spacing = _spacing(limited)

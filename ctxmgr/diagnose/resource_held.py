@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of, in_background
+from ctxmgr.diagnose.calls import command_of, fields_of, in_background, tool
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -60,7 +60,7 @@ def _port(line: str, command: str) -> str | None:
 
 def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
-    cause = f"{code(command_of(entry) or entry.action, 90)} can't start: port {port} is taken, {code(line, 90)}."
+    cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."
     own = _starter(evidence, entry, port)
     listing = _listing(evidence, port)
     if own is not None:

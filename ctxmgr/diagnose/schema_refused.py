@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.calls import command_of, fields_of
+from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
@@ -129,7 +129,7 @@ def _told(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | No
             pairs.append((name, near))
     if not pairs and not lacking:
         return None
-    call = code(command_of(entry), 70) if command_of(entry) else f"The {entry.action[:40]} call"
+    call = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
     wants = [new for _, new in pairs] + lacking
     cause = f"{call} is refused: it wants {listed(wants)}"
     cause += (

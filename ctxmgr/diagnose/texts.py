@@ -64,6 +64,16 @@ def code(text: str, limit: int = SHORT) -> str:
     return f"`{clip(line, limit)}`"
 
 
+def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
+    """Return what a pattern matched, as a quote within a sentence.
+
+    A sentence of ours quotes no more of an output than the words that it was recognised by: what stands beside them may be
+    an order. The whole line is evidence, which is shown apart.
+    """
+    match = pattern.search(text)
+    return code(match.group(0).strip(), limit) if match else ""
+
+
 def plain_name(text: str) -> bool:
     """Whether recorded text is nothing but a name or path: it holds no blank and nothing a shell would act upon."""
     return _SAFE.fullmatch(text) is not None and not text.startswith("-") and "://" not in text

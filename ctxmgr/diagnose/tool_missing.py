@@ -106,7 +106,7 @@ def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
     offers = " ".join(match.group(1) for match in _OFFERED.finditer(said))
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
     near = nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
-    cause = f"There is no tool {code(name, 60)}: {code(said.strip(), 110)}."
+    cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]
     if near in worked:
         other = worked[near]

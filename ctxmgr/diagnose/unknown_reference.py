@@ -154,7 +154,7 @@ def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str)
         return _only(evidence, entry, noun, name, sorted(set(places) - unfit)) if noun in ("remote", "table") else None
     line = next((line for line in said.split("\n") if name in line), said)
     quotes = [evidence.quote(entry, line)]
-    cause = f"There is no {noun} {code(name, 80)}: {code(line.strip(), 110)}."
+    cause = f"There is no {noun} {code(name, 80)}."
     if near in places:
         other, shown = places[near]
         cause += f" {evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} has {code(near, 80)}."

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.diagnose.calls import command_of, in_background
+from ctxmgr.diagnose.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import code, plain_name, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -46,10 +46,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {entry.action[:40]} call"
+    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else None
-    cause = f"{call} fails{_often(evidence, entry)} because of a lock: {code(line, 120)}."
+    cause = f"{call} fails{_often(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
     holder = _holder(evidence, entry, lock)
     if holder is not None:

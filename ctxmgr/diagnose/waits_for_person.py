@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect import vocabulary
-from ctxmgr.diagnose.calls import command_of, fields_of
+from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, text_of
@@ -101,26 +101,17 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     ):
         return None
     last = found[-1]
-    line = (
-        next(line for line in evidence.text(last).split("\n") if _PENDING.search(line.replace("_", " ")))
-        if _single(evidence, last)
-        else evidence.text(last)
-    )
-    cause = (
-        f"{_call(last)} was answered {len(found)} times that a person's approval or review is missing:"
-        f" {code(line.strip(), 150)}."
-    )
+    said = evidence.text(last)
+    match = _PENDING.search(said.replace("_", " "))
+    words = said[match.start() : match.end()] if match else ""
+    cause = f"{_call(last)} was answered {len(found)} times that a person's approval or review is missing: {code(words, 60)}."
     step = (
         "Stop asking for the state. Tell the user that this waits for a person and who it is, ask for the decision, and"
         " end your turn."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote(last, line), check=("Look at the state once when the user says that it was decided.")
+        KIND, cause, step, evidence.quote(last), check=("Look at the state once when the user says that it was decided.")
     )
-
-
-def _single(evidence: Evidence, entry: EntryView) -> bool:
-    return any(_PENDING.search(line.replace("_", " ")) for line in evidence.text(entry).split("\n"))
 
 
 def _open_question(evidence: Evidence) -> Diagnosis | None:
@@ -129,7 +120,7 @@ def _open_question(evidence: Evidence) -> Diagnosis | None:
     if entry is None:
         return None
     asked = _asked_text(entry)
-    cause = f"You asked the user{clock(entry.ts)} with {entry.action[:40]}: {code(asked, 150)}. No answer is recorded."
+    cause = f"You asked the user{clock(entry.ts)} with {tool(entry)}: {code(asked, 150)}. No answer is recorded."
     step = "Wait: end your turn with this question in one sentence. Do not ask in another form."
     return diagnosis(KIND, cause, step, evidence.quote(entry, asked), check="Go on only when the user has answered.")
 
@@ -150,4 +141,4 @@ def _sentence(text: str) -> str:
 
 
 def _call(entry: EntryView) -> str:
-    return code(command_of(entry) or entry.action, 80)
+    return code(command_of(entry) or tool(entry), 80)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 
-from ctxmgr.diagnose.calls import Change, changes_of, patch_changes, patched_paths, path_of, same_file
+from ctxmgr.diagnose.calls import Change, changes_of, patch_changes, patched_paths, path_of, same_file, tool
 from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.types.diagnosis import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -78,7 +78,7 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
 def _call(evidence: Evidence, entry: EntryView, path: str) -> str:
     times = evidence.times(entry)
     often = f" ({times} times)" if times > 1 else ""
-    return f"The {entry.action[:40]} of {evidence.name(path)} can't work{often}"
+    return f"The {tool(entry)} of {evidence.name(path)} can't work{often}"
 
 
 def _target(missing: str, change: Change) -> str:
@@ -167,7 +167,7 @@ def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None
     name = evidence.name(path)
     line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
     if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
-        cause = f"The {entry.action[:40]} of {name} is refused until you read the file anew: {code(line)}."
+        cause = f"The {tool(entry)} of {name} is refused until you read the file anew: {words_of(_UNREAD, line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
         return diagnosis(
             KIND,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, same_file
+from ctxmgr.diagnose.calls import command_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
@@ -87,7 +87,7 @@ def _refused(evidence: Evidence, path: str) -> bool:
 
 def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
     times = evidence.times(entry)
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} of {evidence.name(path)}"
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} of {evidence.name(path)}"
     return f"{call} fails{f', {times} times' if times > 1 else ''}: {code(evidence.name(path), 100)} is not there."
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ctxmgr.diagnose import diagnose
+from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
-from ctxmgr.recover.brief import Brief
-from ctxmgr.recover.contrast import contrast
 from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.quoting import CITABLE
 from ctxmgr.types.diagnosis import Diagnosis
@@ -16,13 +14,13 @@ _MOST = 400
 """Entries that are looked at: each is judged before it is passed on, which takes time."""
 
 
-def cause_of(desk: Desk, brief: Brief, finding: Finding | None) -> Diagnosis | None:
+def cause_of(desk: Desk, finding: Finding | None) -> Diagnosis | None:
     """Return why a session is stuck and what to do next; None without a finding, or where nothing can be said."""
     if finding is None:
         return None
     recent = list(reversed(desk.newest(_MOST)))
-    found = diagnose(Evidence(entries=recent, finding=finding, messages=messages_of(desk.heard())))
-    return _bounded(found or contrast(desk, brief, finding))
+    evidence = Evidence(entries=recent, finding=finding, messages=messages_of(desk.heard()))
+    return _bounded(diagnose(evidence) or contrast(evidence))
 
 
 def _bounded(found: Diagnosis | None) -> Diagnosis | None:

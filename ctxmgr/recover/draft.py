@@ -192,5 +192,5 @@ def draft(
     target = choose(desk, request, finding, side, table, to, attempt)
     brief = prepare(desk, request, finding, side, list(table.routes))
     leads = alternatives(desk, brief, finding, attempt)
-    cause = cause_of(desk, brief, finding)
+    cause = cause_of(desk, finding)
     return Draft(desk, request, finding, table, attempt, target, brief, leads, holding, beside, cause)
