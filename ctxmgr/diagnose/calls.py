@@ -23,7 +23,7 @@ _MOST_WORDS = 80
 _MOST_BLANKS = 2
 _WRAPPER = re.compile(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
 _PART = re.compile(r"&&|\|\||;|\||\n")
-_PATH_WORDS = re.compile(r"[\w@+=~%./:,()\[\] -]+")
+_PATH_WORDS = re.compile(r"(?:\[[\w.-]{1,60}\]|\([\w.-]{1,60}\)|[\w@+=~%./:, -])+")
 _TOOL = re.compile(r"[A-Za-z][\w.:-]{0,59}")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=\S*")

@@ -35,6 +35,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:)", re.IGNORECASE)
+_PLAIN = re.compile(r"[\w@+=~%./:,'\" &|-]+")
 _SEVERAL, _MANY = 2, 8
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
@@ -206,8 +207,7 @@ def _unknown(evidence: Evidence, step: EntryView) -> str:
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:
-    command = command_of(step)
-    path = path_of(step)
-    return (
-        code(command, 80) if command else (f"the {tool(step)} of {evidence.name(path)}") if path else f"the {tool(step)} call"
-    )
+    command, path = command_of(step), path_of(step)
+    if _PLAIN.fullmatch(command):
+        return code(command, 80)
+    return f"the {tool(step)} of {evidence.name(path)}" if path else f"the {tool(step)} call"
