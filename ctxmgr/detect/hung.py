@@ -29,6 +29,9 @@ BEGINS = "session"
 _TELLING = {BEGINS} | LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
 """Types of events that say what the run is doing; most others are thoughts."""
 
+_ASKING = {BEGINS} | WORK_STARTS | PAUSES
+"""Types of events by which something is asked of a run; any other is an answer, or a sign of one."""
+
 _MAX_DELEGATED = 64
 
 
@@ -135,8 +138,7 @@ class StallWatch:
         kind = event.type or ""
         if event.id:
             self._last_id = event.id
-        if kind not in _TELLING or kind in TURN_ENDS:
-            self._answered = True
+        self._answered = self._answered or kind not in _ASKING
         if kind not in _TELLING:
             return
         if kind == BEGINS:
