@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.journal import Journal
-from ctxmgr.masking import mask, mask_unsieved
-from ctxmgr.masks import is_free
+from ctxmgr.log.codec import decode, encode, unseal
+from ctxmgr.log.journal import Journal
+from ctxmgr.log.mask_prefilter import is_free
+from ctxmgr.log.masking import mask, mask_unsieved
 from ctxmgr.recorder import Recorder
-from ctxmgr.wire import decode, encode, unseal
 
 SEED = 20_261_122
 LETTERS = string.ascii_letters + string.digits
@@ -143,7 +143,7 @@ def test_ordinary_text_is_held_back() -> None:
     ids = [{"v": 1, "id": str(uuid.UUID(int=source.getrandbits(128), version=4)), "ts": "2026-01-22T10:00:00.123456Z"}
            for _ in range(2_000)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ctxmgr.masking.mask_unsieved", note)
+        patch.setattr("ctxmgr.log.masking.mask_unsieved", note)
         for record in ids:
             mask(encode(record))
         assert passed == []

@@ -9,9 +9,9 @@ import os
 import sys
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.history.address import Address as Address
-from ctxmgr.history.address import is_number
-from ctxmgr.history.address import parse as parse
+from ctxmgr.history.query.address import Address as Address
+from ctxmgr.history.query.address import is_number
+from ctxmgr.history.query.address import parse as parse
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:

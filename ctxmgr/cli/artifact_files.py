@@ -1,4 +1,4 @@
-"""Where an artifact's content goes: to the screen filtered, to a pipe byte for byte, into a file whole or not at all."""
+"""Write an artifact's content to a terminal, a pipe or a file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from ctxmgr.errors import InvalidInput, StorageFailed
-from ctxmgr.files import require_no_link
+from ctxmgr.paths import require_no_link
 
 if TYPE_CHECKING:
-    from ctxmgr.artifacts.reading import Content
+    from ctxmgr.artifacts.content import Content
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.artifact import ArtifactView
 

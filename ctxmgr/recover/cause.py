@@ -6,8 +6,8 @@ from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.contrast import contrast
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import CITABLE
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.quotes import CITABLE
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.finding import Finding
 
@@ -16,7 +16,7 @@ _MOST = 400
 """Entries that are looked at: each is judged before it is passed on, which takes time."""
 
 
-def cause_of(desk: Desk, brief: Brief, finding: Finding | None) -> Diagnosis | None:
+def cause_of(desk: HistoryReader, brief: Brief, finding: Finding | None) -> Diagnosis | None:
     """Return why a session is stuck and what to do next; None without a finding, or where nothing can be said."""
     if finding is None:
         return None

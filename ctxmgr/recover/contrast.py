@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.recover.action_kinds import changes_something, same_call
 from ctxmgr.recover.brief import Brief
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.kinds import changes_something, same_call
-from ctxmgr.recover.unread import unread
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.unread_files import unread
 from ctxmgr.recover.verbatim import at, call_line, ending, result_text
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.finding import Finding
@@ -18,7 +18,7 @@ _FAILED = ("error", "denied")
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,39}")
 
 
-def contrast(desk: Desk, brief: Brief, finding: Finding) -> Diagnosis | None:
+def contrast(desk: HistoryReader, brief: Brief, finding: Finding) -> Diagnosis | None:
     """Return the most informative next look, with the cause said to be unknown; None where nothing was done again."""
     if finding.severity == "hung":
         return _stalled(brief)
@@ -41,7 +41,7 @@ def _before(entry: EntryView, failing: EntryView, brief: Brief) -> bool:
     return same_call(entry) == same_call(failing) and entry.index < brief.onset
 
 
-def _worked_before(desk: Desk, brief: Brief, failing: EntryView, worked: EntryView) -> Diagnosis:
+def _worked_before(desk: HistoryReader, brief: Brief, failing: EntryView, worked: EntryView) -> Diagnosis:
     since = [entry for entry in desk.before(failing.index, 200) if entry.index > worked.index]
     between = [entry for entry in since if entry.status == "ok" and changes_something(entry)]
     what = f"the {len(between)} changes that you made in between" if len(between) > 1 else "the change that you made in between"

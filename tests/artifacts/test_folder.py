@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.artifacts.healing import audit
+from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import Busy, Damaged, StorageFailed
 from ctxmgr.store import Store, open_store
@@ -149,7 +149,7 @@ def test_current_in_place_of_a_link_is_told_of(artifacts: ArtifactStore, folder:
 
 def test_a_writer_waits_for_another_one_and_gives_up_in_the_end(artifacts: ArtifactStore, store: Store) -> None:
     """While one writer holds the folder, another one waits its time and then says that it is busy."""
-    from ctxmgr.artifacts.recording import writing
+    from ctxmgr.artifacts.new_version import writing
 
     put(artifacts, "arch", a_yaml="a: 1\n")
     put(artifacts, "arch", a_yaml="a: 2\n")

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import own_log
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.salvage import records_of
-from ctxmgr.store import Store, gather, open_store
-from ctxmgr.store.prepared import prepared_line
-from ctxmgr.types.checking import check
+from ctxmgr.log.reader import records_of
+from ctxmgr.store import Store, open_store
+from ctxmgr.store.write import log_parser
+from ctxmgr.store.write.encoded_record import prepared_line
+from ctxmgr.types.record_check import check
 from tests import builders as b
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
 from tests.store.workers import ROOT
@@ -33,8 +34,8 @@ import os, signal, sys
 from pathlib import Path
 from ctxmgr.history import own_log
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.store import gather, open_store
-from ctxmgr.store.bulk import BulkWriter
+from ctxmgr.store.write import log_parser as gather; from ctxmgr.store import open_store
+from ctxmgr.store.write.bulk import BulkWriter
 own_log._MUCH, own_log._BLOCKS, gather._READ = 0, 3, 1_500
 write, written = BulkWriter.write, []
 def write_and_die(writer, block):
@@ -85,7 +86,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
         found: list[Found] = []
         for least in (0, _NEVER):
             monkeypatch.setattr(own_log, "_MUCH", least)
-            monkeypatch.setattr(gather, "_READ", together)
+            monkeypatch.setattr(log_parser, "_READ", together)
             path, place = tmp_path / "h.jsonl", tmp_path / f"{least}.db"
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{place}{suffix}").unlink(missing_ok=True)

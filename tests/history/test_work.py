@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxmgr.history.annotating import list_notes
-from ctxmgr.history.reading import list_, messages, search, show, trace
+from ctxmgr.history.query.requests import list_, list_notes, messages, search, show, trace
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ListNotesRequest, ListRequest, MessagesRequest, SearchRequest, ShowRequest, TraceRequest
 from ctxmgr.types.record import build

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, StorageFailed
-from ctxmgr.history.annotating import list_notes, list_snapshots
-from ctxmgr.history.judging import detect_
-from ctxmgr.history.reading import list_, messages, search, trace
+from ctxmgr.history.detection import detect_
+from ctxmgr.history.query.requests import list_, list_notes, list_snapshots, messages, search, trace
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.sqlite import SqliteEngine
-from ctxmgr.types.desk import DetectRequest
+from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.query import (
     Filters,
     ListNotesRequest,
