@@ -27,7 +27,7 @@ _ITEM, _END, _FAILED = b"ctx item", b"ctx end.", b"ctx fail"
 
 _SIZE = 8
 
-_WAITING = 2
+WAITING = 2
 """Items that are ready and not sent yet, at most."""
 
 # Nothing of the environment says where the package is, and the folder of the program that runs is not looked into by
@@ -206,7 +206,7 @@ def serve(source: BufferedReader) -> None:
     try:
         _, (function, arguments) = _frame(source)
         _thread.start_new_thread(_end_with, (source.fileno(),))
-        waiting: Queue[bytes] = Queue(_WAITING)
+        waiting: Queue[bytes] = Queue(WAITING)
         telling = Thread(target=_tell, args=(source.fileno(), waiting.get))
         telling.start()
         try:

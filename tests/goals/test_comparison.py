@@ -47,7 +47,7 @@ def _state(*actions: tuple[str, ActionStatus, str | None], blocked: tuple[str, .
 
 
 def _held(state: GoalState, text: str) -> dict[str, bool]:
-    return {fact.whole: fact.held for fact in facts(state, text)}
+    return {fact.text: fact.held for fact in facts(state, text)}
 
 
 def test_a_history_becomes_the_messages_a_loop_would_send() -> None:

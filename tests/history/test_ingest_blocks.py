@@ -67,7 +67,7 @@ def _is_storable(body: bytes) -> bool:
     """Whether a line is a record that can be stored, or none: one that can't be makes an import begin anew."""
     raw = sealed([body])[0].rstrip(b"\n")
     try:
-        for line in records_of(raw, 0, len(raw) + 1, "", _ignore):
+        for line in records_of(raw, 0, len(raw) + 1, "", _ignore, lambda: None):
             check(line.record)
             prepared_line(line, masked=True)
     except InvalidInput:

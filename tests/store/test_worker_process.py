@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.store.worker_process import _WAITING, Beside, Lost, beside, is_of_use
+from ctxmgr.store.worker_process import WAITING, Beside, Lost, beside, is_of_use
 
 ROOT = Path(__file__).parents[2]
 WORK = "tests.store.beside_work"
@@ -107,7 +107,7 @@ def test_what_a_killed_process_had_sent_is_kept() -> None:
     items = beside(f"{WORK}:killed")
     came = told(items)[0]
     assert came == list(range(len(came)))
-    assert 8 - _WAITING - 1 <= len(came) <= 8
+    assert 8 - WAITING - 1 <= len(came) <= 8
     with pytest.raises(Lost, match="ended before"):
         next(items)
 
