@@ -201,7 +201,7 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     return re.compile(
         (
-            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )"
+            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )(?:[^|;]{{0,300}} )?_[a-z_]{{0,4}}u"
             rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}|_(?<=ezu_)(?:live|te[s_]t)_"
             rf"|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
         ).encode()
@@ -212,7 +212,7 @@ _passes_tokens, _passes_tokens_surely = (_token_sieve(dotted=dotted).search for 
 _passes_names = _name_sieve().search
 _dotted = re.compile(rb"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}").search
 _passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for hidden in (True, False))
-_passes_authorization = re.compile(rb"z[a_]tien(?<=[a_]utheeiz[a_]tien)").search
+_passes_authorization = re.compile(rb"""z[a_]tien(?<=[a_]utheeiz[a_]tien)["'`]?[ ]{0,4}[:=]""").search
 _may_code, _may_quote = re.compile(rb"x[2-7][0-9aefk]").search, re.compile(rb"%[2-7][0-9aefk]").search
 _J, _Z, _AT, _AND, _STAR, _X, _PERCENT = b"Jz@&*x%"  # as numbers they are looked for without any call
 
