@@ -105,6 +105,17 @@ def test_every_sign_passes_behind_a_name(name: str) -> None:
     assert found > 300
 
 
+@pytest.mark.parametrize(
+    "text", ["authorization stands for the scope", "curl -s url | jq; sudo -u me", "curl https://example.org"]
+)
+def test_words_without_a_place_for_a_secret_are_held_back(text: str) -> None:
+    """A line that only speaks of authorization or curl is not given to the finders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ctxmgr.log.masking._spans", None)
+        line = encode({"v": 1, "text": text})
+        assert mask(line) is line
+
+
 def test_an_entry_is_masked_in_its_parts_as_it_is_as_a_whole(tmp_path: Path) -> None:
     """Of 300 entries made of pieces of secrets, whose parts are masked apart, each is as if its whole line had been masked."""
     source = random.Random(SEED)
