@@ -198,10 +198,11 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
         r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
     )
     auth = r"""th(?<=[a_]uth)["'`]?[ ]{0,4}[:=]"""
+    curl = r"el (?<=kuel )(?:[^|;]{0,300} )?_[a-z_]{0,4}u"  # with an option that gives a user
     escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     return re.compile(
         (
-            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|el (?<=kuel )(?:[^|;]{{0,300}} )?_[a-z_]{{0,4}}u"
+            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|{curl}"
             rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}|_(?<=ezu_)(?:live|te[s_]t)_"
             rf"|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
         ).encode()
