@@ -13,8 +13,10 @@ from ctxmgr.paths import require_no_link
 
 if TYPE_CHECKING:
     from ctxmgr.artifacts.content import Content
+    from ctxmgr.cli.output import Answer
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.artifact import ArtifactView
+    from ctxmgr.workspace import Workspace
 
 SHOWN_AT_MOST = 4 * 2**20
 """Contents larger than this, in bytes, are not written to a terminal."""
@@ -69,3 +71,9 @@ def keep_in(file: str, content: Content) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(draft)
+
+
+def told(answered: Answer, workspace: Workspace) -> Answer:
+    """Return the answer with what a person should hear of it."""
+    answered.warnings += [*workspace.artifacts.warnings, *workspace.guard.warnings]
+    return answered

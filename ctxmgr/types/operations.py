@@ -158,6 +158,7 @@ class RecoverResponse(Shape):
 
     continuation: Continuation
     plan: PlanView | None = None
+    told_again: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``data.continuation``."""

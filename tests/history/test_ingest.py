@@ -149,7 +149,8 @@ def test_one_format_can_be_chosen(tmp_path: Path) -> None:
     store = fresh(tmp_path)
 
     assert {file.format for file in bring_in(store, LOGS, only="codex").files if file.skipped is None} == {"codex"}
-    assert bring_in(store, CLAUDE, only="codex").files == []
+    with pytest.raises(InvalidInput, match="there is no log in it"):
+        bring_in(store, CLAUDE, only="codex")
     with pytest.raises(InvalidInput, match="not a log of a known format"):
         bring_in(store, ROLLOUT, only="claude-code")
     with pytest.raises(InvalidInput, match="unknown log format 'word'"):

@@ -224,7 +224,7 @@ def test_a_history_in_memory_has_no_index_on_disk() -> None:
 
 _PREPARE = """
 import json, os, signal, sys
-from ctxmgr.history.query.filtered_store import SeenStore
+from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.history.query import visibility_sync as sifting
 from ctxmgr.store import open_store
 from tests.builders import entry
@@ -240,7 +240,7 @@ def dying(reached, last):
     if reached >= arguments:
         os.kill(os.getpid(), signal.SIGKILL)
 sifting._STEP = 50
-SeenStore(open_store(location), "me", held, dying)
+FilteredStore(open_store(location), "me", held, dying)
 """
 )
 """Dies after so many records were looked at."""
@@ -250,7 +250,7 @@ _TOGETHER = (
     + """
 sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
 for number in range(arguments["count"]):
-    store = SeenStore(open_store(location), "me", held)
+    store = FilteredStore(open_store(location), "me", held)
     store.append([entry("s", number, id=f"{arguments['name']}-{number}", agent="me")])
     mine = [record["id"] for record in store.sessions.records(None) if record["id"].startswith(arguments["name"])]
     assert mine == [f"{arguments['name']}-{each}" for each in range(number + 1)], mine

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.artifact_files import keep_in, pour
+from ctxmgr.cli.artifact_files import keep_in, pour, told
 from ctxmgr.cli.as_agent import asking
 from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requests import build
@@ -41,12 +41,6 @@ artifact_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 Artifact = Annotated[str, typer.Argument(metavar="AGENT/NAME", help="The artifact, by its owner and name.")]
 Version = Annotated[str | None, typer.Option("--version", metavar="N", help="As of this version; else the current one.")]
-
-
-def told(answered: Answer, workspace: Workspace) -> Answer:
-    """Return the answer with what a person should hear of it."""
-    answered.warnings += [*workspace.artifacts.warnings, *workspace.guard.warnings]
-    return answered
 
 
 def owner_and_name(text: str) -> tuple[str, str]:

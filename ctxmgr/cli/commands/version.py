@@ -9,7 +9,7 @@ import typer
 from pydantic import ValidationError
 
 from ctxmgr.cli import options as o
-from ctxmgr.cli.commands.artifact import told
+from ctxmgr.cli.artifact_files import told
 from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.version_number import version_number

@@ -142,6 +142,12 @@ class FilteredStore(Store):
         """Return nothing: what is damaged in the whole history is not the agent's to know."""
         return []
 
+    def examine(self) -> Examined:
+        """Count the records that are seen; sums and anchors of the whole history are not the agent's to know."""
+        from ctxmgr.store.integrity import Examined
+
+        return Examined(sum(1 for _ in self.sessions.records(None)), [])
+
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now; a session that is not seen is not live."""
         return self._extract.shows(storable(session)) and self.source.is_live(session)

@@ -54,7 +54,7 @@ def test_assemble_as_a_script_calls_it() -> None:
 
     assert (ran.code, ran.envelope["status"], ran.envelope["command"]) == (0, "ok", "context assemble")
     assert [one["name"] for one in data["package"]["artifacts"]] == ["req.yaml", "arch.md"]
-    assert data["package"]["projectContext"] == {"project_name": "Finance CLI"}
+    assert data["package"]["projectContext"]["project_name"] == "Finance CLI"
     assert {one["rule"] for one in data["decisions"]} == {"requiredFull"}
     assert sum(row["tokens"] for row in data["budget"]) == 50_000
     assert (small.code, small.envelope["error"]["kind"]) == (6, "budget")

@@ -243,7 +243,7 @@ def test_an_index_is_built_by_several_and_survives_a_kill(tmp_path: Path) -> Non
     store.append(records)
     code = """
 import os, sys
-from ctxmgr.store import open_store; from ctxmgr.store.search.find import index as search_index
+from ctxmgr.store import open_store; from ctxmgr.store.search import index as search_index
 search_index._ROWS = 20
 store = open_store(sys.argv[1])
 def told(done, total):
