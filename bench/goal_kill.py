@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.errors import CtxmgrError, Superseded
-from ctxmgr.goals import Goals, owner
-from ctxmgr.journal import read
+from ctxmgr.goals import Goals, lock
+from ctxmgr.log.journal import read
 from ctxmgr.types.goal import EndRequest, NextRequest, RecordRequest, StartRequest, SubtaskDraft, TaskDraft
 
 _BATCH = 50
@@ -202,7 +202,7 @@ def _be_frozen(folder: Path, told: int, tells: int, inside: bool) -> None:
 
 def frozen(rounds: int) -> dict[str, Any]:
     """Freeze so many owners and return what was found."""
-    owner.GRACE = 0.05
+    lock.GRACE = 0.05
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         for number in range(rounds):

@@ -26,7 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from ctxmgr.journal import read
+from ctxmgr.log.journal import read
 from ctxmgr.recorder import Recorder
 
 _ID = 36
@@ -170,7 +170,7 @@ def _read_jsonl(path: Path, outcome: Outcome) -> list[str]:
 def _read_sqlite(path: Path) -> list[str]:
     if not path.exists():
         return []
-    read_ids = cast("Callable[[str, str], list[str]]", import_module("ctxmgr.store.sink").read_ids)
+    read_ids = cast("Callable[[str, str], list[str]]", import_module("ctxmgr.store.recorder_sink").read_ids)
     return read_ids(str(path), _SESSION)
 
 

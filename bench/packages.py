@@ -23,15 +23,15 @@ from pathlib import Path
 
 import ruamel.yaml
 
+from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.service import ArtifactStore
-from ctxmgr.assemble.counting import ESTIMATE
-from ctxmgr.assemble.package import whole_cost
-from ctxmgr.project.guarding import Guard
+from ctxmgr.context.package_format import whole_cost
+from ctxmgr.context.service import Supply
 from ctxmgr.store import open_store
-from ctxmgr.supply.service import Supply
+from ctxmgr.text.tokens import ESTIMATE
 from ctxmgr.types.artifact_request import NewArtifact, PutRequest
+from ctxmgr.types.context_request import AssembleRequest, ChangeNeedsRequest
 from ctxmgr.types.project import AgentNeed
-from ctxmgr.types.supplying import AssembleRequest, ChangeNeedsRequest
 
 ITEMS, BUDGET = 200, 100_000
 _SMALLEST, _LARGEST = 1_500, 40_000  # bytes
@@ -73,7 +73,7 @@ def _lay_out(place: Path) -> tuple[int, int]:
             AgentNeed(agent="dev", pattern=f"agent{owner:02}/*", need="optional" if owner % 2 else "reference", priority=owner)
             for owner in range(20)
         ]
-        Supply(store, store, Guard(store)).change_needs(ChangeNeedsRequest(add=needs))
+        Supply(store, store, AccessGuard(store)).change_needs(ChangeNeedsRequest(add=needs))
         rows = store.artifacts.state(store.artifacts.current() or 0)
         return len(rows), sum(row.tokens for row in rows)
 
@@ -81,7 +81,7 @@ def _lay_out(place: Path) -> tuple[int, int]:
 def _assemble(place: str) -> None:
     """Assemble once, in this process, and print what it took."""
     with closing(open_store(place)) as store:
-        supply = Supply(store, store, Guard(store))
+        supply = Supply(store, store, AccessGuard(store))
         began, used = time.perf_counter(), time.process_time()
         made = supply.assemble(AssembleRequest(agent="dev", max_tokens=BUDGET))
         wall, cpu = time.perf_counter() - began, time.process_time() - used

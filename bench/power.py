@@ -26,7 +26,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ctxmgr.journal import Durability
+from ctxmgr.log.journal import Durability
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import open_store
 

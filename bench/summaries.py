@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctxmgr.assemble.counting import ESTIMATE
-from ctxmgr.assemble.kinds import kind_of
-from ctxmgr.assemble.summaries import summarise
+from ctxmgr.context.summaries import summarise
+from ctxmgr.text.content_kind import kind_of
+from ctxmgr.text.tokens import ESTIMATE
 
 TARGETS = {"yaml": 20, "json": 20, "markdown": 25}
 """Percent of the original that spec 003 names; of code it is `CODE_TARGET`."""

@@ -10,11 +10,11 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError
-    from ctxmgr.history.blackboard import BlackboardHistory
-    from ctxmgr.history.bus import EventBus, EventSubscriber
-    from ctxmgr.history.published import ActionFinished, ActionStarted, Event
+    from ctxmgr.history.live.blackboard import BlackboardHistory
+    from ctxmgr.history.live.bus import EventBus, EventSubscriber
+    from ctxmgr.history.live.bus_events import ActionFinished, ActionStarted, Event
     from ctxmgr.recorder import Recorder
-    from ctxmgr.recover.handler import RecoveryStuckHandler, StuckHandler, run_guarded
+    from ctxmgr.recover.stuck_handler import RecoveryStuckHandler, StuckHandler, run_guarded
     from ctxmgr.workspace import Workspace
 
 __all__ = [
@@ -36,20 +36,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ActionFinished": "ctxmgr.history.published",
-    "ActionStarted": "ctxmgr.history.published",
-    "BlackboardHistory": "ctxmgr.history.blackboard",
+    "ActionFinished": "ctxmgr.history.live.bus_events",
+    "ActionStarted": "ctxmgr.history.live.bus_events",
+    "BlackboardHistory": "ctxmgr.history.live.blackboard",
     "CtxmgrError": "ctxmgr.errors",
     "DegenerateLoopError": "ctxmgr.errors",
-    "Event": "ctxmgr.history.published",
-    "EventBus": "ctxmgr.history.bus",
-    "EventSubscriber": "ctxmgr.history.bus",
+    "Event": "ctxmgr.history.live.bus_events",
+    "EventBus": "ctxmgr.history.live.bus",
+    "EventSubscriber": "ctxmgr.history.live.bus",
     "HungError": "ctxmgr.errors",
     "Recorder": "ctxmgr.recorder",
-    "RecoveryStuckHandler": "ctxmgr.recover.handler",
-    "StuckHandler": "ctxmgr.recover.handler",
+    "RecoveryStuckHandler": "ctxmgr.recover.stuck_handler",
+    "StuckHandler": "ctxmgr.recover.stuck_handler",
     "Workspace": "ctxmgr.workspace",
-    "run_guarded": "ctxmgr.recover.handler",
+    "run_guarded": "ctxmgr.recover.stuck_handler",
 }
 
 

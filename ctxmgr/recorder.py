@@ -1,7 +1,7 @@
 """Record what agents do: one call per action, message or tool update, for any store.
 
 Importing this module loads the standard library alone, so that it can live inside any agent. What it promises is the
-journal's (see `ctxmgr.journal`): a call that has returned has been handed to the kernel, or is on the disk at level
+journal's (see `ctxmgr.log.journal`): a call that has returned has been handed to the kernel, or is on the disk at level
 ``os``. Nothing here depends on an orderly end: an action whose process dies stays open, which is what happened.
 """
 
@@ -9,29 +9,136 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Sequence
+from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Literal, Protocol, Unpack, cast
+from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
-from ctxmgr import ids
-from ctxmgr.errors import Busy, InvalidInput
-from ctxmgr.journal import Durability, Journal
-from ctxmgr.liveness import Claim, claim, is_live, live_sessions
-from ctxmgr.plain import plain, shorten, type_name
-from ctxmgr.spelled import Spelled, Taking
-from ctxmgr.step import Beside, Details, Status, Step, error_body, is_interruption, surrounding
-from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, encode
+from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
+from ctxmgr.log import ids
+from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, encode
+from ctxmgr.log.journal import Durability, Journal
+from ctxmgr.log.json_value import describe, plain, shorten, type_name
+from ctxmgr.log.record_template import RecordTemplate, Taking
+from ctxmgr.log.session_lock import Claim, claim, is_live, live_sessions
+
+Status = Literal["ok", "error", "denied", "interrupted"]
+
+_current: ContextVar[tuple[str, str] | None] = ContextVar("ctxmgr_action", default=None)
+
+
+def surrounding(session: str) -> str | None:
+    """Return the id of the entry whose action of this session is going on in this thread or task."""
+    current = _current.get()
+    return current[1] if current and current[0] == session else None
+
+
+class Details(TypedDict, total=False):
+    """What `Recorder.entry` takes besides agent and action."""
+
+    input: object
+    input_type: str | None
+    turn: str | int | None
+    step: str | int | None
+    parent: str | None
+    task: str | None
+    timeout_ms: float | None
+    meta: dict[str, Any] | None
+
+
+class Step:
+    """One action while it happens.
+
+    Attributes:
+        id: of its entry, once entered.
+        output: set it to what came out.
+        usage: set it to ``{"inputTokens", "outputTokens"}``.
+    """
+
+    def __init__(self, recorder: Recorder, agent: str | None, name: str, details: Details) -> None:
+        self.id = ""
+        self.output: object = None
+        self.usage: dict[str, Any] | None = None
+        self._recorder = recorder
+        self._what = (agent, name, details)
+        self._status: Status = "ok"
+        self._error: dict[str, Any] | None = None
+
+    def fail(self, message: str, type: str = "Error") -> None:  # noqa: A002
+        """Let the action count as failed without raising."""
+        self._status, self._error = "error", {"type": type, "message": message}
+
+    def deny(self, message: str = "denied", type: str = "Denied") -> None:  # noqa: A002
+        """Let the action count as denied: somebody or some rule did not allow it."""
+        self._status, self._error = "denied", {"type": type, "message": message}
+
+    def __enter__(self) -> Step:
+        agent, name, details = self._what
+        self.id = self._recorder.entry(agent, name, **details)
+        self._outside = _current.get()
+        _current.set((self._recorder.session, self.id))
+        self._began = time.monotonic_ns()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        took = (time.monotonic_ns() - self._began) / 1e6
+        _current.set(self._outside)
+        status, failure = self._status, self._error
+        if error is not None:
+            status, failure = "interrupted" if is_interruption(error) else "error", error_body(error)
+        with Beside(error):
+            self._recorder.result(
+                self.id, status, output=self.output, error=failure, duration_ms=round(took, 3), usage=self.usage
+            )
+
+    async def __aenter__(self) -> Step:
+        return self.__enter__()
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.__exit__(kind, error, trace)
+
+
+class Beside:
+    """Keeps a failure to record from replacing an exception of the agent that is on its way; it becomes a note."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self._error = error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> bool:
+        if self._error is None or not isinstance(failure, CtxmgrError):
+            return False
+        self._error.add_note(f"ctxmgr could not record this: {failure.message}")
+        return True
+
+
+def error_body(error: BaseException | dict[str, Any] | str | None) -> dict[str, Any] | None:
+    """Return the ``error`` field for an exception, a message or a finished field."""
+    if isinstance(error, BaseException):
+        return {"type": type(error).__name__, "message": describe(error)}
+    return {"type": "Error", "message": error} if isinstance(error, str) else error
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Return whether the exception comes from outside the action: Ctrl-C, exit, or a cancelled task."""
+    # By name: asyncio's, trio's and concurrent.futures' cancellations, without importing any of them.
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not isinstance(error, Exception) or bool(names & {"CancelledError", "Cancelled"})
+
 
 __all__ = ["SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
 
-SINKS = {".db": "ctxmgr.store.sink:open_sink", ".sqlite": "ctxmgr.store.sink:open_sink"}
+SINKS = {".db": "ctxmgr.store.recorder_sink:open_sink", ".sqlite": "ctxmgr.store.recorder_sink:open_sink"}
 """Where a target that is no ``.jsonl`` file is written: suffix to ``module:function(path, durability, mask) -> Sink``.
 
 By name, because the recorder stands below the stores and may not import them: who records into a file of lines must
 not have to load a database.
 """
-_OTHER_SINK = "ctxmgr.store.sink:open_sink"
+_OTHER_SINK = "ctxmgr.store.recorder_sink:open_sink"
 
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 
@@ -62,7 +169,7 @@ class Recorder:
         process: id of this execution; a new one by default.
         workflow: name of the workflow.
         agent: used where a call names none.
-        durability: ``process`` (default) or ``os``; see `ctxmgr.journal`.
+        durability: ``process`` (default) or ``os``; see `ctxmgr.log.journal`.
         mask: whether secrets of known shapes are masked before they are written.
         on_live: what to do when a live process holds the session: ``refuse`` it, ``join`` it (entries stay apart by
             process), or ``fork`` a new session that names the old one in ``meta.forkedFrom``.
@@ -146,7 +253,7 @@ class Recorder:
     def _start(self, **extra: str) -> None:
         # Asked of its class: an object around a sink may pass on what it does not know, past its own `append`.
         taking = cast("Taking", self._sink) if hasattr(type(self._sink), "append_made") else None
-        self._spelled = Spelled(taking, self.session, self.process) if taking is not None else None
+        self._spelled = RecordTemplate(taking, self.session, self.process) if taking is not None else None
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
         self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 
@@ -283,7 +390,7 @@ class Recorder:
         """Record a message, thought or tool update and return its id.
 
         Args:
-            type: one of the types of log format 1, an alias of `ctxmgr.wire.EVENT_ALIASES`, or any other name, which is kept.
+            type: a type of log format 1, an alias of `ctxmgr.log.codec.EVENT_ALIASES`, or any other name, which is kept.
             data: its content.
             entry: the entry it belongs to; by default the surrounding `action`.
             agent: whose it is.

@@ -19,27 +19,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, NotFound, StorageFailed
-from ctxmgr.history.address import session_key
-from ctxmgr.history.opening import check_asking, open_history
+from ctxmgr.history.open_history import check_asking, open_history
+from ctxmgr.history.query.address import session_key
 from ctxmgr.store import Store, exists
 
 if TYPE_CHECKING:
+    from ctxmgr.access.guard import AccessGuard
+    from ctxmgr.access.project import Project
     from ctxmgr.artifacts.service import ArtifactStore
-    from ctxmgr.project.guarding import Guard
-    from ctxmgr.project.service import Project
-    from ctxmgr.supply.service import Supply
+    from ctxmgr.context.service import Supply
     from ctxmgr.types.base import Shape
-    from ctxmgr.types.desk import (
-        AgentPrompt,
-        AgentRequest,
-        DetectRequest,
-        DetectResponse,
-        PromptRequest,
-        RecoverRequest,
-        RecoverResponse,
-        SessionsRequest,
-        SessionsResponse,
-    )
     from ctxmgr.types.importing import ImportReport
     from ctxmgr.types.memory import (
         RecallRequest,
@@ -49,6 +38,17 @@ if TYPE_CHECKING:
         RetainRequest,
         RetainResponse,
         RetainSessionRequest,
+    )
+    from ctxmgr.types.operations import (
+        AgentPrompt,
+        AgentRequest,
+        DetectRequest,
+        DetectResponse,
+        PromptRequest,
+        RecoverRequest,
+        RecoverResponse,
+        SessionsRequest,
+        SessionsResponse,
     )
     from ctxmgr.types.query import (
         AddNoteRequest,
@@ -164,31 +164,31 @@ class Workspace:
     def _open_as(
         cls, agent: str, path: str, config: Config, *, create: bool, masked: bool, progress: Callable[[int, int], None] | None
     ) -> Workspace:
-        from ctxmgr.access.evaluating import Rules
-        from ctxmgr.history.seen import SeenStore
+        from ctxmgr.access.rules import Rules
+        from ctxmgr.history.query.filtered_store import FilteredStore
 
         try:
             source, _ = open_history(path, explicit=True, create=create, masked=masked, progress=progress, scratch=True)
         except StorageFailed:  # nothing can be logged there; the answers stay the same
             source, _ = open_history(path, explicit=True, readonly=True, progress=progress)
         try:
-            seen = SeenStore(source, agent, Rules(source.shared.rules()))
+            seen = FilteredStore(source, agent, Rules(source.shared.rules()))
             return cls(seen, config, agent=agent, source=source)
         except CtxmgrError:
             source.close()
             raise
 
     @cached_property
-    def guard(self) -> Guard:
+    def guard(self) -> AccessGuard:
         """Who asks, for what the access rules speak of beside the history."""
-        from ctxmgr.project.guarding import Guard
+        from ctxmgr.access.guard import AccessGuard
 
-        return Guard(self.source, self.agent)
+        return AccessGuard(self.source, self.agent)
 
     @cached_property
     def project(self) -> Project:
         """Context keys, executions and access rules."""
-        from ctxmgr.project.service import Project
+        from ctxmgr.access.project import Project
 
         return Project(self.source, self.store, self.guard)
 
@@ -202,7 +202,7 @@ class Workspace:
     @cached_property
     def supply(self) -> Supply:
         """What agents need, and the context packages that are made of it."""
-        from ctxmgr.supply.service import Supply
+        from ctxmgr.context.service import Supply
 
         return Supply(self.source, self.store, self.guard)
 
@@ -210,7 +210,7 @@ class Workspace:
         """Answer by a reading tool; what an agent was shown, or asked for in vain, is logged."""
         if self.agent is None:
             return tool(self.store, request)
-        from ctxmgr.project.reads import resources_of
+        from ctxmgr.access.guard import resources_of
 
         try:
             answer = tool(self.store, request)
@@ -226,67 +226,67 @@ class Workspace:
 
     def trace(self, request: TraceRequest) -> TraceResponse:
         """Return the ordered history of an action or agent."""
-        from ctxmgr.history import reading
+        from ctxmgr.history.query import requests
 
-        return self._read("trace", reading.trace, request)
+        return self._read("trace", requests.trace, request)
 
     def list(self, request: ListRequest) -> ListResponse:
         """Return one page of a session's entries or events."""
-        from ctxmgr.history import reading
+        from ctxmgr.history.query import requests
 
-        return self._read("list", reading.list_, request)
+        return self._read("list", requests.list_, request)
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Return the rows that contain a text."""
-        from ctxmgr.history import reading
+        from ctxmgr.history.query import requests
 
-        return self._read("search", reading.search, request)
+        return self._read("search", requests.search, request)
 
     def show(self, request: ShowRequest) -> ShowResponse:
         """Return one entry."""
-        from ctxmgr.history import reading
+        from ctxmgr.history.query import requests
 
-        return self._read("show", reading.show, request)
+        return self._read("show", requests.show, request)
 
     def messages(self, request: MessagesRequest) -> MessagesResponse:
         """Return what was said at an entry."""
-        from ctxmgr.history import reading
+        from ctxmgr.history.query import requests
 
-        return self._read("messages", reading.messages, request)
+        return self._read("messages", requests.messages, request)
 
     def add_note(self, request: AddNoteRequest) -> AddNoteResponse:
         """Annotate entries."""
-        from ctxmgr.history import annotating
+        from ctxmgr.history.query import requests as annotating
 
         return annotating.add_note(self.store, request)
 
     def list_notes(self, request: ListNotesRequest) -> ListNotesResponse:
         """Return notes by tag and text."""
-        from ctxmgr.history import annotating
+        from ctxmgr.history.query import requests as annotating
 
         return self._read("note list", annotating.list_notes, request)
 
     def create_snapshot(self, request: CreateSnapshotRequest) -> CreateSnapshotResponse:
         """Store a curated bundle of entries."""
-        from ctxmgr.history import annotating
+        from ctxmgr.history.query import requests as annotating
 
         return annotating.create_snapshot(self.store, request)
 
     def list_snapshots(self, request: ListSnapshotsRequest) -> ListSnapshotsResponse:
         """Return a session's snapshots."""
-        from ctxmgr.history import annotating
+        from ctxmgr.history.query import requests as annotating
 
         return self._read("snapshot list", annotating.list_snapshots, request)
 
     def show_snapshot(self, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
         """Return a snapshot and its entries."""
-        from ctxmgr.history import annotating
+        from ctxmgr.history.query import requests as annotating
 
         return self._read("snapshot show", annotating.show_snapshot, request)
 
     def retain(self, request: RetainRequest) -> RetainResponse:
         """Keep a text as an episode of memory."""
-        from ctxmgr.memory.embedded import EmbeddedMemory
+        from ctxmgr.memory.note_memory import EmbeddedMemory
 
         return EmbeddedMemory(self.store).retain(request)
 
@@ -296,8 +296,8 @@ class Workspace:
         Raises:
             NoHistory: there is no session, or nothing happened in it. Denied: the asker may not write it.
         """
+        from ctxmgr.memory.candidates import episode_of
         from ctxmgr.memory.episodes import retain_session
-        from ctxmgr.memory.finding import episode_of
         from ctxmgr.types.memory import RetainResponse
 
         key = self._key(request.session)
@@ -307,27 +307,27 @@ class Workspace:
 
     def recall(self, request: RecallRequest) -> RecallResponse:
         """Return the episodes of memory that answer a query best."""
-        from ctxmgr.memory.embedded import EmbeddedMemory
+        from ctxmgr.memory.note_memory import EmbeddedMemory
 
         return self._read("memory recall", lambda store, asked: EmbeddedMemory(store).recall(asked), request)
 
     def reflect(self, request: ReflectRequest) -> ReflectResponse:
         """Return what the recalled episodes say together."""
-        from ctxmgr.memory.embedded import EmbeddedMemory
+        from ctxmgr.memory.note_memory import EmbeddedMemory
 
         return self._read("memory reflect", lambda store, asked: EmbeddedMemory(store).reflect(asked), request)
 
     def sessions(self, request: SessionsRequest) -> SessionsResponse:
         """Return the sessions, each judged by the detectors."""
-        from ctxmgr.history import judging
+        from ctxmgr.history import detection
 
-        return self._read("sessions", lambda store, asked: judging.sessions(store, asked, self.config.detect), request)
+        return self._read("sessions", lambda store, asked: detection.sessions(store, asked, self.config.detect), request)
 
     def detect(self, request: DetectRequest) -> DetectResponse:
         """Return what the detectors find in a session, or in all."""
-        from ctxmgr.history import judging
+        from ctxmgr.history import detection
 
-        return self._read("detect", lambda store, asked: judging.detect_(store, asked, self.config.detect), request)
+        return self._read("detect", lambda store, asked: detection.detect_(store, asked, self.config.detect), request)
 
     def adjust(self, detect: Mapping[str, Any]) -> None:
         """Judge by this table of detection settings from now on, instead of the configuration file's."""
@@ -358,7 +358,7 @@ class Workspace:
             NotFound: the last continuation is asked for, and there is none.
         """
         if request.last:
-            from ctxmgr.types.desk import RecoverResponse
+            from ctxmgr.types.operations import RecoverResponse
 
             return RecoverResponse(continuation=self.continuation(request.session))
         from ctxmgr.recover.service import Service
@@ -402,7 +402,7 @@ class Workspace:
         Raises:
             NotFound: the table does not name this agent. InvalidInput: it is no routing table.
         """
-        from ctxmgr.recover.prompting import agent_prompt
+        from ctxmgr.recover.agent_instructions import agent_prompt
         from ctxmgr.recover.routes import from_history
         from ctxmgr.recover.service import Service
 
@@ -440,7 +440,7 @@ class Workspace:
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
         """Return the index of each of the session's entries that exists, for showing references as people read them."""
-        from ctxmgr.store.hydrate import entry_places
+        from ctxmgr.store.row_mapper import entry_places
 
         key = session_key(self.store, session)
         return {} if key is None else entry_places(self.store.engine, key, ids)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ctxmgr.ids import format_time
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time
 from ctxmgr.store import Store
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 
 START = 1_769_076_000.0
 """2026-01-22T10:00:00Z, in seconds since 1970."""

@@ -16,7 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history import annotating, reading
+from ctxmgr.history.query import requests
+from ctxmgr.history.query import requests as annotating
 from ctxmgr.store import Store, open_store
 from ctxmgr.types import query
 from ctxmgr.types.base import Shape
@@ -34,11 +35,11 @@ class _Tool(NamedTuple):
 
 
 TOOLS: dict[type[Shape], _Tool] = {
-    query.TraceRequest: _Tool(reading.trace, ("trace",), "entries"),
-    query.ListRequest: _Tool(reading.list_, ("list",), "rows"),
-    query.SearchRequest: _Tool(reading.search, ("search",), "hits"),
-    query.ShowRequest: _Tool(reading.show, ("show",), "entry"),
-    query.MessagesRequest: _Tool(reading.messages, ("messages",), "messages"),
+    query.TraceRequest: _Tool(requests.trace, ("trace",), "entries"),
+    query.ListRequest: _Tool(requests.list_, ("list",), "rows"),
+    query.SearchRequest: _Tool(requests.search, ("search",), "hits"),
+    query.ShowRequest: _Tool(requests.show, ("show",), "entry"),
+    query.MessagesRequest: _Tool(requests.messages, ("messages",), "messages"),
     query.AddNoteRequest: _Tool(annotating.add_note, ("note", "add"), "note"),
     query.ListNotesRequest: _Tool(annotating.list_notes, ("note", "list"), "notes"),
     query.CreateSnapshotRequest: _Tool(annotating.create_snapshot, ("snapshot", "create"), "snapshot"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxmgr.journal import Line, read
-from ctxmgr.types.checking import check
-from ctxmgr.wire import Record
+from ctxmgr.log.codec import Record
+from ctxmgr.log.journal import Line, read
+from ctxmgr.types.record_check import check
 
 
 def record(number: object, **more: object) -> Record:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.checking import check, is_plain
+from ctxmgr.log.codec import Record
 from ctxmgr.types.record import check_whole
-from ctxmgr.wire import Record
+from ctxmgr.types.record_check import check, is_plain
 
 _VALUES = st.one_of(
     st.none(),
@@ -91,7 +91,6 @@ def _refusal(checked: Callable[[Record], Record], record: Record) -> str | None:
 
 def test_checking_a_plain_record_loads_no_model_library() -> None:
     """Whoever writes plain records never loads pydantic for it."""
-    code = (
-        f"import sys; from ctxmgr.types.checking import check; check({_PLAIN['entry']!r}); sys.exit('pydantic' in sys.modules)"
-    )
+    entry = _PLAIN["entry"]
+    code = f"import sys; from ctxmgr.types.record_check import check; check({entry!r}); sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

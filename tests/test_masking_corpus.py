@@ -10,10 +10,10 @@ import pytest
 
 from bench.masking.corpus import cases
 from bench.masking.measures import recall
-from ctxmgr.masking import mask, mask_unsieved, secret_spans
-from ctxmgr.masks import is_free
-from ctxmgr.secret_shapes import FRAMED, TOKENS
-from ctxmgr.wire import encode
+from ctxmgr.log.codec import encode
+from ctxmgr.log.mask_prefilter import is_free
+from ctxmgr.log.masking import mask, mask_unsieved, secret_spans
+from ctxmgr.log.secret_shapes import FRAMED, TOKENS
 
 SEED = 20_261_123
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.journal import Journal
-from ctxmgr.masking import mask, mask_unsieved
-from ctxmgr.masks import is_free
+from ctxmgr.log.codec import decode, encode, unseal
+from ctxmgr.log.journal import Journal
+from ctxmgr.log.mask_prefilter import is_free
+from ctxmgr.log.masking import mask, mask_unsieved
 from ctxmgr.recorder import Recorder
-from ctxmgr.wire import decode, encode, unseal
 
 SEED = 20_261_122
 LETTERS = string.ascii_letters + string.digits
@@ -105,6 +105,17 @@ def test_every_sign_passes_behind_a_name(name: str) -> None:
     assert found > 300
 
 
+@pytest.mark.parametrize(
+    "text", ["authorization stands for the scope", "curl -s url | jq; sudo -u me", "curl https://example.org"]
+)
+def test_words_without_a_place_for_a_secret_are_held_back(text: str) -> None:
+    """A line that only speaks of authorization or curl is not given to the finders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ctxmgr.log.masking._spans", None)
+        line = encode({"v": 1, "text": text})
+        assert mask(line) is line
+
+
 def test_an_entry_is_masked_in_its_parts_as_it_is_as_a_whole(tmp_path: Path) -> None:
     """Of 300 entries made of pieces of secrets, whose parts are masked apart, each is as if its whole line had been masked."""
     source = random.Random(SEED)
@@ -143,7 +154,7 @@ def test_ordinary_text_is_held_back() -> None:
     ids = [{"v": 1, "id": str(uuid.UUID(int=source.getrandbits(128), version=4)), "ts": "2026-01-22T10:00:00.123456Z"}
            for _ in range(2_000)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ctxmgr.masking.mask_unsieved", note)
+        patch.setattr("ctxmgr.log.masking.mask_unsieved", note)
         for record in ids:
             mask(encode(record))
         assert passed == []

@@ -16,12 +16,12 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr import recorder as recorder_module
-from ctxmgr import spelled
 from ctxmgr.errors import Busy, InvalidInput, StorageFailed
-from ctxmgr.journal import Journal
-from ctxmgr.masking import mask_unsieved
+from ctxmgr.log import record_template
+from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, decode, encode, unseal
+from ctxmgr.log.journal import Journal
+from ctxmgr.log.masking import mask_unsieved
 from ctxmgr.recorder import OnLive, Recorder, is_live, live_sessions
-from ctxmgr.wire import EVENT_ALIASES, MAX_LINE, Record, decode, encode, unseal
 from tests.journals import sound_records
 
 
@@ -370,7 +370,7 @@ def test_an_entry_is_written_as_any_record_is(path: Path, session: str | None) -
 
 def test_many_names_of_actions_do_not_fill_the_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every action has another name, the kept texts are let go from time to time, and all names are written."""
-    monkeypatch.setattr(spelled, "_MOST_NAMES", 3)
+    monkeypatch.setattr(record_template, "_MOST_NAMES", 3)
     with Recorder(path) as recorder:
         for number in range(10):
             recorder.entry("coder", f"action {number}")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr import config, trust
+from ctxmgr import config
+from ctxmgr import config as trust
 from ctxmgr.config import SETTINGS, find_store, load_config
 from ctxmgr.errors import InvalidInput
 from tests.cli.console import process, run

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.wire import Record
+from ctxmgr.log.codec import Record
 
 NO_TIME = "1970-01-01T00:00:00Z"
 

@@ -13,9 +13,9 @@ from typing import Any
 from ctxmgr.diagnose import CLASSES, diagnose
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.history.evidence import evidence_of
-from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.operations import DetectRequest
 from ctxmgr.workspace import Workspace
 
 SHOWN = 900

@@ -24,7 +24,7 @@ from bench.detection.tables import table
 from bench.goals.logs import logs
 from bench.goals.replay import Point, Replayed, replay
 from ctxmgr import __version__
-from ctxmgr.assemble.counting import Counter, counter_by_name
+from ctxmgr.text.tokens import Counter, counter_by_name
 from ctxmgr.types.goal import DEFAULT_CHARS
 
 _HEADS = [

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.goals import Goals
-from ctxmgr.journal import Durability, Journal
+from ctxmgr.log.journal import Durability, Journal
 from ctxmgr.types.goal import RecordRequest, StartRequest, SubtaskDraft, TaskDraft
 from ctxmgr.types.record import build
 

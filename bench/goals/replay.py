@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench.detection.runs import Run
-from ctxmgr.assemble.counting import Counter
-from ctxmgr.goals.compare import LAST, facts, messages
-from ctxmgr.goals.desk import FOLDER, Goals
-from ctxmgr.types.comparison import Size
+from ctxmgr.goals.comparison import LAST, facts, messages
+from ctxmgr.goals.service import FOLDER, Goals
+from ctxmgr.log.codec import Record
+from ctxmgr.text.tokens import Counter
 from ctxmgr.types.goal import (
     AddRequest,
     BriefRequest,
@@ -24,7 +24,7 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.wire import Record
+from ctxmgr.types.goal_plan import Size
 
 _TITLE = 300
 _SHORT = 4

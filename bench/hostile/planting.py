@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from bench.hostile.runs import entry, event, result
 from bench.hostile.texts import BREAKERS, MANAGERS, ORDERS, PLAIN, filled
-from ctxmgr.ids import format_time
-from ctxmgr.recover.quarantine import suspicion
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time
+from ctxmgr.recover.injection_filter import suspicion
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 
 _FIRST_FREE = 9_000
 """Numbers from here on are those of entries and events that were planted."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from ctxmgr.ids import format_time
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 
 START = 1_769_076_000.0
 """2026-01-22T10:00:00Z, in seconds since 1970."""

@@ -12,16 +12,16 @@ from typing import Any
 from bench.hostile.planting import Planted, plant
 from bench.hostile.runs import KINDS, START, entries_of, foreign, told
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history import judging
-from ctxmgr.ids import format_time
-from ctxmgr.recover.agent import Limits, Manner, recover
+from ctxmgr.history import detection
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time
+from ctxmgr.recover.agent import Limits, RecoveryOptions, recover
 from ctxmgr.recover.routes import Route, RoutingTable
-from ctxmgr.recover.stuck import beside, request_for, worst
+from ctxmgr.recover.stuck_request import beside, request_for, worst
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.record import build
 from ctxmgr.types.route import ContextRequest
-from ctxmgr.wire import Record
 
 ASKED = ("stuck", "stuck", "stuck", "forced", "introspect", "proceed", "proceed", "review")
 NAMES = (("run", "run-2"), ("7f3a", "7f3b"), ("alpha", "beta"), ("s", "S"))
@@ -69,9 +69,9 @@ class Scene:
     held: bool = False
     limits: Limits = field(default_factory=Limits)
 
-    def manner(self, **more: Any) -> Manner:
+    def manner(self, **more: Any) -> RecoveryOptions:
         """Return how it is to be answered."""
-        return Manner(to=self.to, table=self.table, diff=self.diff, limits=self.limits, **more)
+        return RecoveryOptions(to=self.to, table=self.table, diff=self.diff, limits=self.limits, **more)
 
 
 def scene(rng: Random, folder: Path | None) -> Scene:
@@ -88,7 +88,7 @@ def scene(rng: Random, folder: Path | None) -> Scene:
     key = store.sessions.key(session)
     assert key is not None, "it was just written"
     moment = format_time(START + 100_000) if kind == "stall" else None
-    findings = judging.judge_now(store, key, {}, moment).findings
+    findings = detection.judge_now(store, key, {}, moment).findings
     agents = list(dict.fromkeys(str(record["agent"]) for record in planted.records if record["kind"] == "entry"))
     request, finding, side = _request(rng, asked, session, findings, agents, planted)
     made = Scene(

@@ -17,11 +17,11 @@ from bench.hostile.model import Hostile
 from bench.hostile.scene import Scene, leases, raw, scene, written
 from bench.hostile.verdict import Ended, faults
 from ctxmgr.errors import CtxmgrError
+from ctxmgr.log.codec import encode
 from ctxmgr.recover.agent import recover
-from ctxmgr.recover.consulting import consulting
-from ctxmgr.types.desk import ModelRequest
+from ctxmgr.recover.consultation import consulting
+from ctxmgr.types.operations import ModelRequest
 from ctxmgr.types.route import Continuation
-from ctxmgr.wire import encode
 
 MOST_REQUESTS = 12
 SLOW_SECONDS = 0.3

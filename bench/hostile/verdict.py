@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from bench.hostile.model import Heard
 from bench.hostile.scene import Scene
 from bench.hostile.texts import ORDERS, TARGETS
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.recover.draft import MAX_BYTES
-from ctxmgr.recover.quarantine import suspicion
+from ctxmgr.recover.injection_filter import suspicion
 from ctxmgr.types.route import CONTEXT_MANAGER, Continuation
-from ctxmgr.wire import Record, encode
 
 _OWN = ("id", "by", "fallback", "model", "snapshot", "notes")
 """What of a continuation is its own though a model failed; all else is as the rules alone would have it."""

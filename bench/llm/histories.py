@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ctxmgr.ids import format_time
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time
 from ctxmgr.store import open_store
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 
 START = 1_769_076_000.0
 ROUNDS = 4

@@ -16,9 +16,9 @@ from typing import Any, Literal, cast
 
 from bench.llm.histories import History
 from bench.llm.server import Server
+from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.types.route import CONTEXT_MANAGER
-from ctxmgr.wire import Record
 
 Mode = Literal["lead", "tools"]
 MODES: tuple[Mode, ...] = ("lead", "tools")

@@ -13,8 +13,8 @@ from pathlib import Path
 from bench.masking.growth import growths, order_growths
 from bench.masking.measures import false_maskings, recall, seconds
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.masking import mask
-from ctxmgr.wire import encode
+from ctxmgr.log.codec import encode
+from ctxmgr.log.masking import mask
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 _LINES = 20_000

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from bench.masking.measures import seconds
-from ctxmgr.masking import mask, mask_unsieved
-from ctxmgr.recover.disguises import decoded, squeezed, unescaped, unmasked, visible, words_of
-from ctxmgr.recover.orders import pattern
-from ctxmgr.recover.quarantine import MARKS, ORDERS, WHOLE, suspicion
-from ctxmgr.wire import encode
+from ctxmgr.log.codec import encode
+from ctxmgr.log.masking import mask, mask_unsieved
+from ctxmgr.recover.deobfuscate import decoded, squeezed, unescaped, unmasked, visible, words_of
+from ctxmgr.recover.injection_filter import MARKS, ORDERS, WHOLE, suspicion
+from ctxmgr.recover.injection_patterns import pattern
 
 SHORT, LONG = 500_000, 1_000_000
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from bench.masking.corpus import cases
-from ctxmgr.wire import encode
+from ctxmgr.log.codec import encode
 
 Mask = Callable[[bytes], bytes]
 
@@ -88,7 +88,7 @@ def seconds(work: Callable[[], object], rounds: int) -> float:
 
 
 if __name__ == "__main__":
-    from ctxmgr.masking import mask as now
+    from ctxmgr.log.masking import mask as now
 
     for half in sys.argv[1:]:
         share, missed = recall(now, half, 1)

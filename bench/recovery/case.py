@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxmgr.wire import Record
+from ctxmgr.log.codec import Record
 
 Kind = Literal["loop", "stall", "request", "review"]
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ctxmgr.types.desk import AgentRequest, RecoverRequest
-from ctxmgr.wire import Record
+from ctxmgr.log.codec import Record
+from ctxmgr.types.operations import AgentRequest, RecoverRequest
 from ctxmgr.workspace import Workspace
 
 _SIZES = (1_000, 10_000, 100_000)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from bench.recovery.case import Case
 from bench.recovery.product import product
 from bench.recovery.world import Adviser, Answer, Policy, told
-from ctxmgr.wire import Record
+from ctxmgr.log.codec import Record
 
 LAST = 10
 _STOP = "You are going in circles. Stop repeating what you did, and continue with the task in another way."

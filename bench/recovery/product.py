@@ -12,9 +12,9 @@ from typing import Any, cast
 from bench.recovery.case import Ask, Case
 from bench.recovery.world import Adviser, Answer, own_words
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.types.desk import AgentRequest, RecoverRequest
+from ctxmgr.log.codec import Record
+from ctxmgr.types.operations import AgentRequest, RecoverRequest
 from ctxmgr.types.route import Continuation
-from ctxmgr.wire import Record
 from ctxmgr.workspace import Workspace
 
 

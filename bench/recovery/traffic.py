@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ctxmgr.log.codec import Record
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 
 _START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from bench.recovery.case import Case
+from ctxmgr.log.codec import Record
 from ctxmgr.types.route import is_context_manager
-from ctxmgr.wire import Record
 
 WINDOW = 6_000
 ATTEMPTS = 2

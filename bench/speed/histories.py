@@ -20,8 +20,8 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from bench.speed.figures import HUGE
-from ctxmgr.ids import format_time
-from ctxmgr.wire import chain, seal
+from ctxmgr.log.codec import chain, seal
+from ctxmgr.log.ids import format_time
 
 RARE, PERCENT, COMMON, ABSENT = "zxqvortex", "quillfish", "brindlewick", "qqqzzzqq"
 RARE_ACTION = "surveyTheReef"

@@ -21,7 +21,7 @@ _READY = """
 import os, sys
 from pathlib import Path
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.history.reading import list_
+from ctxmgr.history.query.requests import list_
 from ctxmgr.store import open_store
 from ctxmgr.types.query import ListRequest
 log, place, entries = sys.argv[1:]

@@ -12,7 +12,7 @@ from bench.speed.expected import HITS, Found, expected, terms
 from bench.speed.figures import Row, Taken, duration, median, ratio
 from bench.speed.histories import ABSENT, COMMON, RARE, RARE_ACTION, Facts, History
 from bench.speed.importing import indexed, stored
-from ctxmgr.history.reading import list_, search, trace
+from ctxmgr.history.query.requests import list_, search, trace
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ListRequest, SearchRequest, TraceRequest
 

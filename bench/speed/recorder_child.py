@@ -20,11 +20,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ctxmgr import ids, journal, wire
-from ctxmgr.masking import mask
+from ctxmgr.log import codec, ids, journal
+from ctxmgr.log.codec import Record, chain, encode, seal
+from ctxmgr.log.masking import mask
+from ctxmgr.log.reader import read
 from ctxmgr.recorder import Recorder
-from ctxmgr.salvage import read
-from ctxmgr.wire import Record, chain, encode, seal
 
 BARE, OURS, LOGGING, SPAN = "bare os.write", "Recorder.entry", "logging, JSON", "OpenTelemetry span"
 WITH = " + orjson"
@@ -100,7 +100,7 @@ def _put_in_place(name: str) -> None:
     loaded = sys.modules.pop("orjson", None)
     if loaded is not None and WITH in name:
         sys.modules["orjson"] = loaded
-    wire.use_loaded_encoder()
+    codec.use_loaded_encoder()
     if loaded is not None:
         sys.modules["orjson"] = loaded
     setattr(journal, "chain", _no_chain if name.endswith((_BARE_OF["chain"], _BARE_OF["both"])) else chain)  # noqa: B010 -- another module's name

@@ -19,10 +19,10 @@ from bench.speed.library import in_turn
 from bench.speed.recorder_child import BARE, LOGGING, NEITHER, OURS, SPAN, WITH
 from bench.speed.recorder_child import PART as STEP
 from bench.speed.running import Program, ProgramError
+from ctxmgr.log.codec import encode
+from ctxmgr.log.reader import read
 from ctxmgr.recorder import Recorder
-from ctxmgr.salvage import read
-from ctxmgr.store.sqlite import SqliteEngine
-from ctxmgr.wire import encode
+from ctxmgr.store.engine.sqlite import SqliteEngine
 
 PART, DATABASE, WRITERS = "append to a log", "append to a database", "several writers"
 _BURST = 50_000

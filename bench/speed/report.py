@@ -202,7 +202,7 @@ def machine_of(folder: Path) -> dict[str, str]:
 
 def own_versions() -> dict[str, str]:
     """Return the versions of ours and of what it stands on."""
-    from ctxmgr.store.sqlite import SqliteEngine
+    from ctxmgr.store.engine.sqlite import SqliteEngine
 
     engine = SqliteEngine(":memory:")
     sqlite = str(engine.query("SELECT sqlite_version()")[0][0])

@@ -1,1 +1,1 @@
-"""Who may read or write what: rules are handed in, answers come out; nothing is stored and nothing is looked up."""
+"""Access rules and a project's shared state: who may read or write what. Start with `rules` and `guard`."""

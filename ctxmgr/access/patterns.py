@@ -1,4 +1,4 @@
-"""What rules may name: agents, owners and patterns, checked and taken apart (spec 003 "Pattern matching", ruling 15).
+"""Check and split what rules name: agents, owners and patterns (spec 003, Pattern matching).
 
 Names are compared literally: case, ``_`` against ``-`` and the forms of Unicode all make another name.
 """

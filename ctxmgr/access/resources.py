@@ -1,4 +1,4 @@
-"""What rules speak of: resources made from what people type and from what is stored."""
+"""Name the resources that rules protect, from user input and from stored records."""
 
 from __future__ import annotations
 

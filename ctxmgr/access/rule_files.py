@@ -1,4 +1,4 @@
-"""Rules from a file that a person wrote, TOML or JSON: taken whole or refused with the place and the reason."""
+"""Read rules from a TOML or JSON file, all or none, and name the place of each error."""
 
 from __future__ import annotations
 

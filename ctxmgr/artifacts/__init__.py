@@ -1,1 +1,1 @@
-"""What agents produced, in versions: bytes by their hash beside the store, all that is known of them in its history."""
+"""Versioned artifacts: what agents produced, stored by hash. Start with `service`."""

@@ -1,4 +1,4 @@
-"""The folder beside a store in which its artifacts lie: found, marked as the store's own, walked without following links."""
+"""Find and walk the artifact folder beside a store, without following links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, StorageFailed
-from ctxmgr.journal import lock_within
+from ctxmgr.log.journal import lock_within
 
 FOLDER = "artifacts"
 OBJECTS = "objects"

@@ -1,4 +1,4 @@
-"""Check the names of artifacts, and give each a path in a version's folder that no other name has on any file system."""
+"""Check artifact names, and map each to a path that no other name has on any file system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from ctxmgr import wire
 from ctxmgr.access.patterns import check_owner, is_unnameable, quoted
 from ctxmgr.errors import InvalidInput
-from ctxmgr.masking import mask
+from ctxmgr.log import codec
+from ctxmgr.log.masking import mask
 
 MAX_NAME = 255
 """Longest name of an artifact, in bytes of UTF-8, its slashes included."""
@@ -40,7 +40,7 @@ def check_names(agent: str, name: str) -> None:
     fault = _fault(name)
     if fault is not None:
         raise InvalidInput(f"artifact name {quoted(name)} {fault}", _HINT)
-    line = wire.encode({"agent": agent, "name": name})
+    line = codec.encode({"agent": agent, "name": name})
     if mask(line) != line:  # it would be masked wherever it is recorded, and then mean another artifact
         raise InvalidInput("the artifact's owner or name looks like a secret", "names are shown everywhere: take another one")
 

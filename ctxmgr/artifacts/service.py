@@ -1,16 +1,16 @@
-"""Artifacts and versions as one asker may see and change them: the facade of this room."""
+"""Artifacts and versions as one agent may see and change them; start reading here."""
 
 from __future__ import annotations
 
 import base64
 from typing import BinaryIO
 
-from ctxmgr.artifacts.finding import Finder
-from ctxmgr.artifacts.guarding import OPERATOR, Guard
-from ctxmgr.artifacts.reading import Content, open_content
+from ctxmgr.artifacts.content import Content, open_content
+from ctxmgr.artifacts.lookup import Finder
+from ctxmgr.artifacts.permissions import OPERATOR, Permissions
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store import Store
-from ctxmgr.store.artifacts import ArtifactRow
+from ctxmgr.store.repositories.artifacts import ArtifactRow
 from ctxmgr.types.artifact import (
     ArtifactDiff,
     ArtifactView,
@@ -50,13 +50,13 @@ class ArtifactStore:
         warnings: what a person should hear of the last calls.
     """
 
-    def __init__(self, store: Store, guard: Guard = OPERATOR) -> None:
+    def __init__(self, store: Store, guard: Permissions = OPERATOR) -> None:
         self._store, self._guard = store, guard
         self.warnings: list[str] = []
 
     def put(self, request: PutRequest, stream: BinaryIO | None = None) -> PutResponse:
-        """Store artifacts, all or none; see `ctxmgr.artifacts.putting.put`."""
-        from ctxmgr.artifacts.putting import put
+        """Store artifacts, all or none; see `ctxmgr.artifacts.put.put`."""
+        from ctxmgr.artifacts.put import put
 
         done = put(self._store, self._guard, request, stream)
         if request.secrets != "allow":
@@ -144,7 +144,7 @@ class ArtifactStore:
             NotFound: it is not in one of them, had only one content, or may not be read.
             Damaged: its bytes were changed behind the store's back.
         """
-        from ctxmgr.artifacts.diffing import difference
+        from ctxmgr.artifacts.diff import difference
 
         finder = Finder(self._store, self._guard)
         new, to_version = finder.find(
@@ -192,7 +192,7 @@ class ArtifactStore:
         return list_versions(self._store, self._guard)
 
     def prune(self, request: PruneRequest) -> Pruned:
-        """Remove old versions; see `ctxmgr.artifacts.pruning.prune`."""
-        from ctxmgr.artifacts.pruning import prune
+        """Remove old versions; see `ctxmgr.artifacts.prune.prune`."""
+        from ctxmgr.artifacts.prune import prune
 
         return prune(self._store, self._guard, request.retention, dry_run=request.dry_run)

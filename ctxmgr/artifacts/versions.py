@@ -1,18 +1,18 @@
-"""Versions of the context: make one on request, go back to an earlier one, list them (spec 003, "Version Control")."""
+"""Create, roll back and list versions of the context (spec 003, Version Control)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.artifacts.finding import Finder
 from ctxmgr.artifacts.folder import place_of
-from ctxmgr.artifacts.guarding import CURRENT_ARTIFACT, VERSION_KEY, Guard
-from ctxmgr.artifacts.putting import check_description
-from ctxmgr.artifacts.recording import append, is_as_held, write_version, writing
-from ctxmgr.artifacts.views import Views
+from ctxmgr.artifacts.lookup import Finder
+from ctxmgr.artifacts.new_version import append, is_as_held, write_version, writing
+from ctxmgr.artifacts.permissions import CURRENT_ARTIFACT, VERSION_KEY, Permissions
+from ctxmgr.artifacts.put import check_description
+from ctxmgr.artifacts.version_folders import Views
 from ctxmgr.errors import Denied, InvalidInput, NotFound
 from ctxmgr.store import Store
-from ctxmgr.store.artifacts import ArtifactRow, VersionRow
+from ctxmgr.store.repositories.artifacts import ArtifactRow, VersionRow
 from ctxmgr.store.reserved import VERSION
 from ctxmgr.types.artifact import RolledBack, VersionCreated, VersionView
 
@@ -20,7 +20,7 @@ OPERATOR_NAME = "operator"
 """How the person whose store it is signs."""
 
 
-def create_version(store: Store, guard: Guard, description: str, author: str | None = None) -> VersionCreated:
+def create_version(store: Store, guard: Permissions, description: str, author: str | None = None) -> VersionCreated:
     """Give what the current version shows a number of its own.
 
     Raises:
@@ -40,7 +40,7 @@ def create_version(store: Store, guard: Guard, description: str, author: str | N
         return VersionCreated(version=held.next, previous_version=held.current, path=version_path(store, held.next))
 
 
-def rollback(store: Store, guard: Guard, version: int, reason: str, author: str | None = None) -> RolledBack:
+def rollback(store: Store, guard: Permissions, version: int, reason: str, author: str | None = None) -> RolledBack:
     """Make an earlier version, or any other, the current one; nothing is lost by it.
 
     An agent needs the right to write the context's version, and either that to write the artifact ``project/current`` or
@@ -75,7 +75,7 @@ def rollback(store: Store, guard: Guard, version: int, reason: str, author: str 
         return RolledBack(current_version=version, rolled_back_from=held.current, reason=reason)
 
 
-def signed(guard: Guard, author: str | None) -> str:
+def signed(guard: Permissions, author: str | None) -> str:
     """Return who signs: the operator for whomever it names, an agent for itself alone.
 
     Raises:
@@ -86,7 +86,7 @@ def signed(guard: Guard, author: str | None) -> str:
     return author or guard.agent or OPERATOR_NAME
 
 
-def require_versions(guard: Guard, command: str) -> None:
+def require_versions(guard: Permissions, command: str) -> None:
     """Refuse an asker that may not change the context's version.
 
     Raises:
@@ -97,7 +97,7 @@ def require_versions(guard: Guard, command: str) -> None:
         raise _denied(guard)
 
 
-def require_writes(guard: Guard, changed: list[tuple[str, str]], command: str) -> None:
+def require_writes(guard: Permissions, changed: list[tuple[str, str]], command: str) -> None:
     """Refuse an asker that may not write all of these, without naming any.
 
     Raises:
@@ -109,7 +109,7 @@ def require_writes(guard: Guard, changed: list[tuple[str, str]], command: str) -
         raise _denied(guard)
 
 
-def _denied(guard: Guard) -> Denied:
+def _denied(guard: Permissions) -> Denied:
     return Denied(f"{guard.agent} may not change the versions so", "'ctxmgr access explain' names the rules")
 
 
@@ -118,7 +118,7 @@ def _changed(before: list[ArtifactRow], after: list[ArtifactRow]) -> list[tuple[
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
-def list_versions(store: Store, guard: Guard) -> list[VersionView]:
+def list_versions(store: Store, guard: Permissions) -> list[VersionView]:
     """Return the versions, oldest first.
 
     An agent sees those in which something changed that it may read, and the current one if it may read anything there; all,

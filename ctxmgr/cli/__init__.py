@@ -13,35 +13,35 @@ if TYPE_CHECKING:
     app: typer.Typer
 
 COMMANDS = {
-    "sessions": ("stuck", "sessions"),
-    "detect": ("stuck", "detect"),
-    "recover": ("recovery", "recover"),
-    "request": ("recovery", "request"),
-    "prompt": ("prompt", "prompt_app"),
-    "trace": ("history", "trace"),
-    "list": ("history", "list_"),
-    "search": ("history", "search"),
-    "show": ("history", "show"),
-    "messages": ("history", "messages"),
-    "note": ("annotations", "note_app"),
-    "snapshot": ("annotations", "snapshot_app"),
-    "memory": ("memory", "memory_app"),
-    "goal": ("goal", "goal_app"),
-    "artifact": ("artifact", "artifact_app"),
-    "version": ("version", "version_app"),
-    "context": ("context", "context_app"),
-    "execution": ("execution", "execution_app"),
-    "access": ("access", "access_app"),
-    "import": ("sources", "import_"),
-    "record": ("recording", "record"),
-    "export": ("sources", "export"),
-    "verify": ("sources", "verify"),
-    "index": ("indexing", "index"),
-    "watch": ("watch", "watch"),
-    "doctor": ("doctor", "doctor"),
-    "trust": ("trust", "trust"),
-    "schema": ("about", "schema"),
-    "demo": ("about", "demo"),
+    "sessions": ("commands.detect", "sessions"),
+    "detect": ("commands.detect", "detect"),
+    "recover": ("commands.recover", "recover"),
+    "request": ("commands.recover", "request"),
+    "prompt": ("commands.prompt", "prompt_app"),
+    "trace": ("commands.history", "trace"),
+    "list": ("commands.history", "list_"),
+    "search": ("commands.history", "search"),
+    "show": ("commands.history", "show"),
+    "messages": ("commands.history", "messages"),
+    "note": ("commands.annotations", "note_app"),
+    "snapshot": ("commands.annotations", "snapshot_app"),
+    "memory": ("commands.memory", "memory_app"),
+    "goal": ("commands.goal", "goal_app"),
+    "artifact": ("commands.artifact", "artifact_app"),
+    "version": ("commands.version", "version_app"),
+    "context": ("commands.context", "context_app"),
+    "execution": ("commands.execution", "execution_app"),
+    "access": ("commands.access", "access_app"),
+    "import": ("commands.import_export", "import_"),
+    "record": ("commands.record", "record"),
+    "export": ("commands.import_export", "export"),
+    "verify": ("commands.import_export", "verify"),
+    "index": ("commands.index", "index"),
+    "watch": ("commands.watch", "watch"),
+    "doctor": ("commands.doctor", "doctor"),
+    "trust": ("commands.trust", "trust"),
+    "schema": ("commands.schema_demo", "schema"),
+    "demo": ("commands.schema_demo", "demo"),
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
 
 def main() -> int:
     """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
-    from ctxmgr.cli.ending import run
+    from ctxmgr.cli.runner import run
 
     return run(lambda: _started(sys.argv[1:]))
 
@@ -72,7 +72,7 @@ def main() -> int:
 def _started(arguments: list[str]) -> None:
     """Answer from what was prepared, help or by the lane for programs, where every word is known there; else by typer."""
     if arguments[-1:] in (["--help"], ["-h"]):
-        from ctxmgr.cli.helped import helped
+        from ctxmgr.cli.fast.prepared_help import helped
 
         if helped(arguments[:-1]):
             return
@@ -80,7 +80,7 @@ def _started(arguments: list[str]) -> None:
 
     gc.disable()  # a query is over before there is garbage worth looking for; what lasts longer has it looked for again
     try:
-        from ctxmgr.cli.lane import answered
+        from ctxmgr.cli.fast.dispatch import answered
 
         code = answered(arguments)
     finally:

@@ -9,9 +9,9 @@ import os
 import sys
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.history.address import Address as Address
-from ctxmgr.history.address import is_number
-from ctxmgr.history.address import parse as parse
+from ctxmgr.history.query.address import Address as Address
+from ctxmgr.history.query.address import is_number
+from ctxmgr.history.query.address import parse as parse
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def located(target: str | None, session: str | None, store: str | None) -> tuple
         if not os.path.exists(target):
             raise NotFound(f"no file at {target}", "check the path")
         return session, _one_store(target, store)
-    if session is not None and os.path.isfile(session) and _looks_like_file(session):
+    if session is not None and store is None and os.path.isfile(session) and _looks_like_file(session):
         return target, _one_store(session, store)
     if target is not None and session is not None and target != session:
         raise InvalidInput(f"{target!r} and --session {session!r} name different sessions", "leave one of them out")

@@ -12,15 +12,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from ctxmgr.cli import COMMANDS, OPERATOR_ONLY, plugins
-from ctxmgr.cli.acting import Command, remember
-from ctxmgr.cli.ending import tell
+from ctxmgr.cli import COMMANDS, OPERATOR_ONLY, pydantic_plugins
+from ctxmgr.cli.as_agent import Command, remember
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.how import asking_how
+from ctxmgr.cli.output_options import asking_how
+from ctxmgr.cli.runner import tell
 from ctxmgr.cli.streams import quiet
 from ctxmgr.errors import InvalidInput
 
-plugins.leave_out()
+pydantic_plugins.leave_out()
 
 
 class CommandLine(TyperGroup):

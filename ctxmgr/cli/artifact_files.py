@@ -1,4 +1,4 @@
-"""Where an artifact's content goes: to the screen filtered, to a pipe byte for byte, into a file whole or not at all."""
+"""Write an artifact's content to a terminal, a pipe or a file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from ctxmgr.errors import InvalidInput, StorageFailed
-from ctxmgr.files import require_no_link
+from ctxmgr.paths import require_no_link
 
 if TYPE_CHECKING:
-    from ctxmgr.artifacts.reading import Content
+    from ctxmgr.artifacts.content import Content
+    from ctxmgr.cli.output import Answer
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.artifact import ArtifactView
+    from ctxmgr.workspace import Workspace
 
 SHOWN_AT_MOST = 4 * 2**20
 """Contents larger than this, in bytes, are not written to a terminal."""
@@ -69,3 +71,9 @@ def keep_in(file: str, content: Content) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(draft)
+
+
+def told(answered: Answer, workspace: Workspace) -> Answer:
+    """Return the answer with what a person should hear of it."""
+    answered.warnings += [*workspace.artifacts.warnings, *workspace.guard.warnings]
+    return answered

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr import jsontext
+from ctxmgr.log import fast_json
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from ctxmgr.cli.pace import Pace
+    from ctxmgr.cli.progress import ProgressMeter
     from ctxmgr.errors import CtxmgrError
     from ctxmgr.store import Store
 
@@ -36,7 +36,7 @@ def envelope(
 def ascii_json(value: Any, indent: int | None = None) -> str:
     """Return JSON that is safe for any terminal and encoding."""
     if indent is None:
-        return jsontext.dumps(value)
+        return fast_json.dumps(value)
     import json
 
     # DEL is the one control character that the escapes leave.
@@ -79,7 +79,7 @@ def told(command: str, form: str, error: CtxmgrError) -> int:
 
 def say(text: str) -> None:
     """Tell a person something on stderr; every line of it filtered. That nobody can hear it is no fault."""
-    from ctxmgr.cli.views.text import safe
+    from ctxmgr.cli.views.safe_text import safe
 
     try:
         sys.stderr.write("".join(f"{safe(line)}\n" for line in text.split("\n")))
@@ -101,14 +101,14 @@ class Indexing:
     __slots__ = ("_pace",)
 
     def __init__(self) -> None:
-        self._pace: Pace | None = None
+        self._pace: ProgressMeter | None = None
 
     def __call__(self, done: int, total: int) -> None:
         """Hear of progress, in bytes."""
         if self._pace is None:
-            from ctxmgr.cli.pace import Pace
+            from ctxmgr.cli.progress import ProgressMeter
 
-            self._pace = Pace("indexing the log", "MB", 1_000_000)
+            self._pace = ProgressMeter("indexing the log", "MB", 1_000_000)
         self._pace(done, total)
 
 

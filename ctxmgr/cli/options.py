@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ctxmgr.cli.acting import remember
+from ctxmgr.cli.as_agent import remember
 
 _WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 import typer
 
-from ctxmgr.cli.acting import asking
 from ctxmgr.cli.address import located
+from ctxmgr.cli.as_agent import asking
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, told, write_json, write_lines
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.streams import quiet

@@ -15,7 +15,7 @@ from itertools import groupby, islice
 from typing import TextIO
 
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
-from ctxmgr.cli.views.text import VARIATION, Keep, cells, cut, safe
+from ctxmgr.cli.views.safe_text import VARIATION, Keep, cells, cut, safe
 
 __all__ = ["Cell", "Column", "Printer", "Span", "printer", "safe"]
 

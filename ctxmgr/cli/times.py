@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import format_time, parse_time
+from ctxmgr.log.ids import format_time, parse_time
 
 _AGO = re.compile(r"(\d{1,7})\s?(s|m|h|d|w)", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}

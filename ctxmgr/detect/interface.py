@@ -1,4 +1,4 @@
-"""The seam of a detector: steps in, sightings out, one instance for each agent and process of a session."""
+"""The interface of a detector: steps in, sightings out, one instance per agent and process."""
 
 from __future__ import annotations
 

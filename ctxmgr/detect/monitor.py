@@ -1,24 +1,81 @@
-"""One session under watch: routes observations to the detectors of each agent and gathers what they found."""
+"""Watch one session: route observations to each agent's detectors and collect findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from ctxmgr.detect import DETECTORS
-from ctxmgr.detect.casebook import Case
-from ctxmgr.detect.heed import REPLAYS, Heed, Heeds, is_synthetic
-from ctxmgr.detect.hung import StallWatch
+from ctxmgr.detect.agent_state import AgentScope
+from ctxmgr.detect.detectors.hung import StallWatch
+from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
+from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
-from ctxmgr.detect.recovery_loop import LOOP_SEEN
-from ctxmgr.detect.scope import AgentScope
+from ctxmgr.detect.missing_results import Key, UnseenResults
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.speech import text_of
-from ctxmgr.detect.unseen import Key, UnseenResults
-from ctxmgr.detect.vocabulary import hands_over
+from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
+from ctxmgr.detect.text.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation
+
+RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
+"""Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation are none."""
+
+BOUNDARIES = frozenset({"message", "turn_end", "round_end", "nudge", "compaction", "continuation"})
+REPLAYS = frozenset({"retry"})
+_SPOKEN = MESSAGES | THOUGHTS
+_MAX_TYPES = 1000
+
+
+class EventEffects(NamedTuple):
+    """What becomes of the events of one type.
+
+    Attributes:
+        resets: why evidence is forgotten, None where it is not.
+        bounds, replays: whether an attempt may begin there, and whether one is made once more.
+        converses: whether an agent that is named by it says something to others.
+        speaks: whether it is said or thought.
+        is_wide, is_heard: whether detectors of all agents, and of single ones, listen to it.
+    """
+
+    resets: str | None
+    bounds: bool
+    replays: bool
+    converses: bool
+    speaks: bool
+    is_wide: bool
+    is_heard: bool
+
+
+class Heeds:
+    """Works that out once for each type: most events are of few types."""
+
+    def __init__(self, detectors: Iterable[type[Detector]], wide: Iterable[type[Detector]]) -> None:
+        self._heard = frozenset(kind for each in detectors for kind in each.hears)
+        self._wide = frozenset(kind for each in wide for kind in each.hears)
+        self._known: dict[str, EventEffects] = {}
+
+    def of(self, kind: str) -> EventEffects:
+        """Return what becomes of the events of this type."""
+        heed = self._known.get(kind)
+        if heed is not None:
+            return heed
+        if len(self._known) >= _MAX_TYPES:
+            self._known.clear()
+        heed = self._known[kind] = EventEffects(
+            RESETS.get(kind), kind in BOUNDARIES, kind in REPLAYS, kind in MESSAGES or kind == "nudge", kind in _SPOKEN,
+            kind in self._wide, kind in self._heard,
+        )  # fmt: skip
+        return heed
+
+
+def is_synthetic(event: Observation) -> bool:
+    """Whether a user message was put there by a program, as its own data says."""
+    if not isinstance(event.data, dict):
+        return False
+    return cast("dict[str, object]", event.data).get("synthetic") is True
+
 
 NO_TIMES = "no timestamps: stalls are not judged"
 NO_CLOCK = "no time was given to judge a live run against: stalls are not judged"
@@ -66,7 +123,7 @@ class Monitor:
         self._talking: dict[str, bool] = {}
         self._said: dict[str | None, str] = {}
         self._speaker: AgentScope | None = None
-        self._raised: list[Case] = []
+        self._raised: list[OpenFinding] = []
         self._seen_processes: dict[str | None, list[int]] = {}
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
@@ -90,7 +147,7 @@ class Monitor:
         """Take one more observation; return the findings that it raised."""
         return [case.finding() for case in self._observe(observation)]
 
-    def _observe(self, observation: Observation) -> list[Case]:
+    def _observe(self, observation: Observation) -> list[OpenFinding]:
         watch = self._watch
         if watch is None:
             self._session = self._wide.session = observation.session
@@ -156,7 +213,7 @@ class Monitor:
             self._note(NO_TIMES)
         return found + self._watch.judge(now, live)
 
-    def _begin(self, start: Observation, watch: StallWatch) -> list[Case]:
+    def _begin(self, start: Observation, watch: StallWatch) -> list[OpenFinding]:
         if start.id in self._open:
             return []
         seen = self._seen_processes.get(start.process)
@@ -176,7 +233,7 @@ class Monitor:
             scope.opinions = []
         return self._unseen.begin(start, key)
 
-    def _end(self, finish: Observation, watch: StallWatch) -> list[Case]:
+    def _end(self, finish: Observation, watch: StallWatch) -> list[OpenFinding]:
         known = self._open.pop(finish.id, None)
         if known is None:
             return []
@@ -188,7 +245,7 @@ class Monitor:
             return []
         return self._conclude(start, finish, scope)
 
-    def _conclude(self, start: Observation, finish: Observation, scope: AgentScope) -> list[Case]:
+    def _conclude(self, start: Observation, finish: Observation, scope: AgentScope) -> list[OpenFinding]:
         """Show an entry with its result to the detectors of its agent, and to those of all where it may matter to them."""
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
@@ -211,9 +268,9 @@ class Monitor:
         talks = self._talking[action] = hands_over(action)
         return talks
 
-    def _tell(self, raised: Sequence[Case], scope: AgentScope) -> list[Case]:
+    def _tell(self, raised: Sequence[OpenFinding], scope: AgentScope) -> list[OpenFinding]:
         """Tell the detector of recoveries which loops are there, and return what it makes of it."""
-        told: list[Case] = []
+        told: list[OpenFinding] = []
         for case in (*raised, *scope.came_back):
             record, index = case.raisings[-1][1:]
             data = {"answers": [case.identity]}
@@ -221,7 +278,7 @@ class Monitor:
         scope.came_back.clear()
         return told
 
-    def _hear(self, event: Observation, watch: StallWatch) -> list[Case]:
+    def _hear(self, event: Observation, watch: StallWatch) -> list[OpenFinding]:
         kind = event.type or ""
         heed = self._heeds.of(kind)
         if kind == "nudge":
@@ -244,7 +301,7 @@ class Monitor:
                 scope.set_boundary()
         return raised
 
-    def _hear_words(self, event: Observation, heed: Heed) -> list[Case]:
+    def _hear_words(self, event: Observation, heed: EventEffects) -> list[OpenFinding]:
         if event.type == "continuation":
             event = self._answered(event)
         elif heed.converses and event.agent is not None:
@@ -352,7 +409,7 @@ class Monitor:
             watch.leave_open()
         self._seen_processes[start.process] = [start.seq, start.seq]
 
-    def _superseded(self, case: Case) -> str | None:
+    def _superseded(self, case: OpenFinding) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""
         own = self._seen_processes.get(case.process)
         if own is None or len(self._seen_processes) < 2:

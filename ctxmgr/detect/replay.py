@@ -1,13 +1,13 @@
-"""Turn the records of one session into observations, in log order."""
+"""Turn the records of one session into observations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ctxmgr.ids import parse_time
+from ctxmgr.log.codec import EVENT_ALIASES
+from ctxmgr.log.ids import parse_time
 from ctxmgr.types.observation import Observation
-from ctxmgr.wire import EVENT_ALIASES
 
 Told = tuple[Any, ...]
 """What a record tells of what happened, as plain data: its kind in `_ENTRY`, `_RESULT`, `_EVENT` and the fields that count."""

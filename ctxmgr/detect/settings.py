@@ -1,4 +1,4 @@
-"""Thresholds of the detectors: data with defaults, checked when they are made."""
+"""The thresholds of the detectors, with defaults and checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step: what an agent did at once (one call, or one parallel batch) and what came back, with lazy fingerprints."""
+"""A step: one call or one parallel batch, and its results, with lazy fingerprints."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ctxmgr.detect import normal, vocabulary
-from ctxmgr.detect.vocabulary import ActionClass
+from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.detect.text.vocabulary import ActionClass
 from ctxmgr.types.observation import Observation
 
 _SLACK = 4
-_RECEIPT_NOISE = normal.NOISE_KEYS | normal.RECEIPT_KEYS
+_RECEIPT_NOISE = fingerprints.NOISE_KEYS | fingerprints.RECEIPT_KEYS
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64
 _SPAN_KEYS = frozenset({
     "offset", "limit", "start", "end", "start_line", "end_line", "startLine", "endLine", "line_start", "line_end", "view_range",
@@ -44,7 +44,7 @@ class Call:
         traits = 0 if start.task is None else _TASK
         if isinstance(given, dict):
             fields = cast("dict[Any, Any]", given)
-            texts = normal.texts_of(fields)
+            texts = fingerprints.texts_of(fields)
             if not _TELLING_KEYS.isdisjoint(fields):
                 if not _SPAN_KEYS.isdisjoint(fields):
                     traits |= _SPAN
@@ -54,7 +54,7 @@ class Call:
                     traits |= _TASK
         else:
             texts = None
-        text = normal.canonical(cast("object", given)) if texts is None else "\n".join(texts)
+        text = fingerprints.canonical(cast("object", given)) if texts is None else "\n".join(texts)
         if text is None:
             # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
             return cls(start, finish, hash((start.action, start.id, start.seq)), traits & _TASK)
@@ -80,8 +80,8 @@ class Call:
             output = finish.error
         text = output
         if not isinstance(text, str):
-            text = normal.plain_text(text, drop=_RECEIPT_NOISE if receipt else normal.NOISE_KEYS)
-        return None if text is None else hash((finish.status, normal.blur(text, ids=receipt)))
+            text = fingerprints.plain_text(text, drop=_RECEIPT_NOISE if receipt else fingerprints.NOISE_KEYS)
+        return None if text is None else hash((finish.status, fingerprints.blur(text, ids=receipt)))
 
     @property
     def failed(self) -> bool:
@@ -102,7 +102,7 @@ class Call:
     def error(self) -> str:
         """Return what the failed call said."""
         finish = self.finish
-        return "" if finish is None else normal.error_text(finish.error, finish.output)
+        return "" if finish is None else fingerprints.error_text(finish.error, finish.output)
 
     def identity(self) -> object:
         """Return the identity of the result from before a compaction replaced it by a stub, if the log keeps one."""
@@ -297,24 +297,24 @@ class Step:
             return ""
         if call.failed:
             return call.error()
-        return normal.plain_text(call.finish.output) or ""
+        return fingerprints.plain_text(call.finish.output) or ""
 
 
 def asked(start: Observation) -> str:
     """Return a call in a few words for a sentence: its action and the telling part of its input."""
-    action = normal.one_line(start.action, 40)
+    action = fingerprints.one_line(start.action, 40)
     fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
     for key in ("command", "cmd", "file_path", "path", "filePath", "pattern", "query", "url", "q"):
         if isinstance(fields.get(key), str | list):
             value = fields[key]
             text = value if isinstance(value, str) else " ".join(str(part) for part in cast("list[Any]", value)[:20])
-            return f'{action} "{normal.one_line(text)}"'
+            return f'{action} "{fingerprints.one_line(text)}"'
     if start.input in (None, "", {}, []):
         return action
     given = cast("object", start.input)
     if isinstance(given, str):
-        return f'{action} "{normal.one_line(given)}"'
-    return f"{action} {normal.one_line(normal.canonical(given) or '(input)')}"
+        return f'{action} "{fingerprints.one_line(given)}"'
+    return f"{action} {fingerprints.one_line(fingerprints.canonical(given) or '(input)')}"
 
 
 def excerpt(step: Step) -> str:
@@ -322,7 +322,7 @@ def excerpt(step: Step) -> str:
     what = asked(step.first.start) + (f" and {len(step.calls) - 1} more at once" if len(step.calls) > 1 else "")
     if step.first.finish is None:
         return f"{what}, no result"
-    return f"{what}, {'error' if step.failed else 'result'}: {normal.one_line(step.answer()) or '(empty)'}"
+    return f"{what}, {'error' if step.failed else 'result'}: {fingerprints.one_line(step.answer()) or '(empty)'}"
 
 
 def _command(fields: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.detect import vocabulary
+from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.texts import clean, clip, code
 from ctxmgr.types.view import EntryView
 

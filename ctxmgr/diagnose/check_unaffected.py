@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.detect.blur import blur
+from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, same_file, written
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.detect import vocabulary
-from ctxmgr.detect.blur import blur
+from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from ctxmgr.detect import vocabulary
+from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.calls import fields_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from ctxmgr.detect import vocabulary
-from ctxmgr.detect.normal import canonical
+from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose import contents
 from ctxmgr.diagnose.calls import command_of, readable, same_file, short_path, subject
 from ctxmgr.diagnose.texts import clean, ends, excerpt, text_of

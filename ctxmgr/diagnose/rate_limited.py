@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import words_of
-from ctxmgr.ids import parse_time
+from ctxmgr.log.ids import parse_time
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 

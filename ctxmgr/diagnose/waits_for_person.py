@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.detect import vocabulary
+from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis

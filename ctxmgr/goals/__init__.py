@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ctxmgr.goals.desk import Goals
     from ctxmgr.goals.handles import Subtask, Task
+    from ctxmgr.goals.service import Goals
     from ctxmgr.goals.tracker import GoalTracker
     from ctxmgr.goals.tracker import GoalTracker as ContextManager
 
@@ -19,7 +19,7 @@ __all__ = ["ContextManager", "GoalTracker", "Goals", "Subtask", "Task"]
 _HOMES = {
     "ContextManager": ("ctxmgr.goals.tracker", "GoalTracker"),
     "GoalTracker": ("ctxmgr.goals.tracker", "GoalTracker"),
-    "Goals": ("ctxmgr.goals.desk", "Goals"),
+    "Goals": ("ctxmgr.goals.service", "Goals"),
     "Subtask": ("ctxmgr.goals.handles", "Subtask"),
     "Task": ("ctxmgr.goals.handles", "Task"),
 }

@@ -1,4 +1,4 @@
-"""Write the brief: what an agent needs to know for its next step and no more, within any number of characters.
+"""Write the brief: what an agent needs for its next step, within a number of characters.
 
 Recorded text stands in it as plain text on one line. Tasks that are not active are only counted, but for the id of the step
 that a recent action was done for.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from ctxmgr.detect.step import asked
-from ctxmgr.goals.planning import nothing_left
-from ctxmgr.goals.small import plain_line, told
+from ctxmgr.goals.change_requests import nothing_left
 from ctxmgr.goals.state import Item, State
 from ctxmgr.goals.tree import Node
+from ctxmgr.goals.truncation import plain_line, told
 from ctxmgr.types.goal import BriefAnswer, Moment
 from ctxmgr.types.observation import Observation
 

@@ -1,4 +1,4 @@
-"""The changes of the tree: what each needs, checked before anything is changed, and what it does.
+"""The changes of a goal tree: each is checked first and then applied.
 
 A change is the ``data`` of an event of the history. The same two functions serve a live change and its replay, so that
 the state is a fold of the history; one that is not legal raises and changes nothing.

@@ -1,4 +1,4 @@
-"""Tasks and subtasks as a program writes them: plain objects that become part of a goal when they are added to it."""
+"""Task and subtask objects as a program uses them (spec 004)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a plan, Markdown or YAML, as tasks and subtasks: by rules alone, and never counting before a person accepts it."""
+"""Read a plan in Markdown or YAML as tasks and subtasks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.files import open_regular
 from ctxmgr.goals.plan_markdown import from_markdown
+from ctxmgr.goals.plan_steps import MAX_STEPS, MAX_TITLE, Plan, Step
 from ctxmgr.goals.plan_yaml import from_yaml
-from ctxmgr.goals.steps import MAX_STEPS, MAX_TITLE, Plan, Step
+from ctxmgr.paths import open_regular
 
 __all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "Step", "parse_plan", "read_content", "read_plan"]
 

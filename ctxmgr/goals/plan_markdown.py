@@ -1,4 +1,4 @@
-"""A plan in Markdown: the title is the goal, headings and the items of lists are steps, what is nested is a part."""
+"""Parse a plan in Markdown: headings and list items become steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ctxmgr.goals.steps import Item, Plan, folded, titled
+from ctxmgr.goals.plan_steps import Item, Plan, folded, titled
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

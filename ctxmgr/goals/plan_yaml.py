@@ -1,4 +1,4 @@
-"""A plan in YAML or JSON: a list or a mapping of tasks with their subtasks; parsed, never constructed."""
+"""Parse a plan in YAML or JSON; tags are never constructed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.steps import MAX_STEPS, Item, Plan, folded, titled
+from ctxmgr.goals.plan_steps import MAX_STEPS, Item, Plan, folded, titled
 
 MAX_DEPTH = 40
 _TITLES = ("title", "task", "name", "description", "summary", "subtask", "step", "goal")

@@ -1,4 +1,4 @@
-"""Named checks of the world, without a shell: a file exists, a file contains a text, a command ends well where allowed."""
+"""Named checks of the world: a file exists, a file contains a text, a command succeeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.files import open_regular
+from ctxmgr.paths import open_regular
 from ctxmgr.types.goal import Probe, ProbeResult
 
 MOST_READ = 64 * 1024 * 1024
@@ -33,7 +33,7 @@ _MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProbeOutcome:
     """What a probe saw: whether it holds, None where that could not be seen, and in a few words why."""
 
     holds: bool | None
@@ -92,11 +92,11 @@ def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = Fals
     elif probe.kind == "fileContains":
         seen = contains(folder, probe.path or "", probe.text or "")
     elif not isinstance(commands, bool) and fingerprint(probe, folder) not in commands:
-        seen = Seen(None, NOT_TRUSTED)
+        seen = ProbeOutcome(None, NOT_TRUSTED)
     elif commands:
         seen = ends_well(folder, probe.argv, probe.code, seconds)
     else:
-        seen = Seen(None, "commands are not allowed")
+        seen = ProbeOutcome(None, "commands are not allowed")
     return ProbeResult(name=probe.name, kind=probe.kind, ok=seen.holds, detail=seen.why or None)
 
 
@@ -110,47 +110,47 @@ def render(results: Iterable[ProbeResult]) -> str:
     return " ".join(f"{result.name}:{_MARKS[result.ok]}" for result in results)
 
 
-def exists(folder: Path, path: str) -> Seen:
+def exists(folder: Path, path: str) -> ProbeOutcome:
     """Look whether a path is there, whatever it is; a link that leads nowhere is not."""
     try:
         os.stat(folder / path)
     except (FileNotFoundError, NotADirectoryError):
-        return Seen(False, f"{path} is not there")
+        return ProbeOutcome(False, f"{path} is not there")
     except (OSError, ValueError) as error:
-        return Seen(None, f"{path}: {_reason(error)}")
-    return Seen(True, f"{path} is there")
+        return ProbeOutcome(None, f"{path}: {_reason(error)}")
+    return ProbeOutcome(True, f"{path} is there")
 
 
-def contains(folder: Path, path: str, text: str, seconds: float = SECONDS) -> Seen:
+def contains(folder: Path, path: str, text: str, seconds: float = SECONDS) -> ProbeOutcome:
     """Look for a text in a plain file, byte by byte as UTF-8; never reads pipes, devices or endless files."""
     try:
         descriptor = open_regular(folder / path)
     except (FileNotFoundError, NotADirectoryError):
-        return Seen(False, f"{path} is not there")
+        return ProbeOutcome(False, f"{path} is not there")
     except (OSError, ValueError) as error:
-        return Seen(None, f"{path}: {_reason(error)}")
+        return ProbeOutcome(None, f"{path}: {_reason(error)}")
     try:
         return _search(descriptor, path, text.encode("utf-8", "surrogatepass"), seconds)
     except OSError as error:
-        return Seen(None, f"{path}: {_reason(error)}")
+        return ProbeOutcome(None, f"{path}: {_reason(error)}")
     finally:
         os.close(descriptor)
 
 
-def _search(descriptor: int, path: str, wanted: bytes, seconds: float) -> Seen:
+def _search(descriptor: int, path: str, wanted: bytes, seconds: float) -> ProbeOutcome:
     end, read, tail = time.monotonic() + seconds, 0, b""
     while chunk := os.read(descriptor, _CHUNK):
         read += len(chunk)
         window = tail + chunk
         if wanted in window:
-            return Seen(True, f"{path} contains it")
+            return ProbeOutcome(True, f"{path} contains it")
         if read >= MOST_READ or time.monotonic() > end:
-            return Seen(None, f"{path}: not in its first {read // _CHUNK:,} MiB, and no more is read")
+            return ProbeOutcome(None, f"{path}: not in its first {read // _CHUNK:,} MiB, and no more is read")
         tail = window[max(0, len(window) - len(wanted) + 1) :] if len(wanted) > 1 else b""
-    return Seen(False, f"{path} does not contain it")
+    return ProbeOutcome(False, f"{path} does not contain it")
 
 
-def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float = SECONDS) -> Seen:
+def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float = SECONDS) -> ProbeOutcome:
     """Run a command, without a shell and with nothing to read; its output is thrown away. It holds when it exits with ``code``.
 
     After ``seconds`` it is ended with everything that it started in its own process group.
@@ -161,17 +161,17 @@ def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float =
             start_new_session=True,
         )  # fmt: skip
     except (OSError, ValueError, IndexError) as error:
-        return Seen(None, f"it can't be run: {_reason(error)}")
+        return ProbeOutcome(None, f"it can't be run: {_reason(error)}")
     try:
         ended = running.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
-        return Seen(None, f"not done after {seconds:g} s")
+        return ProbeOutcome(None, f"not done after {seconds:g} s")
     finally:
         if running.returncode is None:
             with suppress(OSError):
                 os.killpg(running.pid, signal.SIGKILL)
             running.wait()
-    return Seen(ended == code, f"exit code {ended}" if ended >= 0 else f"ended by signal {-ended}")
+    return ProbeOutcome(ended == code, f"exit code {ended}" if ended >= 0 else f"ended by signal {-ended}")
 
 
 def _reason(error: Exception) -> str:

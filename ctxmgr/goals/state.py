@@ -1,4 +1,4 @@
-"""All that is known of a goal at one point of its history, as plain values that a state file can hold."""
+"""The state of a goal as plain values for a state file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A goal in the hands of an agent's loop: begin or resume it, add tasks, record actions, get the brief, go on.
+"""Track a goal inside an agent's loop: start or resume, record actions, get the brief (spec 004).
 
     ctx = GoalTracker()
     ctx.load_or_init("Create mathx package")
@@ -19,9 +19,9 @@ from typing import Any
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.desk import Goals
+from ctxmgr.goals.base import FOLDER
 from ctxmgr.goals.handles import Children, StateHandle, Subtask, Task
-from ctxmgr.goals.room import FOLDER
+from ctxmgr.goals.service import Goals
 from ctxmgr.types.goal import (
     DEFAULT_CHARS,
     ActionRequest,

@@ -1,4 +1,4 @@
-"""The tree of goal, tasks and subtasks: its nodes, their attempts, how statuses and per cent climb."""
+"""The tree of goal, tasks and subtasks: nodes, attempts, status and progress."""
 
 from __future__ import annotations
 

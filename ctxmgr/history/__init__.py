@@ -1,1 +1,1 @@
-"""The shared history and the seven tools over it: trace, list, search, show, messages, note, snapshot."""
+"""The shared history: importing, judging, the event bus and the seven tools. Start with `query.tools`."""

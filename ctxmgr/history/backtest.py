@@ -1,23 +1,148 @@
-"""Judge labelled sessions and count: how often the detectors are right, how exact, how fast, against simpler rules."""
+"""Run the detectors over labelled sessions and count right and wrong answers."""
 
 from __future__ import annotations
 
+import json
+import math
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from pydantic import ValidationError
+
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.history.baselines import RULES_OF_THUMB
+from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.baselines import RULES_OF_THUMB, Move, moves_of
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.history.labels import read_labels
-from ctxmgr.history.trial import Trial, try_session
+from ctxmgr.log.codec import Record
+from ctxmgr.paths import read_regular
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.backtest import Alarm, Backtest, Distance, Distances, Found, Label, Missed, Score
 from ctxmgr.types.finding import Finding
-from ctxmgr.wire import Record
+from ctxmgr.types.observation import Observation
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of one session.
+
+    Attributes:
+        moves: its calls and messages.
+        alarms: findings of severity loop or hung that were ever raised, first raised first, as they are at the end.
+        standing: those of them that are unresolved at the end.
+        warnings: warnings that are unresolved at the end.
+        warned: whether anything at all was ever found, warnings included.
+        raised: id of the record at which each alarm was raised, by the finding's id.
+        places: record id -> place among the observations.
+        indexes: record id -> index of the entry; of an event, the index that the next entry will have.
+    """
+
+    moves: list[Move]
+    alarms: list[Finding] = field(default_factory=list[Finding])
+    standing: list[Finding] = field(default_factory=list[Finding])
+    warnings: list[Finding] = field(default_factory=list[Finding])
+    warned: bool = False
+    raised: dict[str, str] = field(default_factory=dict[str, str])
+    places: dict[str, int] = field(default_factory=dict[str, int])
+    indexes: dict[str, int] = field(default_factory=dict[str, int])
+
+
+def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, now: float | None = None) -> Trial:
+    """Show a session's records to a fresh monitor, one by one.
+
+    Args:
+        records: in the order of the log.
+        settings: of the detectors.
+        now: seconds after the session's first usable timestamp at which stalls are judged; None: at the end of the log.
+    """
+    observations = list(observations_of(records))
+    trial = Trial(moves_of(observations))
+    _note_places(trial, observations)
+    monitor = Monitor(settings)
+    seen: dict[str, Finding] = {}
+    for observation in observations:
+        for finding in monitor.observe(observation):
+            trial.warned = True
+            if finding.severity != "warn" and finding.id not in seen:
+                seen[finding.id] = finding
+                trial.raised[finding.id] = observation.id
+    moment = None if now is None else (_first_time(observations) or 0.0) + now
+    final = monitor.findings(moment)
+    for finding in final:
+        trial.warned = True
+        if finding.severity != "warn":
+            trial.raised.setdefault(finding.id, observations[-1].id or finding.raised_at)
+            seen[finding.id] = finding
+    trial.alarms = list(seen.values())
+    unresolved = [finding for finding in final if finding.resolved is None]
+    trial.standing = [finding for finding in unresolved if finding.severity != "warn"]
+    trial.warnings = [finding for finding in unresolved if finding.severity == "warn"]
+    return trial
+
+
+def _note_places(trial: Trial, observations: Iterable[Observation]) -> None:
+    following = 0
+    for place, observation in enumerate(observations):
+        trial.places.setdefault(observation.id, place)
+        if observation.index is not None:
+            following = max(following, observation.index + 1)
+        trial.indexes.setdefault(observation.id, following if observation.index is None else observation.index)
+
+
+def _first_time(observations: Iterable[Observation]) -> float | None:
+    return next((observation.at for observation in observations if observation.at is not None), None)
+
+
+LABELS = "labels.json"
+_MOST = 64 * 1024 * 1024
+_EXAMPLE = 'e.g. [{"session": "run-1", "loop": true}, {"session": "run-2", "loop": false}]'
+
+
+def read_labels(folder: Path) -> list[Label]:
+    """Return the labels of a folder, one a session, in the file's order.
+
+    Raises:
+        NotFound: the folder or its ``labels.json`` is not there.
+        StorageFailed: the file can't be read.
+        InvalidInput: it is not a list of labels, or two of them are about one session.
+    """
+    path = folder / LABELS
+    if not folder.is_dir():
+        raise NotFound(f"no folder at {folder}", f"a folder with logs and a {LABELS}")
+    try:
+        value: object = json.loads(read_regular(path, _MOST))
+    except FileNotFoundError:
+        raise NotFound(f"no {LABELS} in {folder}", _EXAMPLE) from None
+    except OSError as error:
+        raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} is not JSON", _EXAMPLE) from None
+    if not isinstance(value, list):
+        raise InvalidInput(f"{path} is not a list", _EXAMPLE)
+    labels = [_label(path, place, item) for place, item in enumerate(cast("list[object]", value))]
+    seen: set[str] = set()
+    for label in labels:
+        if label.session in seen:
+            raise InvalidInput(f"{path}: two labels for session {label.session!r}", "one label a session")
+        seen.add(label.session)
+    return labels
+
+
+def _label(path: Path, place: int, item: object) -> Label:
+    try:
+        label = Label.model_validate(item)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"][:1])
+        raise InvalidInput(f"{path}: label {place}: {where or 'it'}: {first['msg']}", _EXAMPLE) from None
+    if label.now is not None and not math.isfinite(label.now):
+        raise InvalidInput(f"{path}: label {place}: now: must be a finite number", _EXAMPLE)
+    return label
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the detectors are measured against: rules that need no detector, and the rules of thumb that frameworks use."""
+"""Simple rules that the detectors are compared with."""
 
 from __future__ import annotations
 

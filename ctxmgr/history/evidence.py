@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
-from ctxmgr.history import reading
+from ctxmgr.history.query import requests
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.query import ListRequest
@@ -30,7 +30,7 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
         CtxmgrError: the session can't be read.
     """
     newest = ListRequest(session=session, limit=ENTRIES, newest_first=True)
-    entries = [row for row in reading.list_(store, newest).rows if isinstance(row, EntryView)]
+    entries = [row for row in requests.list_(store, newest).rows if isinstance(row, EntryView)]
     first = ListRequest(session=session, kind="event", event_type=list(_SPOKEN[:2]), limit=_FIRST)
     last = ListRequest(session=session, kind="event", event_type=list(_SPOKEN), limit=_SAID, newest_first=True)
     said = _events(store, last)[::-1]
@@ -54,4 +54,4 @@ def diagnosed(store: Store, session: str, findings: Sequence[Finding]) -> list[F
 
 
 def _events(store: Store, request: ListRequest) -> Sequence[EventView]:
-    return [row for row in reading.list_(store, request).rows if isinstance(row, EventView)]
+    return [row for row in requests.list_(store, request).rows if isinstance(row, EventView)]

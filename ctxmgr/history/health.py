@@ -1,4 +1,4 @@
-"""Is the store that is meant in order: which one and why, may it be used, what does it hold, is anything damaged."""
+"""Check the store that is in use: which one, why, its content and its damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring foreign logs into a store: find them, read them, leave out what is known, report what was not understood.
+"""Import foreign logs into a store, and report what was not understood.
 
 Idempotent and incremental: an unchanged file is not read again, a grown one adds only what is new. One session is one
 transaction (a log of our own format several, each a part of it in order), so a killed import leaves whole sessions, or the
@@ -22,15 +22,15 @@ from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
-from ctxmgr.plain import shorten
-from ctxmgr.salvage import Line
-from ctxmgr.store import Appended, Store
-from ctxmgr.store.block import Block
-from ctxmgr.store.imported import FileState
+from ctxmgr.log.codec import MAX_LINE, Record, encode
+from ctxmgr.log.json_value import shorten
+from ctxmgr.log.reader import Line
+from ctxmgr.store import AppendResult, Store
+from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
-from ctxmgr.types.checking import check
+from ctxmgr.store.write.row_batch import RowBatch
 from ctxmgr.types.importing import FileCount, FileReport, ImportReport
-from ctxmgr.wire import MAX_LINE, Record, encode
+from ctxmgr.types.record_check import check
 
 _T = TypeVar("_T")
 
@@ -54,7 +54,7 @@ Progress = Callable[[int, int, Path], None]
 @dataclass(slots=True)
 class _Totals:
     files: list[FileReport] = field(default_factory=lambda: list[FileReport]())
-    appended: Appended = field(default_factory=Appended)
+    appended: AppendResult = field(default_factory=AppendResult)
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     unchanged: int = 0
     untrusted: int = 0
@@ -64,7 +64,7 @@ class _Totals:
 @dataclass(slots=True)
 class _Group:
     counts: list[FileCount] = field(default_factory=lambda: list[FileCount]())
-    appended: Appended = field(default_factory=Appended)
+    appended: AppendResult = field(default_factory=AppendResult)
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     untrusted: int = 0
 
@@ -313,7 +313,7 @@ def _append(
         done.appended = store.append(_ours(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True)
         return
     # What an earlier attempt has written is known now, but new with this import.
-    done.appended = Appended(added=done.appended.added, known=-done.appended.added)
+    done.appended = AppendResult(added=done.appended.added, known=-done.appended.added)
     own = OwnCount(group[0])
     done.counts.append(own.count)
     end, last = (0, "") if careful else _append_blocks(store, own, done, heard, trusted=trusted)
@@ -333,7 +333,7 @@ def _append_blocks(store: Store, own: OwnCount, done: _Group, heard: Heard | Non
     if writer is None:
         return 0, ""
 
-    def slowly(block: Block) -> Appended:
+    def slowly(block: RowBatch) -> AppendResult:
         lines = own_lines(own, None, block.start, block.before, block.end)
         return store.append_lines(_ours(lines, done, _record_of, trusted=trusted), on_conflict="keep")
 

@@ -1,4 +1,4 @@
-"""A log of our own format on its way into a store: read line by line or taken over in blocks, and counted."""
+"""Import a log of format 1 into a store, line by line or in blocks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from ctxmgr.salvage import Line, read
-from ctxmgr.store import Appended, Store
-from ctxmgr.store.block import Block, told_of
-from ctxmgr.store.bulk import BulkWriter
+from ctxmgr.log.reader import Line, read
+from ctxmgr.store import AppendResult, Store
+from ctxmgr.store.write.bulk import BulkWriter
+from ctxmgr.store.write.row_batch import RowBatch, told_of
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import MODELS
 
@@ -80,10 +80,10 @@ def take_blocks(
     store: Store,
     writer: BulkWriter,
     own: OwnCount,
-    slowly: Callable[[Block], Appended],
+    slowly: Callable[[RowBatch], AppendResult],
     met: Callable[[str], None],
     heard: Heard | None,
-) -> Iterator[tuple[Appended, tuple[int, str]]]:
+) -> Iterator[tuple[AppendResult, tuple[int, str]]]:
     """Take over the whole lines of a log in blocks; yield what was written together, where it ends, and the sum there.
 
     Args:
@@ -94,15 +94,15 @@ def take_blocks(
         met: hears of each session.
         heard: hears of bytes done.
     """
-    from ctxmgr.store.gather import reading
+    from ctxmgr.store.write.log_parser import reading
 
     end, last = 0, ""
     blocks = reading(str(own.count.path), 0, "", own.count.bytes, writer.masked)
     for first in blocks:
-        report = Appended()
+        report = AppendResult()
         with store.engine.transaction():
             for packed in chain((first,), islice(blocks, _BLOCKS - 1)):
-                block = Block.unpacked(packed)
+                block = RowBatch.unpacked(packed)
                 end, last = block.end, block.after
                 if block.parts is None or not writer.write(block):
                     writer.flush()
@@ -116,7 +116,7 @@ def take_blocks(
             heard(end)
 
 
-def _count(own: OwnCount, block: Block, met: Callable[[str], None]) -> None:
+def _count(own: OwnCount, block: RowBatch, met: Callable[[str], None]) -> None:
     sessions = list(block.parts or ())
     for session in sessions:
         met(session)

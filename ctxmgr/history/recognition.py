@@ -10,7 +10,7 @@ from pathlib import Path
 from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
-from ctxmgr.wire import decode
+from ctxmgr.log.codec import decode
 
 HEAD = 64 * 1024
 OWN_FORMAT = "ctxmgr"

@@ -5,8 +5,8 @@ To add one: write the module, name it in `IMPORTERS`.
 
 from __future__ import annotations
 
-from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.importers.codex.importer import Codex
 from ctxmgr.importers.interface import Importer
 
 IMPORTERS: tuple[Importer, ...] = (ClaudeCode(), Codex())

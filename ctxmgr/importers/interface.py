@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
-from ctxmgr.wire import Record
 
 
 class Importer(Protocol):

@@ -1,1 +1,1 @@
-"""What agents keep beyond one context: retain, recall and reflect over episodes of the one history."""
+"""What agents keep beyond one context: retain, recall and reflect. Start with `note_memory`."""

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from ctxmgr import jsontext
 from ctxmgr.errors import CtxmgrError, NoHistory
+from ctxmgr.log import fast_json
+from ctxmgr.log.codec import Record
 from ctxmgr.memory.words import fold
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import PROJECT
@@ -24,7 +25,6 @@ from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.query import Filters
 from ctxmgr.types.record import build
 from ctxmgr.types.view import EntryView, EventView
-from ctxmgr.wire import Record
 
 EPISODE_TAG = "episode"
 AUTHOR = "ctxmgr"
@@ -187,7 +187,7 @@ def _error(entry: EntryView) -> str:
 
 def _input(entry: EntryView) -> str:
     given: Any = entry.input
-    return given if isinstance(given, str) else jsontext.dumps(given)
+    return given if isinstance(given, str) else fast_json.dumps(given)
 
 
 def _quoted(text: str, limit: int) -> str:

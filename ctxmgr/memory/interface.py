@@ -21,7 +21,7 @@ class Memory(Protocol):
     """Keeps episodes and brings them back; tests/memory/battery.py says what every implementation holds to.
 
     An implementation on another kind of search (vectors, a remote service) stands behind this protocol, or keeps
-    `ctxmgr.memory.embedded.EmbeddedMemory` and gives it a `Finder` and a `Ranker` of its own.
+    `ctxmgr.memory.note_memory.EmbeddedMemory` and gives it a `Finder` and a `Ranker` of its own.
     """
 
     def retain(self, request: RetainRequest) -> RetainResponse:

@@ -1,4 +1,4 @@
-"""Words as recall compares them: case, accents and common endings do not tell them apart.
+"""Normalise words for recall: case, accents and common endings.
 
 Stemming is a light one for English: it joins ``retry``, ``retries`` and ``retried`` but leaves names alone. Scripts
 without blanks or with marks inside words (Chinese, Hindi, Thai, Arabic) are found inside running text instead.

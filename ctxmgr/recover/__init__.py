@@ -1,1 +1,1 @@
-"""From a finding or a request to exactly one continuation."""
+"""From a finding or a request to exactly one continuation. Start with `agent`."""

@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
-from ctxmgr.ids import format_time, new_id, now
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.attempts import answered, attempts_at, basis_of, given, question_of
-from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.draft import Additions, Draft, draft
 from ctxmgr.recover.gate import refusals
-from ctxmgr.recover.held import Holding, held_by
-from ctxmgr.recover.quoting import CITABLE, clipped
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.known_facts import KnownFacts, held_by
+from ctxmgr.recover.provenance import trail
+from ctxmgr.recover.quotes import CITABLE, clipped
 from ctxmgr.recover.routes import RoutingTable, from_history
-from ctxmgr.recover.trail import trail
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.record import build
 from ctxmgr.types.route import ContextRequest, Continuation, Fact
-from ctxmgr.wire import Record
 
 MAX_ATTEMPTS = 2
 LEASE_SECONDS = 60.0
@@ -42,19 +42,19 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Consulted:
+class ConsultationResult:
     """What a model adds to the rules' answer, and the records it wants written: notes, snapshots, memories."""
 
     added: Additions
     records: list[Record] = field(default_factory=list[Record])
 
 
-Consult = Callable[[Draft], Consulted | None]
+Consult = Callable[[Draft], ConsultationResult | None]
 """Asks a model what it would add to the rules' answer; None where it is not to be asked. Never raises for what it answers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RecoveryOptions:
     """How a request is to be answered.
 
     Attributes:
@@ -85,7 +85,7 @@ def recover(
     finding: Finding | None,
     *,
     side: Sequence[Finding] = (),
-    manner: Manner | None = None,
+    manner: RecoveryOptions | None = None,
 ) -> Continuation:
     """Answer a request with exactly one continuation, and record it with its notes and its snapshot.
 
@@ -105,7 +105,7 @@ def recover(
     """
     if store.sessions.entry_count(key) == 0:
         raise NoHistory("a context can only be rebuilt from recorded actions")
-    manner = manner or Manner()
+    manner = manner or RecoveryOptions()
     if manner.plan:
         return planned(store, key, request, finding, side=side, manner=manner)[1]
     holder = f"{os.getpid()}-{new_id()}"
@@ -142,7 +142,7 @@ def planned(
     finding: Finding | None,
     *,
     side: Sequence[Finding] = (),
-    manner: Manner,
+    manner: RecoveryOptions,
 ) -> tuple[Draft, Continuation]:
     """Return what the rules find and the continuation that they would give, without a trace in the store."""
     drafted = plan(store, key, request, finding, side=side, manner=manner)
@@ -157,26 +157,26 @@ def plan(
     finding: Finding | None,
     *,
     side: Sequence[Finding] = (),
-    manner: Manner | None = None,
+    manner: RecoveryOptions | None = None,
 ) -> Draft:
     """Return what the rules find, without lease, model or a trace in the store; raises as `recover`."""
     if store.sessions.entry_count(key) == 0:
         raise NoHistory("a context can only be rebuilt from recorded actions")
-    manner = manner or Manner()
+    manner = manner or RecoveryOptions()
     attempt = _attempt(store, key, request, finding, manner.limits)
     table = manner.table or from_history(store.sessions.agents(key))
 
-    def holding(agent: str) -> Holding:
+    def holding(agent: str) -> KnownFacts:
         return held_by(store, key, agent)
 
-    desk = Desk(store, request.session)
+    desk = HistoryReader(store, request.session)
     return draft(
         desk, request, finding, side, table, to=manner.to, attempt=attempt, holding=holding if manner.diff else None,
         beside=manner.beside,
     )  # fmt: skip
 
 
-def _question(request: ContextRequest, finding: Finding | None, manner: Manner) -> str:
+def _question(request: ContextRequest, finding: Finding | None, manner: RecoveryOptions) -> str:
     told = [fact.to_json() for fact in manner.beside]
     options = {"to": manner.to, "diff": manner.diff, "model": manner.model, "beside": told}
     return question_of(request, finding, options, manner.table)
@@ -201,7 +201,7 @@ def _answer(
     request: ContextRequest,
     finding: Finding | None,
     side: Sequence[Finding],
-    manner: Manner,
+    manner: RecoveryOptions,
     marks: tuple[str, str],
 ) -> tuple[Continuation, list[Record]]:
     """Return the continuation and the records that document it, the continuation's own among them.
@@ -210,7 +210,7 @@ def _answer(
     """
     drafted = plan(store, key, request, finding, side=side, manner=manner)
     own = passed(drafted.continuation(), request, store)
-    consulted = (manner.consult(drafted) if manner.consult else None) or Consulted(Additions())
+    consulted = (manner.consult(drafted) if manner.consult else None) or ConsultationResult(Additions())
     continuation = own
     if consulted.added.model is not None:
         consulted, continuation = _merged(drafted, own, consulted, request, store)
@@ -228,8 +228,8 @@ def _answer(
 
 
 def _merged(
-    drafted: Draft, own: Continuation, consulted: Consulted, request: ContextRequest, store: Store
-) -> tuple[Consulted, Continuation]:
+    drafted: Draft, own: Continuation, consulted: ConsultationResult, request: ContextRequest, store: Store
+) -> tuple[ConsultationResult, Continuation]:
     """Return the answer with the model's additions, or the rules' own, marked, where it does not pass the gate."""
     use = consulted.added.model
     assert use is not None, "there is something to merge"
@@ -241,7 +241,7 @@ def _merged(
         except ValidationError:  # a target that is no candidate: the shape itself refuses it
             use = use.model_copy(update={"failure": "its answer could not be given: it is no continuation"})
     # A small model that finds no entry that answers has not failed: it agrees with the rules.
-    return Consulted(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
+    return ConsultationResult(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
 
 
 def passed(continuation: Continuation, request: ContextRequest, store: Store) -> Continuation:
@@ -250,6 +250,6 @@ def passed(continuation: Continuation, request: ContextRequest, store: Store) ->
     Raises:
         RecoveryRefused: it does not pass the gate.
     """
-    if reasons := refusals(continuation, request, Desk(store, request.session)):
+    if reasons := refusals(continuation, request, HistoryReader(store, request.session)):
         raise RecoveryRefused(f"the answer did not pass the gate: {'; '.join(reasons)}", "name the target with --to")
     return continuation

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ctxmgr.recover.action_kinds import changes_something, is_bookkeeping, program, same_call, texts
 from ctxmgr.recover.brief import Brief
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.kinds import changes_something, is_bookkeeping, program, same_call, texts
-from ctxmgr.recover.quoting import call, cited, command_of, named, quoted
-from ctxmgr.recover.relevant import Found
-from ctxmgr.recover.spoken import PEOPLE, words
-from ctxmgr.recover.unread import PATH, unread
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.messages import PEOPLE, words
+from ctxmgr.recover.quotes import call, cited, command_of, named, quoted
+from ctxmgr.recover.retrieval import RetrievedRecord
+from ctxmgr.recover.unread_files import PATH, unread
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Alternative
 from ctxmgr.types.view import EntryView
@@ -30,7 +30,7 @@ class _Lead:
     entries: list[str]
 
 
-def alternatives(desk: Desk, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
+def alternatives(desk: HistoryReader, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
     """Return up to five leads, the most specific first; general ones only where specific ones are few."""
     if finding is None:
         return _asking(brief)
@@ -80,11 +80,11 @@ def _elsewhere(brief: Brief) -> Iterator[_Lead]:
             yield _Lead(text, f"it speaks of {_common(found)}", [row.id])
 
 
-def _common(found: Found) -> str:
+def _common(found: RetrievedRecord) -> str:
     return ", ".join(quoted(word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
 
 
-def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:
+def _unread(desk: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     for pointer in unread(desk, brief):
         basis, entries = f"result of @{pointer.entry.index}", [pointer.entry.id]
         path = quoted(pointer.path, 200)
@@ -95,7 +95,7 @@ def _unread(desk: Desk, brief: Brief) -> Iterator[_Lead]:
             yield _Lead(f"look at {path}{where}: the error names it, and it was not looked at yet", basis, entries)
 
 
-def _worked(desk: Desk, brief: Brief) -> Iterator[_Lead]:
+def _worked(desk: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     """Yield a success of the very call that fails now, and one of a call much like it."""
     vain = {same_call(step) for step in brief.rounds}
     failing = [step for step in brief.rounds if step.status in ("error", "denied")][:3]
@@ -116,7 +116,7 @@ def _worked(desk: Desk, brief: Brief) -> Iterator[_Lead]:
             yield _Lead(f"start from {call(like, _CALL)}, which worked", f"@{like.index} ended ok", [like.id])
 
 
-def _successes(desk: Desk, step: EntryView) -> list[EntryView]:
+def _successes(desk: HistoryReader, step: EntryView) -> list[EntryView]:
     return desk.newest(40, action=step.action, agent=step.agent, status=("ok",))
 
 
@@ -162,7 +162,7 @@ def _other_cause(brief: Brief, finding: Finding) -> Iterator[_Lead]:
         yield _Lead(text, f"{len(brief.rounds)} forms met the same error", [entry.id for entry in brief.rounds[-3:]])
 
 
-def _for_stall(desk: Desk, brief: Brief) -> Iterator[_Lead]:
+def _for_stall(desk: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     calls = [entry for entry in brief.members if entry.status == "open"]
     for entry in calls[:2]:
         text = f"find out whether @{entry.index} took effect before anything is done again"
@@ -188,7 +188,7 @@ def _for_launcher(brief: Brief) -> Iterator[_Lead]:
         yield _Lead(text, "the agent it launched is stuck", [start.id])
 
 
-def _other_tools(desk: Desk, brief: Brief) -> list[_Lead]:
+def _other_tools(desk: HistoryReader, brief: Brief) -> list[_Lead]:
     """Return tools that served this session before the trouble began and were not used since."""
     recent = desk.newest(200)
     used = {entry.action for entry in recent if entry.index >= brief.onset} | {entry.action for entry in brief.members}

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from ctxmgr.plain import plain
+from ctxmgr.log.codec import Record, fingerprint
+from ctxmgr.log.json_value import plain
 from ctxmgr.recover.routes import RoutingTable
-from ctxmgr.recover.stuck import identity_of
+from ctxmgr.recover.stuck_request import identity_of
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Continuation
-from ctxmgr.wire import Record, fingerprint
 
 _DIGITS = 12
 _STUCK = "stuckHandler"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ctxmgr.detect import normal
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.inquiry import Trouble, asked, helpful
-from ctxmgr.recover.kinds import changes_something, same_call
-from ctxmgr.recover.quoting import answer_text
-from ctxmgr.recover.relevant import Found
-from ctxmgr.recover.spoken import Saying
+from ctxmgr.detect.text import fingerprints
+from ctxmgr.recover.action_kinds import changes_something, same_call
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.messages import SpokenMessage
+from ctxmgr.recover.query_builder import Problem, asked, helpful
+from ctxmgr.recover.quotes import answer_text
+from ctxmgr.recover.retrieval import RetrievedRecord
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
 from ctxmgr.types.view import EntryView
@@ -47,9 +47,9 @@ class Brief:
         side: other findings that are unresolved.
     """
 
-    goal: Saying | None
-    latest_words: list[Saying]
-    said: list[Saying]
+    goal: SpokenMessage | None
+    latest_words: list[SpokenMessage]
+    said: list[SpokenMessage]
     members: list[EntryView]
     gone: list[str]
     onset: int
@@ -61,14 +61,14 @@ class Brief:
     changed: list[EntryView]
     failures: list[EntryView]
     agents: list[EntryView]
-    relevant: list[Found]
+    relevant: list[RetrievedRecord]
     replaced: set[str]
     unanswered: list[str]
     side: list[Finding]
 
 
 def prepare(
-    desk: Desk, request: ContextRequest, finding: Finding | None, side: Sequence[Finding], agents: Sequence[str]
+    desk: HistoryReader, request: ContextRequest, finding: Finding | None, side: Sequence[Finding], agents: Sequence[str]
 ) -> Brief:
     """Return the brief for a finding, or for the present state when there is none."""
     named = list(finding.members) if finding else []
@@ -87,7 +87,7 @@ def prepare(
     if request.requester:
         sought = asked(desk, request, before, goal)
     else:
-        trouble = Trouble(rounds, between, set(named), onset, stuck, goal, said[-1] if said else None)
+        trouble = Problem(rounds, between, set(named), onset, stuck, goal, said[-1] if said else None)
         sought = helpful(desk, trouble, before)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
@@ -112,7 +112,7 @@ def prepare(
     )
 
 
-def launcher_of(desk: Desk, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
+def launcher_of(desk: HistoryReader, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
     """Return the entry of another agent by which the stuck agent was launched, or None."""
     acting = members[-3:] or (desk.newest(1, agent=stuck) if stuck else [])
     for entry in acting:
@@ -129,7 +129,7 @@ def _one_round(members: list[EntryView]) -> list[EntryView]:
     return list(distinct.values())
 
 
-def _between(desk: Desk, members: Sequence[EntryView], named: set[str]) -> list[EntryView]:
+def _between(desk: HistoryReader, members: Sequence[EntryView], named: set[str]) -> list[EntryView]:
     """Return the calls that came back among the newest members and are none of them: the other side of a to and fro."""
     if len(members) < 2:
         return []
@@ -140,7 +140,7 @@ def _between(desk: Desk, members: Sequence[EntryView], named: set[str]) -> list[
     return [entries[-1] for entries in seen.values() if len(entries) > 1][-_MOST_BETWEEN:]
 
 
-def _last_success(desk: Desk, finding: Finding | None, worked: list[EntryView]) -> EntryView | None:
+def _last_success(desk: HistoryReader, finding: Finding | None, worked: list[EntryView]) -> EntryView | None:
     if finding is not None and finding.last_progress is not None:
         entry = desk.entry(finding.last_progress)
         if entry is not None and entry.status == "ok":
@@ -164,11 +164,11 @@ def _distinct_failures(before: list[EntryView], aside: set[str], rounds: list[En
         if entry.status == "ok":
             made_good.add(same_call(entry))
         elif entry.status in ("error", "denied") and entry.id not in aside and same_call(entry) not in made_good:
-            distinct.setdefault(f"{entry.action} {normal.error_core(answer_text(entry)[-4_000:])}", entry)
+            distinct.setdefault(f"{entry.action} {fingerprints.error_core(answer_text(entry)[-4_000:])}", entry)
     return list(distinct.values())[:_MOST_FAILURES]
 
 
-def _of_agents(desk: Desk, agents: Sequence[str], own: str | None) -> list[EntryView]:
+def _of_agents(desk: HistoryReader, agents: Sequence[str], own: str | None) -> list[EntryView]:
     """Return what each of the agents that joined last, but for the one that is answered, last did with success."""
     others = [agent for agent in agents if agent not in (own, CONTEXT_MANAGER)][-_MOST_AGENTS:]
     if own is None and len(others) < 2:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import CITABLE
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.quotes import CITABLE
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.finding import Finding
 
@@ -14,7 +14,7 @@ _MOST = 400
 """Entries that are looked at: each is judged before it is passed on, which takes time."""
 
 
-def cause_of(desk: Desk, finding: Finding | None) -> Diagnosis | None:
+def cause_of(desk: HistoryReader, finding: Finding | None) -> Diagnosis | None:
     """Return why a session is stuck and what to do next; None without a finding, or where nothing can be said."""
     if finding is None:
         return None

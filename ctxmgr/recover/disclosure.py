@@ -1,4 +1,4 @@
-"""What a recovery would tell a model, and where that is: said before anything is asked, and without contacting anything."""
+"""Tell what a recovery would send to a model, and where."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.recover.model.choice import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
+from ctxmgr.recover.model.config import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
 from ctxmgr.types.health import Check
 
 _KEY_ENDING = "_API_KEY"

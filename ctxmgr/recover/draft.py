@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ctxmgr.ids import new_id
+from ctxmgr.log.codec import encode
+from ctxmgr.log.ids import new_id
 from ctxmgr.recover.alternatives import alternatives
 from ctxmgr.recover.brief import Brief, prepare
 from ctxmgr.recover.cause import cause_of
-from ctxmgr.recover.desk import Desk
 from ctxmgr.recover.facts import BARE, FULL, SHORT, Amounts, do_not_repeat, facts
-from ctxmgr.recover.held import Holding, without_held
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.known_facts import KnownFacts, without_held
 from ctxmgr.recover.prompt import Told, prompt_of
-from ctxmgr.recover.quoting import cited, clipped
-from ctxmgr.recover.requests import request_for
+from ctxmgr.recover.quotes import cited, clipped
+from ctxmgr.recover.rendering import context_of, count_tokens, written
 from ctxmgr.recover.routes import RoutingTable
-from ctxmgr.recover.stuck import pattern_of
+from ctxmgr.recover.stuck_request import pattern_of
 from ctxmgr.recover.target import Target, choose
+from ctxmgr.recover.target_requests import request_for
 from ctxmgr.recover.verbatim import clean
-from ctxmgr.recover.write_up import context_of, count_tokens, written
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import (
@@ -33,7 +34,6 @@ from ctxmgr.types.route import (
     RequestType,
     Section,
 )
-from ctxmgr.wire import encode
 
 MAX_BYTES = 60_000
 """Longest continuation as a record, in bytes: whatever was recorded, it fits a message and a prompt."""
@@ -78,7 +78,7 @@ class Draft:
         diagnosis: why the calls fail, as far as the record shows it.
     """
 
-    desk: Desk
+    desk: HistoryReader
     request: ContextRequest
     finding: Finding | None
     table: RoutingTable
@@ -86,7 +86,7 @@ class Draft:
     target: Target
     brief: Brief
     leads: list[Alternative]
-    holding: Callable[[str], Holding] | None
+    holding: Callable[[str], KnownFacts] | None
     beside: tuple[Fact, ...] = ()
     diagnosis: Diagnosis | None = None
 
@@ -162,7 +162,7 @@ def _type(request: ContextRequest, target: Target) -> RequestType:
 
 
 def draft(
-    desk: Desk,
+    desk: HistoryReader,
     request: ContextRequest,
     finding: Finding | None,
     side: Sequence[Finding],
@@ -170,7 +170,7 @@ def draft(
     *,
     to: str | None,
     attempt: int,
-    holding: Callable[[str], Holding] | None,
+    holding: Callable[[str], KnownFacts] | None,
     beside: tuple[Fact, ...] = (),
 ) -> Draft:
     """Return what the rules find.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ctxmgr.recover.action_kinds import changes_something, same_call
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.claims import claims
-from ctxmgr.recover.kinds import changes_something, same_call
-from ctxmgr.recover.passages import WINDOW
-from ctxmgr.recover.quoting import call, cited, compact, fitted, named, outcome, quoted
-from ctxmgr.recover.relevant import Found
-from ctxmgr.recover.spoken import PEOPLE, Saying
-from ctxmgr.recover.trouble import aside
+from ctxmgr.recover.excerpts import WINDOW
+from ctxmgr.recover.messages import PEOPLE, SpokenMessage
+from ctxmgr.recover.problem import aside
+from ctxmgr.recover.quotes import call, cited, compact, fitted, named, outcome, quoted
+from ctxmgr.recover.retrieval import RetrievedRecord
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import DoNotRepeat, Fact, Label
 from ctxmgr.types.view import EntryView, EventView
@@ -99,12 +99,12 @@ def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
         yield Fact(text=aside(other), entries=cited(list(other.members), min(6, amounts.ids)), label="reconstructed")
 
 
-def _said(saying: Saying, lead: str, amounts: Amounts) -> Fact:
+def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     text = f"{lead}: {quoted(saying.text, amounts.words)}"
     return Fact(text=text, entries=cited(saying.events, 3), label="verified")
 
 
-def _holds(found: Found, amounts: Amounts, *, asked: bool) -> Fact:
+def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
     """Return what a record says about what is asked for, or what the trouble is about, in its own words around them."""
     row = found.row
     what = "what is asked for" if asked else "what the trouble is about"

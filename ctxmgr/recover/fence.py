@@ -12,7 +12,7 @@ import re
 import secrets
 from typing import Any
 
-from ctxmgr.plain import plain
+from ctxmgr.log.json_value import plain
 
 MOST = 6_000
 """Characters of one body as it is written; the rest is left out and counted."""
@@ -68,7 +68,7 @@ class Fence:
 
         Args:
             source: where the data stand: ``session@index``, the id of a note.
-            body: any value; what JSON can't hold is written as ``ctxmgr.plain`` writes it.
+            body: any value; what JSON can't hold is written as ``ctxmgr.log.json_value`` writes it.
             note: a remark about the data, such as why some are withheld.
             agent: who acted.
             action: what it did.

@@ -9,21 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.recover.desk import Desk
+from ctxmgr.log.codec import encode
 from ctxmgr.recover.draft import MAX_BYTES, Draft
-from ctxmgr.recover.quarantine import suspicion
-from ctxmgr.recover.quoting import CITABLE, flat
-from ctxmgr.types.proposal import Proposal
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.injection_filter import suspicion
+from ctxmgr.recover.quotes import CITABLE, flat
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
-from ctxmgr.wire import encode
 
 _SHORTEST_REASON = 8
 _VALUE = re.compile(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
 _BODY = 200_000
 
 
-def refusals(continuation: Continuation, request: ContextRequest, desk: Desk) -> list[str]:
+def refusals(continuation: Continuation, request: ContextRequest, desk: HistoryReader) -> list[str]:
     """Return why a continuation must not be given, each in a sentence; empty when it may be (FR-018, FR-019)."""
     target = continuation.target
     found: list[str] = []
@@ -45,7 +45,7 @@ def refusals(continuation: Continuation, request: ContextRequest, desk: Desk) ->
     return found
 
 
-def _strange(continuation: Continuation, desk: Desk) -> list[str]:
+def _strange(continuation: Continuation, desk: HistoryReader) -> list[str]:
     """Return ids that are cited as known though no record has them; what is labelled unknown may be gone."""
     ids = [
         *(name for fact in continuation.context.facts if fact.label != "unknown" for name in fact.entries),

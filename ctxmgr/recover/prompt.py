@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ctxmgr.detect.wording import duration
+from ctxmgr.detect.descriptions import duration
+from ctxmgr.recover.action_kinds import changes_something
 from ctxmgr.recover.brief import Brief
-from ctxmgr.recover.kinds import changes_something
-from ctxmgr.recover.quoting import command_of, named
-from ctxmgr.recover.relevant import Found
-from ctxmgr.recover.spoken import PEOPLE, Saying, words
+from ctxmgr.recover.messages import PEOPLE, SpokenMessage, words
+from ctxmgr.recover.quotes import command_of, named
+from ctxmgr.recover.retrieval import RetrievedRecord
 from ctxmgr.recover.verbatim import at, call_line, clean, clipped, clock, fenced, in_line, input_text, result_text, said
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.finding import Finding
@@ -177,7 +177,7 @@ def _task(told: Told) -> str:
         return ""
     first = f"The task, in the user's words:\n{said(goal.text, _TASK)}"
     later = [each for each in told.brief.latest_words if each.events[0] != goal.events[0]]
-    unlike: dict[str, Saying] = {each.text.strip(): each for each in later}
+    unlike: dict[str, SpokenMessage] = {each.text.strip(): each for each in later}
     unlike.pop(goal.text.strip(), None)
     return "\n".join([first, *(f"Later the user said:\n{said(each.text, _LATER)}" for each in unlike.values())])
 
@@ -243,7 +243,7 @@ def _quote(quote: Quote) -> tuple[str, str]:
     return in_line(quote.source, 120)[:1].upper() + in_line(quote.source, 120)[1:], quote.text
 
 
-def _found(told: Told, found: Found, *, sure: bool) -> tuple[str, str]:
+def _found(told: Told, found: RetrievedRecord, *, sure: bool) -> tuple[str, str]:
     row = found.row
     may = "" if sure else "It may bear on this: "
     replaces = ", newer than what stood there before and no longer holds" if found.replaces else ""

@@ -1,4 +1,4 @@
-"""The routing table: which agents there are, what they are asked with, in which role, and who may follow whom.
+"""The routing table: agents, their roles, schemas and successors.
 
 It is data (``[recover.routes]`` of the configuration, or ``--routes FILE``). Without one it is read off the history, and
 the continuation says so.
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.config import Config
-from ctxmgr.errors import InvalidInput
-from ctxmgr.files import MOST_SETTINGS, is_inside, read_regular
-from ctxmgr.places import OWN_FILE
+from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.paths import MOST_SETTINGS, OWN_FILE, is_inside, read_regular
 from ctxmgr.recover.schemas import checked_schema
+from ctxmgr.types.health import Check
 from ctxmgr.types.route import Role, Routing, is_context_manager
 
 _ROLES = ("ordinary", "review", "merge")
@@ -170,3 +170,19 @@ def _schema(value: object, folder: Path, confined: Path | None, where: str) -> M
     if not isinstance(value, dict):
         raise InvalidInput(f"{where}: schema must be a JSON Schema", "an object, or the path of a file that holds one")
     return checked_schema(cast("dict[str, Any]", value), where)
+
+
+def check_routes(config: Config) -> Check:
+    """Say which routing table a recovery would go by, or why it can't."""
+    where = config.routes if isinstance(config.routes, Path) else config.file_of("recover.routes")
+    if config.routes is None:
+        finding = "no routing table: who may follow whom is read off each history"
+        return Check(name="routes", level="info", finding=finding, detail={"path": None, "agents": 0})
+    try:
+        table = configured(config)
+        assert table is not None, "there are routes"
+    except CtxmgrError as error:
+        detail = {"path": str(where), "agents": 0}
+        return Check(name="routes", level="fail", finding=error.message, hint=error.hint, kind=error.kind, detail=detail)
+    detail = {"path": str(where), "agents": len(table.routes)}
+    return Check(name="routes", level="ok", finding=f"{where}: agents named: {len(table.routes):,}", detail=detail)

@@ -8,17 +8,49 @@ from pathlib import Path
 
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history import judging
-from ctxmgr.recover.agent import Consult, Limits, Manner, planned, recover
-from ctxmgr.recover.choosing import chosen
+from ctxmgr.history import detection
+from ctxmgr.recover.agent import Consult, Limits, RecoveryOptions, planned, recover
 from ctxmgr.recover.draft import Draft
-from ctxmgr.recover.goal_state import goal_facts
+from ctxmgr.recover.injection_filter import suspicion
+from ctxmgr.recover.model.config import chosen
+from ctxmgr.recover.quotes import quoted
 from ctxmgr.recover.routes import RoutingTable, configured, from_file, from_history
-from ctxmgr.recover.stuck import beside, request_for, worst
+from ctxmgr.recover.stuck_request import beside, request_for, worst
 from ctxmgr.store import Store
-from ctxmgr.types.desk import AgentRequest, ModelRequest, PlanView, RecoverRequest, RecoverResponse
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.route import ContextRequest
+from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.operations import AgentRequest, ModelRequest, PlanView, RecoverRequest, RecoverResponse
+from ctxmgr.types.route import ContextRequest, Fact
+
+_TEXT, _MOST = 300, 3
+_SEEN = {True: "holds", False: "does not hold", None: "could not be asked"}
+
+
+def goal_facts(source: GoalSource | None) -> tuple[Fact, ...]:
+    """Return the facts of a goal that the next agent needs; none without a goal.
+
+    They are verified, as they are read off the goal's history, and cite no record: that history is not the session's.
+    """
+    if source is None:
+        return ()
+    attempt = f", attempt {source.attempt}" if source.attempt else ""
+    told = [f"The goal that is worked on ({source.status}, {source.percent} %): {_text(source.goal)}"]
+    told += [f"{lead}: {_text(text)}" for lead, text in (("Its current task", source.task),) if text]
+    told += [f"Its current subtask{attempt}: {_text(source.subtask)}"] if source.subtask else []
+    told += [f"Blocked in the goal: {_text(text)}" for text in source.blocked[-_MOST:]]
+    told += [f"Begun for the goal, its effect is unknown: {_text(text)}" for text in source.in_flight[-_MOST:]]
+    told += [f"The goal's next step, as last advised: {_text(source.next_step)}"] if source.next_step else []
+    told += [f"The next subtask of the same task: {_text(source.next)}"] if source.next else []
+    if source.probe_state:
+        seen = [f"{_text(each.name)} {_SEEN[each.ok]}" for each in source.probe_state[:10]]
+        told.append(f"Last seen by the goal's probes: {'; '.join(seen)}")
+    return tuple(Fact(text=text, entries=[], label="verified") for text in told)
+
+
+def _text(text: str) -> str:
+    why = suspicion(text)
+    return quoted(text, _TEXT) if why is None else f"[withheld: it {why}]"
+
 
 Progress = Callable[[str], None]
 
@@ -52,10 +84,10 @@ class Service:
             NoHistory, NotStuck, RecoveryRefused, AttemptsUsedUp, InvalidInput: each its own answer.
         """
         settings = self._config.detect
-        verdict = judging.judge_now(self._store, key, settings, request.now)
+        verdict = detection.judge_now(self._store, key, settings, request.now)
         if request.finding is not None or worst(verdict.findings, warned=True) is None:
             # It may name something that was over long ago; or an agent got stuck and fell silent long before the end.
-            verdict, _ = judging.judge(self._store, key, settings, request.now)
+            verdict, _ = detection.judge(self._store, key, settings, request.now)
         finding = worst(verdict.findings, request.finding, warned=True)
         asked = request_for(verdict.session, finding, force=request.force)
         side = beside(verdict.findings, finding)
@@ -72,7 +104,7 @@ class Service:
                 raise InvalidInput(f"the {name} cannot be empty", "say who asks, why, and what for")
         if request.type == "INTROSPECT_AGENT_CONTEXT" and request.to not in (None, request.requester):
             raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
-        verdict = judging.judge_now(self._store, key, self._config.detect, None)
+        verdict = detection.judge_now(self._store, key, self._config.detect, None)
         table = self.table(request.routes)
         if table is None and request.type == "PROCEED":  # a name is no proof: it only keeps a review from going straight back
             table = from_history(self._store.sessions.agents(key))
@@ -100,9 +132,9 @@ class Service:
         drafted, continuation = planned(self._store, key, asked, finding, side=side, manner=manner)
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
 
-    def _manner(self, request: RecoverRequest | AgentRequest) -> Manner:
+    def _manner(self, request: RecoverRequest | AgentRequest) -> RecoveryOptions:
         attempts = self._config.attempts
-        return Manner(
+        return RecoveryOptions(
             to=request.to,
             table=self.table(request.routes),
             diff=self._config.diff if request.diff is None else request.diff,
@@ -128,7 +160,7 @@ class Service:
         """Return what asks the model that was named, or None when the rules answer alone."""
         if chosen(wanted, self._environment, self._config.model) is None:
             return None
-        from ctxmgr.recover.consulting import consulting  # what talks to models is loaded only where one is named
+        from ctxmgr.recover.consultation import consulting  # what talks to models is loaded only where one is named
 
         return consulting(self._store, wanted, self._environment, self._config.model, self._progress)
 
@@ -140,6 +172,6 @@ class Service:
                 candidates=drafted.target.candidates, fixed=drafted.target.fixed, prompt_tokens=0, prompt=None, model=None,
                 sends=None,
             )  # fmt: skip
-        from ctxmgr.recover.consulting import planned
+        from ctxmgr.recover.consultation import planned
 
         return planned(drafted, self._store, choice, self._environment)

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.recover.brief import launcher_of
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.quoting import named
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.quotes import named
 from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
@@ -39,7 +39,7 @@ class Target:
 
 
 def choose(
-    desk: Desk,
+    desk: HistoryReader,
     request: ContextRequest,
     finding: Finding | None,
     side: Sequence[Finding],
@@ -132,7 +132,7 @@ def _named(request: ContextRequest, candidates: list[str], to: str, *, back: boo
     return Target(to, reason, candidates if present else [*candidates, to], back, fixed=True)
 
 
-def _asker(desk: Desk, request: ContextRequest) -> str | None:
+def _asker(desk: HistoryReader, request: ContextRequest) -> str | None:
     """Return the agent whose work a review or merge agent looked at: who launched it, or acted before it."""
     if request.source != "reviewMerge":
         return None
@@ -151,7 +151,7 @@ def _asker(desk: Desk, request: ContextRequest) -> str | None:
     return max(before, key=lambda name: before[name]) if before else (recent[-1].agent if recent and not own else None)
 
 
-def _forwarded(desk: Desk, request: ContextRequest, candidates: list[str]) -> Target:
+def _forwarded(desk: HistoryReader, request: ContextRequest, candidates: list[str]) -> Target:
     """Return who a PROCEED goes to where nobody was named: whose request was drafted, else who is downstream."""
     drafted = [agent for agent in candidates if agent in request.drafts]
     if len(drafted) == 1:
@@ -162,7 +162,7 @@ def _forwarded(desk: Desk, request: ContextRequest, candidates: list[str]) -> Ta
     return _downstream(desk, str(request.requester), candidates, None if request.return_to else _asker(desk, request))
 
 
-def _downstream(desk: Desk, requester: str, others: list[str], asker: str | None) -> Target:
+def _downstream(desk: HistoryReader, requester: str, others: list[str], asker: str | None) -> Target:
     if not others:
         raise InvalidInput(
             f"no agent but {named(requester)} is known in this session, so there is nobody to proceed to",
@@ -189,7 +189,7 @@ def _usual_follower(recent: Sequence[EntryView], agent: str, others: Sequence[st
     return max(counts, key=lambda name: counts[name]) if counts else None
 
 
-def _latest(desk: Desk, candidates: list[str], closed: bool) -> Target:
+def _latest(desk: HistoryReader, candidates: list[str], closed: bool) -> Target:
     newest = [entry for entry in desk.newest(_LOOK_BACK) if _is_target(entry.agent)]
     last = next((entry for entry in newest if not closed or entry.agent in candidates), None)
     if last is None:
@@ -203,7 +203,7 @@ def _latest(desk: Desk, candidates: list[str], closed: bool) -> Target:
 
 
 def _for_finding(
-    desk: Desk,
+    desk: HistoryReader,
     finding: Finding,
     also_stuck: set[str | None],
     candidates: list[str],

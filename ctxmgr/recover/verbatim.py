@@ -1,6 +1,6 @@
 """Show recorded text to an agent as it was: real line breaks, in a fence that it cannot close.
 
-`ctxmgr.recover.quoting` writes the same texts as JSON strings, for pages and records.
+`ctxmgr.recover.quotes` writes the same texts as JSON strings, for pages and records.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import re
 import unicodedata
 from typing import Any, cast
 
-from ctxmgr.ids import parse_time
-from ctxmgr.recover.quoting import answers, clipped, command_of
+from ctxmgr.log.ids import parse_time
+from ctxmgr.recover.quotes import answers, clipped, command_of
 from ctxmgr.types.view import EntryView
 
 _TICKS = re.compile(r"`{3,}")

@@ -7,22 +7,22 @@ import os
 import stat
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput, NotFound
-from ctxmgr.files import require_no_link
-from ctxmgr.store import schema
+from ctxmgr.paths import require_no_link
 from ctxmgr.store.base import Store
-from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.store.engine import schema
+from ctxmgr.store.engine.sqlite import SqliteEngine
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from ctxmgr.store.appended import Appended
     from ctxmgr.store.damage import DamagedRange
-    from ctxmgr.store.log_file import LogStore, Progress
+    from ctxmgr.store.log.log_store import LogStore, Progress
+    from ctxmgr.store.write.append import AppendResult
 
-__all__ = ["Appended", "DamagedRange", "LogStore", "Store", "empty_store", "open_store"]
+__all__ = ["AppendResult", "DamagedRange", "LogStore", "Store", "empty_store", "open_store"]
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
 
-_HOMES = {"Appended": "appended", "DamagedRange": "damage", "LogStore": "log_file"}
+_HOMES = {"AppendResult": "write.append", "DamagedRange": "damage", "LogStore": "log.log_store"}
 
 
 if not TYPE_CHECKING:
@@ -74,7 +74,7 @@ def open_store(
     except OSError as error:
         raise Damaged(f"{error.filename}: {error.strerror}", "name the place itself with --store, or remove the link") from None
     if is_log:
-        from ctxmgr.store.log_file import LogStore
+        from ctxmgr.store.log.log_store import LogStore
 
         if create and _mode(path) is None:
             _touch_log(path)
@@ -136,6 +136,6 @@ def empty_store(location: str) -> Store:
 
 
 def _touch_log(path: str) -> None:
-    from ctxmgr.journal import Journal
+    from ctxmgr.log.journal import Journal
 
     Journal(path).close()

@@ -1,32 +1,31 @@
-"""A store as the rest of the program sees it: append records, and its repositories to read."""
+"""A store: append records, and repositories to read them."""
 
 from __future__ import annotations
 
 import time
 
 from ctxmgr.errors import StorageFailed
-from ctxmgr.store.queries import Queries
-from ctxmgr.store.sessions import Sessions
+from ctxmgr.store.repositories.queries import Queries
+from ctxmgr.store.repositories.sessions import Sessions
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from ctxmgr.salvage import Line
-    from ctxmgr.store.annotations import Annotations
-    from ctxmgr.store.append import Appender
-    from ctxmgr.store.appended import Appended
-    from ctxmgr.store.artifacts import Artifacts
-    from ctxmgr.store.bulk import BulkWriter
+    from ctxmgr.log.codec import Record
+    from ctxmgr.log.reader import Line
     from ctxmgr.store.damage import DamagedRange
-    from ctxmgr.store.imported import Imported
+    from ctxmgr.store.engine.interface import Engine, OnConflict
     from ctxmgr.store.integrity import Examined
-    from ctxmgr.store.interface import Engine, OnConflict
-    from ctxmgr.store.leases import Leases
-    from ctxmgr.store.search_index import Progress
-    from ctxmgr.store.shared import Shared
-    from ctxmgr.wire import Record
+    from ctxmgr.store.repositories.annotations import Annotations
+    from ctxmgr.store.repositories.artifacts import Artifacts
+    from ctxmgr.store.repositories.imported_files import Imported
+    from ctxmgr.store.repositories.leases import Leases
+    from ctxmgr.store.repositories.shared_state import Shared
+    from ctxmgr.store.search.index import Progress
+    from ctxmgr.store.write.append import Appender, AppendResult
+    from ctxmgr.store.write.bulk import BulkWriter
 
 
 class Store:
@@ -66,7 +65,10 @@ class Store:
             setattr(self, name, _made(name, self.engine, masked=self._masked))
             return self.__dict__[name]
 
-    def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> Appended:
+    def catch_up(self) -> None:
+        """Bring a derived store up to date with its source; a store of its own always is."""
+
+    def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> AppendResult:
         """Write records, all or none; see `Appender.append`.
 
         Raises:
@@ -74,23 +76,23 @@ class Store:
             Conflict: a known id with other content.
             StorageFailed, Busy: the record could not be written; nothing was.
         """
-        from ctxmgr.types.checking import check
+        from ctxmgr.types.record_check import check
 
         self._require_writable()
         with self.engine.transaction():
             return self._appender.append(map(check, records), on_conflict=on_conflict, doubles=doubles)
 
-    def append_spelled(self, record: Record, body: bytes) -> Appended:
-        """Write one record that is masked already and spelled as `ctxmgr.wire.encode` would do it; else as `append`."""
-        from ctxmgr.types.checking import check
+    def append_spelled(self, record: Record, body: bytes) -> AppendResult:
+        """Write one record that is masked already and spelled as `ctxmgr.log.codec.encode` would do it; else as `append`."""
+        from ctxmgr.types.record_check import check
 
         self._require_writable()
         with self.engine.transaction():
             return self._appender.append_spelled(check(record), body)
 
-    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> Appended:
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
         """Write the records of a log, all or none; else as `append`."""
-        from ctxmgr.types.checking import check
+        from ctxmgr.types.record_check import check
 
         self._require_writable()
 
@@ -104,7 +106,7 @@ class Store:
 
     def bulk(self) -> BulkWriter | None:
         """Return what writes blocks of a log into this store, or None where records are written one by one."""
-        from ctxmgr.store.bulk import BulkWriter
+        from ctxmgr.store.write.bulk import BulkWriter
 
         self._require_writable()
         return BulkWriter(self.engine, self._masked)
@@ -121,13 +123,13 @@ class Store:
         Raises:
             StorageFailed, Busy: it can't be written.
         """
-        from ctxmgr.store.search_index import Builder
+        from ctxmgr.store.search.index import Builder
 
         return Builder(self.engine, self.location).advance(progress)
 
     def unindexed(self) -> int:
         """Return how many records a search has to read because they are not indexed yet."""
-        from ctxmgr.store.search_index import mark
+        from ctxmgr.store.search.index import mark
 
         return int(self.engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0]) - mark(self.engine)
 
@@ -161,7 +163,7 @@ class Store:
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now."""
-        from ctxmgr.liveness import is_live
+        from ctxmgr.log.session_lock import is_live
 
         return is_live(self.location, session)
 
@@ -179,25 +181,25 @@ _LATER = ("annotations", "leases", "imported", "artifacts", "shared", "_appender
 
 def _made(name: str, engine: Engine, *, masked: bool) -> object:
     if name == "annotations":
-        from ctxmgr.store.annotations import Annotations
+        from ctxmgr.store.repositories.annotations import Annotations
 
         return Annotations(engine)
     if name == "leases":
-        from ctxmgr.store.leases import Leases
+        from ctxmgr.store.repositories.leases import Leases
 
         return Leases(engine)
     if name == "imported":
-        from ctxmgr.store.imported import Imported
+        from ctxmgr.store.repositories.imported_files import Imported
 
         return Imported(engine)
     if name == "artifacts":
-        from ctxmgr.store.artifacts import Artifacts
+        from ctxmgr.store.repositories.artifacts import Artifacts
 
         return Artifacts(engine)
     if name == "shared":
-        from ctxmgr.store.shared import Shared
+        from ctxmgr.store.repositories.shared_state import Shared
 
         return Shared(engine)
-    from ctxmgr.store.append import Appender
+    from ctxmgr.store.write.append import Appender
 
     return Appender(engine, masked=masked)

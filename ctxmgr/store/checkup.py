@@ -1,4 +1,4 @@
-"""What a store is like, told without reading its records: the library, its contents in numbers, the damage SQLite sees."""
+"""Describe a store without reading its records: library, counts, damage."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ctxmgr.errors import Damaged
 from ctxmgr.store.base import Store
-from ctxmgr.store.driver import is_sound, library_version, require_sound_library, sqlite
+from ctxmgr.store.engine.driver import is_sound, library_version, require_sound_library, sqlite
+from ctxmgr.store.engine.schema import LATEST
 from ctxmgr.store.reserved import PROJECT
-from ctxmgr.store.schema import LATEST
 
 MOST = 20
 """Faults that are told at most; ``verify`` tells them all."""

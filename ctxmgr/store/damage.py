@@ -1,4 +1,4 @@
-"""What of a log can't be read."""
+"""The damage that was found in a log."""
 
 from __future__ import annotations
 

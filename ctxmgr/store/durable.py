@@ -1,4 +1,4 @@
-"""Make what is appended durable before the append returns (level ``os``), whatever level the store was opened at."""
+"""Make every append durable before it returns (level ``os``)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Generator
 
 from ctxmgr.store.base import Store
-from ctxmgr.store.log_file import LogStore
-from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.store.log.log_store import LogStore
 
 
 @contextlib.contextmanager

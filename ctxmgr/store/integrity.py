@@ -18,10 +18,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ctxmgr import anchor, wire
-from ctxmgr.anchor import Anchor
 from ctxmgr.errors import Damaged
-from ctxmgr.salvage import BROKEN_SUM, read
+from ctxmgr.log import anchor, codec
+from ctxmgr.log.anchor import Anchor
+from ctxmgr.log.reader import BROKEN_SUM, read
 from ctxmgr.store.damage import DamagedRange
 
 TYPE_CHECKING = False  # that of `typing`; the store stands above this
@@ -75,11 +75,11 @@ class _Chain:
                 self.bare_before += 1
             return
         self.summed += 1
-        follows = wire.chain(self.last, body) == total
+        follows = codec.chain(self.last, body) == total
         self._tell_bare(follows=follows)
         if follows:
             self._before_fault = None
-        elif self._before_fault is not None and wire.chain(self._before_fault, body) == total:
+        elif self._before_fault is not None and codec.chain(self._before_fault, body) == total:
             self.damaged[-1].kind = "inserted"
             self._before_fault = None
         else:
@@ -238,7 +238,7 @@ def accept_log(path: str) -> Anchor | None:
 
 def accept_database(store: Store) -> None:
     """Anchor a database as it stands."""
-    from ctxmgr.store.wal_sync import head_of
+    from ctxmgr.store.engine.wal_sync import head_of
 
     _accepted(store.location, head_of(store.engine))
 

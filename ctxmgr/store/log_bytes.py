@@ -1,18 +1,18 @@
-"""The bytes of a log that an index points into: they are read where they lie, and never from another file."""
+"""Read the bytes of a log through one descriptor."""
 
 from __future__ import annotations
 
 import os
 
-from ctxmgr import wire
-from ctxmgr.anchor import first_session
 from ctxmgr.errors import StorageFailed
-from ctxmgr.files import open_regular
+from ctxmgr.log import codec
+from ctxmgr.log.anchor import first_session
+from ctxmgr.paths import open_regular
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from ctxmgr.anchor import Anchor
-    from ctxmgr.store.interface import Engine
+    from ctxmgr.log.anchor import Anchor
+    from ctxmgr.store.engine.interface import Engine
 
 _HEAD = 4096
 _CHUNK = 1 << 16
@@ -65,7 +65,7 @@ class LogBytes:
     def before(self, end: int) -> str:
         """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
         start = max(0, end - _HEAD)
-        return wire.digest(self.read(start, end - start))
+        return codec.digest(self.read(start, end - start))
 
     def first_session(self) -> str:
         """Return the session of the first record, "" where it can't be told."""
@@ -73,7 +73,7 @@ class LogBytes:
 
     def holds(self, found: Anchor) -> bool:
         """Whether the log still is, up to there, what its anchor says."""
-        from ctxmgr.journal import holds
+        from ctxmgr.log.journal import holds
 
         try:
             return holds(self._descriptor, found)
@@ -102,19 +102,19 @@ class LogBytes:
             StorageFailed: no record is there any more.
         """
         raw = self.read(offset, length)
-        body, total = wire.unseal(raw)
+        body, total = codec.unseal(raw)
         if total is not None and body.isascii() and len(raw) == length and raw[:1] == b"{":
             return body.decode("ascii")
         try:
-            record = wire.decode(raw)
+            record = codec.decode(raw)
             record.pop("sum", None)
-            return wire.encode(record).decode("ascii")
+            return codec.encode(record).decode("ascii")
         except ValueError:
             raise StorageFailed(f"{self.path} was changed while it was read", "run the command again") from None
 
     def total(self, offset: int, length: int) -> str | None:
         """Return the sum that a line carries, or None."""
-        return wire.unseal(self.read(offset, length))[1]
+        return codec.unseal(self.read(offset, length))[1]
 
     def serve(self, engine: Engine) -> None:
         """Let statements ask for bodies and sums of lines."""

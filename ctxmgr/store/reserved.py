@@ -1,4 +1,4 @@
-"""The reserved session in which the project's own state is recorded: artifacts, versions, context, rules, packages.
+"""The reserved session that holds a project's own state.
 
 Its records are part of the one history, so they are exported, imported, verified and masked like all others.
 """

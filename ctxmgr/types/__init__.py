@@ -1,1 +1,1 @@
-"""Every shape that crosses a boundary; one module a noun."""
+"""Every model that crosses a boundary, one noun a module."""

@@ -1,4 +1,4 @@
-"""Who may read or write what, as it crosses a boundary: rules, questions about them, and the answers (spec 003, ruling 14)."""
+"""Models of access rules, questions about them and answers (spec 003)."""
 
 from __future__ import annotations
 

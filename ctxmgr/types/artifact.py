@@ -1,4 +1,4 @@
-"""What agents produced, as it crosses a boundary: artifacts, their versions, what depends on what (spec 003, ruling 18)."""
+"""Models of artifacts, versions and dependencies (spec 003)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of artifacts and versions: one request for each command (spec 003, "Context Operations")."""
+"""Requests about artifacts and versions (spec 003, Context Operations)."""
 
 from __future__ import annotations
 

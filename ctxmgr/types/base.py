@@ -1,4 +1,4 @@
-"""What all shapes have in common: camelCase on the wire, snake_case in Python, unchangeable."""
+"""The base of all models (camelCase on the wire, frozen), and the envelope of JSON answers."""
 
 from __future__ import annotations
 

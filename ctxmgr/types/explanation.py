@@ -1,4 +1,4 @@
-"""Shapes of ``detect --explain``: what each detector thought of one entry."""
+"""Models of ``detect --explain``."""
 
 from __future__ import annotations
 

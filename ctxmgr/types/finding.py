@@ -1,4 +1,4 @@
-"""What a detector found: the answer of ``ctxmgr detect`` (design section 5)."""
+"""What a detector found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals as they cross a boundary: the tree of goal, tasks, subtasks and attempts, and one request and answer a command.
+"""Models of goals: the tree, and one request and response per command.
 
 A node of the tree is the goal, a task or a subtask. A node without children is a *leaf*: attempts and actions belong to
 leaves, so a goal can be worked on before it has tasks. Ids are stable: ``goal``, ``t2`` (the second task ever added),

@@ -1,4 +1,4 @@
-"""What the commands around a goal answer: a proposed split and whether it was started, probes, a recovery."""
+"""Models around a goal: a proposed plan, probes, a recovery, a comparison."""
 
 from __future__ import annotations
 
@@ -7,6 +7,45 @@ from typing import Any, Literal
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.goal import GoalState, Probe
 from ctxmgr.types.route import Continuation
+
+FactKind = Literal["task", "subtask", "action", "blocked"]
+
+
+class Size(Shape):
+    """The size of one text, or of several together."""
+
+    messages: int
+    chars: int
+    tokens: int
+
+
+class Fact(Shape):
+    """Something that the next step needs, and whether the brief holds it.
+
+    The facts are the current task, the active subtask, the last three actions with their results, and blocked actions.
+    """
+
+    kind: FactKind
+    text: Text
+    held: bool
+
+
+class Comparison(Shape):
+    """The brief against the whole history and against its last ten messages.
+
+    ``saved...`` are per cent of what would be read without the brief, negative where the brief is longer, null where there
+    is nothing to read. ``counter`` names what counted the tokens.
+    """
+
+    brief: Size
+    last_ten: Size
+    history: Size
+    saved_chars: float | None
+    saved_tokens: float | None
+    saved_chars_of_last_ten: float | None
+    saved_tokens_of_last_ten: float | None
+    facts: list[Fact]
+    counter: Text
 
 
 class PlannedStep(Shape):

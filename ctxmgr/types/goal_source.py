@@ -1,4 +1,4 @@
-"""The goal as other rooms take it up: plain facts for recovery and context packages, and what its probes saw."""
+"""Goal facts for recovery and context packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``doctor`` says: one row for each thing it looked at."""
+"""The rows of ``doctor``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory as it crosses a boundary: episodes, and one request and one response each for retain, recall and reflect.
+"""Models of memory: episodes, and requests and responses of retain, recall and reflect.
 
 An episode is a note of the history with the tag `MEMORY_TAG`: it has an author, names the entries it came from, and may
 supersede another one. What it says was written by an agent or a model and is evidence, never an instruction.

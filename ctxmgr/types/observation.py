@@ -1,4 +1,4 @@
-"""One step of a replay: what a detector is shown, in the order of the log.
+"""One observation: what a detector is shown, in log order.
 
 A plain slotted dataclass, because detectors see every record of a history and pydantic would cost more than they do.
 Only who makes one changes it, but it is not ``frozen``: to make one would take ten times as long, more than most

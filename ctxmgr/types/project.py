@@ -1,4 +1,4 @@
-"""The project's shared state as it crosses a boundary: context keys, needs, executions (spec 003)."""
+"""Models of the project's shared state: context keys, needs, executions (spec 003)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ctxmgr.types.base import Json, Shape, Text
-from ctxmgr.types.package import Need
+from ctxmgr.types.context_package import Need
 from ctxmgr.types.query import Limit, Offset, Page, Request
 
 ValueType = Literal["string", "integer", "boolean", "json"]

@@ -1,4 +1,4 @@
-"""One request and one response type for each of the seven history tools (spec 002 and FR-011).
+"""Requests and responses of the seven history tools (spec 002, FR-011).
 
 The library, the command line and every other door build these requests and show these responses, so there is nothing
 for a front end to get wrong except spelling. Times are RFC 3339 text; indexes are dense and 0-based.
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from ctxmgr.types.aliases import with_own_names
 from ctxmgr.types.base import Shape, Text
-from ctxmgr.types.plain import page_of
+from ctxmgr.types.plain_records import page_of
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
 
 Status = Literal["ok", "empty"]
@@ -275,3 +275,28 @@ class ShowSnapshotResponse(Shape):
     snapshot: SnapshotView
     entries: list[EntryView]
     intact: bool
+
+
+SCHEMA = "ctxmgr/1"
+
+
+class ErrorView(Shape):
+    """What went wrong; ``kind`` is the contract, the message is for people."""
+
+    kind: str
+    message: Text
+    hint: Text | None
+    retryable: bool
+
+
+class Envelope(Shape):
+    """One answer: lists are arrays, single things objects; the shape never changes with the row count."""
+
+    schema_: str = Field(default=SCHEMA, alias="schema")
+    command: str
+    status: Literal["ok", "empty", "partial", "error"]
+    data: Any = None
+    page: Page | None = None
+    warnings: list[Text] = []
+    next: list[Text] = []
+    error: ErrorView | None = None

@@ -1,4 +1,4 @@
-"""The records of log format 1 (design section 4): what each kind must hold, and how to build one.
+"""The records of log format 1: what each kind must hold, and how to build one.
 
 A record travels as a plain dictionary with camelCase keys, so that unknown keys pass through untouched. The models
 here only check; `build` functions are the one way in which importers and tools make records.
@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.log.codec import Record
 from ctxmgr.types.base import Json, Text
-from ctxmgr.types.plain import MESSAGE_TYPES as MESSAGE_TYPES
-from ctxmgr.types.plain import build as build
-from ctxmgr.wire import Record
+from ctxmgr.types.plain_records import MESSAGE_TYPES as MESSAGE_TYPES
+from ctxmgr.types.plain_records import build as build
 
 ResultStatus = Literal["ok", "error", "denied", "interrupted"]
 RESULT_FIELDS = ("status", "output", "error", "durationMs", "usage")
@@ -117,7 +117,7 @@ MODELS: dict[str, type[_Kind]] = {
 
 
 def check_whole(record: Record) -> Record:
-    """Return what `ctxmgr.types.checking.check` returns, which asks here about what is not plainly in order.
+    """Return what `ctxmgr.types.record_check.check` returns, which asks here about what is not plainly in order.
 
     Raises:
         InvalidInput: naming the first field that is missing or wrong.

@@ -1,4 +1,4 @@
-"""Ask for context and be sent on: the routing request and the one continuation (spec 000, routing semantics).
+"""The routing request and the one continuation (spec 000).
 
 A continuation has one ``target``, so that zero or two branches can't be built in Python; the form with one branch per
 agent is how it is written on the wire (ruling 20).
@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import Field, computed_field, model_validator
 from pydantic.alias_generators import to_camel
 
+from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.diagnosis import Diagnosis
-from ctxmgr.wire import fingerprint
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
 Source = Literal["agentRequest", "stuckHandler", "reviewMerge"]

@@ -1,4 +1,4 @@
-"""What a history looks like from outside: the same views in every answer, through every door."""
+"""The views of a history: the same in every answer."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.access.evaluating import Rules
 from ctxmgr.access.resources import artifact_resource, context_resource, history_resource, parse_resource
+from ctxmgr.access.rules import Rules
 from ctxmgr.errors import InvalidInput
 from tests.access.worlds import rule, thing
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.access.guard import AccessGuard
+from ctxmgr.access.rule_changes import change_rules
 from ctxmgr.artifacts.service import ArtifactStore
-from ctxmgr.project.guarding import Guard
-from ctxmgr.project.rules import change_rules
 from ctxmgr.store import Store
 from ctxmgr.types.access import AccessRule
 
@@ -37,7 +37,7 @@ def allow(store: Store) -> Allow:
         rule = AccessRule.model_validate(
             {"agent": agent, "resource_type": kind, "pattern": pattern, "permission": permission, "priority": priority}
         )
-        change_rules(store, Guard(store), add=[rule])
+        change_rules(store, AccessGuard(store), add=[rule])
 
     return put
 
@@ -45,4 +45,4 @@ def allow(store: Store) -> Allow:
 @pytest.fixture
 def asking(store: Store) -> As:
     """Return what makes an agent's view, under the rules that are in force by then."""
-    return lambda agent: ArtifactStore(store, Guard(store, agent))
+    return lambda agent: ArtifactStore(store, AccessGuard(store, agent))

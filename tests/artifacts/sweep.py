@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.artifacts.healing import audit
+from ctxmgr.artifacts.blobs import hash_of
 from ctxmgr.artifacts.names import view_paths
-from ctxmgr.artifacts.objects import hash_of
+from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import InvalidInput
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.types.artifact import Retention
 from ctxmgr.types.artifact_request import CreateVersionRequest, NewArtifact, PruneRequest, PutRequest, RollbackRequest
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.artifacts import diffing
+from ctxmgr.artifacts import diff as diffing
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import NotFound
 from ctxmgr.types.artifact import ArtifactDiff

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.artifacts.healing import audit
-from ctxmgr.artifacts.objects import PIECE
+from ctxmgr.artifacts.blobs import PIECE
+from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import Store, open_store

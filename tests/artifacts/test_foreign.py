@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.artifacts.healing import audit
+from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, Damaged
-from ctxmgr.ids import new_id, now
+from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.types.artifact import Retention

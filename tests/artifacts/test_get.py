@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.artifacts.healing import audit
+from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.store import Store

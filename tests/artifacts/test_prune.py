@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.artifacts.healing import audit
+from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import NotFound
-from ctxmgr.ids import format_time, new_id, now
+from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import PACKAGE, PROJECT, PRUNED
 from ctxmgr.types.artifact import Pruned, Retention

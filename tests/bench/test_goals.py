@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.detection.runs import Run, Writer
 from bench.goals.logs import logs
 from bench.goals.replay import replay
-from ctxmgr.assemble.counting import ESTIMATE
+from ctxmgr.text.tokens import ESTIMATE
 
 
 def _run() -> Run:

@@ -14,8 +14,8 @@ from bench.recovery.policies import POLICIES, PRODUCT
 from bench.recovery.product import product
 from bench.recovery.traffic import Traffic
 from bench.recovery.world import Adviser, Answer, Attempt, Played, Policy, admits, judge, own_words, play, told_as_current
+from ctxmgr.log.codec import Record
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 
 SESSION = "s"
 

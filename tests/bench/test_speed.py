@@ -16,8 +16,8 @@ from bench.speed.figures import GOALS, Findings, Row, Taken, ratio
 from bench.speed.histories import COMMON, PERCENT, RARE, RARE_ACTION, prepared, require_room, write
 from bench.speed.peers import Peers
 from bench.speed.running import Measured, Program, Scene, rounds_of, side_by_side
-from ctxmgr.salvage import read
-from ctxmgr.types.checking import check
+from ctxmgr.log.reader import read
+from ctxmgr.types.record_check import check
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,8 @@ from typing import IO, Any, NamedTuple
 from typer.testing import CliRunner
 
 from ctxmgr.cli import build_app
+from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
-from ctxmgr.wire import Record
 from tests import builders as b
 
 LIMIT = 60

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxmgr import cli
-from ctxmgr.cli import lane
+from ctxmgr.cli.fast import dispatch
 from ctxmgr.store import open_store
 from tests import builders as b
 from tests.cli.console import lines, make_history, records
@@ -59,7 +59,7 @@ def run_by(words: list[str], answered: Callable[[list[str]], int | None], *, ter
 
     out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lane, "answered", asked)
+        patch.setattr(dispatch, "answered", asked)
         patch.setattr(sys, "argv", ["ctxmgr", *words])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
@@ -69,7 +69,7 @@ def run_by(words: list[str], answered: Callable[[list[str]], int | None], *, ter
 
 def both(words: list[str], *, terminal: bool = False) -> Ended:
     """Run a command line by the lane and by typer, demand that they agree, and return how it ended."""
-    by_lane = run_by(words, lane.answered, terminal=terminal)
+    by_lane = run_by(words, dispatch.answered, terminal=terminal)
     by_typer = run_by(words, lambda _: None, terminal=terminal)
     assert by_lane[:3] == by_typer[:3], words
     return by_lane

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctxmgr.cli.address import parse
 from ctxmgr.cli.times import moment
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import parse_time
+from ctxmgr.log.ids import parse_time
 from tests import builders as b
 from tests.cli.console import make_history, run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -277,7 +278,8 @@ def test_a_settings_file_names_the_store(history: Path, tmp_path: Path, monkeypa
     monkeypatch.delenv("CTXMGR_STORE")
     assert run("list", "--json").envelope["warnings"] == ["no history here yet: 'ctxmgr import' reads the logs on this machine"]
 
-    (tmp_path / "project" / "ctxmgr.toml").write_text(f'store = "../{history.name}"\n', encoding="utf-8")
+    (tmp_path / "project" / "ctxmgr.toml").write_text(f'store = "{history.name}"\n', encoding="utf-8")
+    shutil.copy(history, tmp_path / "project" / history.name)
     assert run("list", "--json").envelope["page"]["total"] == 3
 
     (tmp_path / "project" / "ctxmgr.toml").write_text("stroe = 1\n", encoding="utf-8")

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.cli.exits import MEANINGS, Exit
-from ctxmgr.store import open_store, sqlite
+from ctxmgr.store import open_store
+from ctxmgr.store.engine import sqlite
 from tests.builders import event
 from tests.cli.console import LIMIT, command, make_history, run
 

@@ -18,18 +18,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr import ids
-from ctxmgr.cli import lane, recording, taking
-from ctxmgr.cli.lane_notes import WRITES
-from ctxmgr.cli.lane_table import TABLE
+from ctxmgr.cli import record_input
+from ctxmgr.cli.commands import record
+from ctxmgr.cli.fast import dispatch
+from ctxmgr.cli.fast.annotations import WRITES
+from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history import noting
+from ctxmgr.history.query import annotations as noting
+from ctxmgr.log import ids
 from ctxmgr.store import open_store
-from ctxmgr.store.cache import BESIDE
+from ctxmgr.store.engine.disposable import BESIDE
 from tests import builders as b
 from tests.cli.console import lines
 from tests.cli.lanes import Ended, make_stores, run_by
-from tests.test_masks import SECRET
+from tests.log.test_mask_prefilter import SECRET
 
 STORES = ("history.db", "empty.db", "log.jsonl", "damaged.db")
 
@@ -69,7 +71,7 @@ class Both:
 
     def __call__(self, words: list[str], given: bytes = b"", *, terminal: bool = False) -> Ended:
         """Demand that both ways end and write alike; return how the lane's ended."""
-        by_lane, left = self._alone(words, lane.answered, given, terminal=terminal)
+        by_lane, left = self._alone(words, dispatch.answered, given, terminal=terminal)
         by_typer, expected = self._alone(words, lambda _: None, given, terminal=terminal)
         assert by_lane[:3] == by_typer[:3], words
         assert left == expected, words
@@ -85,7 +87,7 @@ class Both:
         minted = count()
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(place)
-            for module in (ids, taking):
+            for module in (ids, record_input):
                 patch.setattr(module, "new_id", lambda: f"minted-{next(minted)}")
             patch.setattr(ids, "now", lambda: "2026-01-23T00:00:00.000000Z")
             patch.setattr(sys, "stdin", _Given(given, terminal=terminal))
@@ -166,7 +168,7 @@ def test_what_the_lane_does_not_know_is_typers(text: str, both: Both) -> None:
 @pytest.mark.parametrize("words", [["x"], ["--json", "x"], ["--", "x"], ["-"], [""], ["--agent"], ["--", "", "--json"]])
 def test_a_command_to_record_is_typers(words: list[str]) -> None:
     """Where a command is to be run the lane leaves everything as it is."""
-    assert lane.answered(["record", *words]) is None
+    assert dispatch.answered(["record", *words]) is None
 
 
 EVENT = {"kind": "event", "type": "ToolCallEvent", "session": "s"}
@@ -249,13 +251,13 @@ def test_the_nearest_store_is_meant(words: list[str], both: Both, monkeypatch: p
 
 def test_an_interrupt_keeps_what_came_before(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt while stdin is read keeps the lines before it, by both ways."""
-    real = taking.read_lines
+    real = record_input.read_lines
 
     def interrupted(*arguments: Any) -> Any:
         yield next(real(*arguments))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(taking, "read_lines", interrupted)
+    monkeypatch.setattr(record_input, "read_lines", interrupted)
     ended = both(["record", "--json"], STDIN["one"])
 
     assert ended.code == 130
@@ -267,7 +269,7 @@ def test_a_fault_is_told_alike(both: Both, monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("recorded text")
 
-    for module in (taking, recording):
+    for module in (record_input, record):
         monkeypatch.setattr(module, "take", broken)
     monkeypatch.setattr(noting, "add_note", broken)
     for words in (["record", "--json"], ["note", "add", "0", "-m", "x", "--json"]):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.wire import MAX_LINE
+from ctxmgr.log.codec import MAX_LINE
 from tests import builders as b
 from tests.cli.console import LIMIT, command, lines, process, run
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.cli.terminal import Column, Printer, Span, printer, safe
-from ctxmgr.cli.views.text import cells, cut
+from ctxmgr.cli.views.safe_text import cells, cut
 from tests.cli.view_samples import draw, screen_lines
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.cli.views.findings import show_findings
-from ctxmgr.cli.views.lane import chosen, lanes_of
+from ctxmgr.cli.views.loop_diagram import chosen, lanes_of
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView
 from tests.cli import view_samples as s

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.cli.views.brief import brief, command, pretty, said
 from ctxmgr.cli.views.continuation import show_continuation
 from ctxmgr.cli.views.entries import show_entry, show_hits, show_messages, show_rows
-from ctxmgr.cli.views.humane import ago, amount, duration, plural, short_ids, size
+from ctxmgr.cli.views.formatting import ago, amount, duration, plural, short_ids, size
 from ctxmgr.cli.views.imports import show_import
 from ctxmgr.cli.views.notes import indexes_text, show_notes, show_snapshot
+from ctxmgr.cli.views.one_line import brief, command, pretty, said
 from ctxmgr.cli.views.sessions import show_sessions
-from ctxmgr.ids import parse_time
+from ctxmgr.log.ids import parse_time
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
 from tests.cli import view_samples as s
 

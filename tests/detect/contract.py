@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ctxmgr.detect.detectors.repetition import RepetitionDetector
 from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.repetition import RepetitionDetector
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from tests.detect.scenario import Scenario

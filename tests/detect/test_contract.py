@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.detect.busy import BusyDetector
-from ctxmgr.detect.cycle import CycleDetector
-from ctxmgr.detect.denied import DeniedDetector
-from ctxmgr.detect.edit_revert import EditRevertDetector
-from ctxmgr.detect.error_repetition import ErrorRepetitionDetector
-from ctxmgr.detect.escalating_failure import EscalatingFailureDetector
-from ctxmgr.detect.failure_streak import FailureStreakDetector
-from ctxmgr.detect.interleaved import InterleavedDetector
-from ctxmgr.detect.near_duplicate import NearDuplicateDetector
-from ctxmgr.detect.repetition import RepetitionDetector
-from ctxmgr.detect.sleep_budget import SleepBudgetDetector
-from ctxmgr.detect.stagnation import StagnationDetector
-from ctxmgr.detect.trivial_change import TrivialChangeDetector
-from ctxmgr.detect.unknown_tool import UnknownToolDetector
+from ctxmgr.detect.detectors.busy import BusyDetector
+from ctxmgr.detect.detectors.cycle import CycleDetector
+from ctxmgr.detect.detectors.denied import DeniedDetector
+from ctxmgr.detect.detectors.edit_revert import EditRevertDetector
+from ctxmgr.detect.detectors.error_repetition import ErrorRepetitionDetector
+from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
+from ctxmgr.detect.detectors.failure_streak import FailureStreakDetector
+from ctxmgr.detect.detectors.interleaved import InterleavedDetector
+from ctxmgr.detect.detectors.near_duplicate import NearDuplicateDetector
+from ctxmgr.detect.detectors.repetition import RepetitionDetector
+from ctxmgr.detect.detectors.sleep_budget import SleepBudgetDetector
+from ctxmgr.detect.detectors.stagnation import StagnationDetector
+from ctxmgr.detect.detectors.trivial_change import TrivialChangeDetector
+from ctxmgr.detect.detectors.unknown_tool import UnknownToolDetector
 from tests.detect.contract import DetectorContract, WarningContract
 from tests.detect.scenario import Scenario
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.detect import DETECTORS
-from ctxmgr.detect.chanting import ChantingDetector
-from ctxmgr.detect.context_loop import ContextLoopDetector
-from ctxmgr.detect.monologue import MonologueDetector
-from ctxmgr.detect.no_progress import NoProgressDetector
-from ctxmgr.detect.ping_pong import PingPongDetector
-from ctxmgr.detect.recovery_loop import RecoveryLoopDetector
+from ctxmgr.detect.detectors.chanting import ChantingDetector
+from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
+from ctxmgr.detect.detectors.monologue import MonologueDetector
+from ctxmgr.detect.detectors.no_progress import NoProgressDetector
+from ctxmgr.detect.detectors.ping_pong import PingPongDetector
+from ctxmgr.detect.detectors.recovery_loop import RecoveryLoopDetector
 from tests.detect import test_contract
 from tests.detect.contract import DetectorContract, SessionContract, SpokenContract
 from tests.detect.scenario import Scenario

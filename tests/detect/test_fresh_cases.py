@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.history.trial import Trial, try_session
+from ctxmgr.history.backtest import Trial, try_session
 from ctxmgr.types.record import build
 from tests.builders import at
 

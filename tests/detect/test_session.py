@@ -94,7 +94,7 @@ def test_stored_continuations_name_the_loop_they_answer() -> None:
     """The replay of a log takes the identity from the continuation record."""
     record: dict[str, Any] = {"kind": "continuation", "id": "c", "session": "s", "loop": {"identity": "x"}, "stall": None}
     (observation,) = observations_of([record, {"kind": "note"}])
-    assert observation.data == {"answers": ["x"]}
+    assert observation.data == {"answers": ["x"], "asked": False}
 
 
 def test_agents_that_repeat_themselves_to_each_other_play_ping_pong() -> None:

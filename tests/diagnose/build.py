@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, Message
-from ctxmgr.ids import format_time
+from ctxmgr.log.ids import format_time
 from ctxmgr.types.finding import Finding, FindingKind, Scope, Severity
 from ctxmgr.types.view import EntryStatus, EntryView
 from tests.builders import START

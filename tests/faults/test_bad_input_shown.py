@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
+from ctxmgr.log.codec import Record
 from ctxmgr.types.record import MODELS
-from ctxmgr.wire import Record
 from tests import builders as b
 from tests.cli.console import Ran, lines, process, run
 

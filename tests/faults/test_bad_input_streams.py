@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from ctxmgr import wire
+from ctxmgr.log import codec
 from tests import builders as b
 from tests.cli.console import LIMIT, command, lines, make_history, process, records, run
 from tests.history.logs import LOGS, ORIGINAL, ROLLOUT, bring_in, by_session, fresh
@@ -292,7 +292,7 @@ def test_an_export_that_may_not_grow(tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_no_half_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An export that is interrupted while it writes ends with exit code 130 and leaves no file behind."""
-    seal = wire.seal
+    seal = codec.seal
     written: list[int] = []
 
     def interrupted(body: bytes, total: str) -> bytes:
@@ -301,7 +301,7 @@ def test_ctrl_c_leaves_no_half_export(tmp_path: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         return seal(body, total)
 
-    monkeypatch.setattr(wire, "seal", interrupted)
+    monkeypatch.setattr(codec, "seal", interrupted)
     ran = run("export", "--all-sessions", "-o", str(tmp_path / "out.jsonl"))
 
     assert (ran.code, ran.out, ran.err, written) == (130, "", "", [1, 1, 1, 1])

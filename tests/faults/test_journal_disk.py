@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import StorageFailed
-from ctxmgr.journal import Journal
+from ctxmgr.log.journal import Journal
 from tests.journals import ids, read_log, record
 
 SEED = 20_261_121
@@ -24,7 +24,7 @@ def test_a_full_disk_leaves_no_half_record(tmp_path: Path) -> None:
     program = """
 import resource, sys
 from ctxmgr.errors import StorageFailed
-from ctxmgr.journal import Journal, read
+from ctxmgr.log.journal import Journal, read
 path, limit = sys.argv[1], int(sys.argv[2])
 acknowledged = []
 journal = Journal(path)
@@ -186,14 +186,14 @@ def test_a_folder_that_may_not_be_written_is_a_storage_error(tmp_path: Path) -> 
 import os, sys
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 from ctxmgr.errors import StorageFailed
-from ctxmgr.journal import Journal
+from ctxmgr.log.journal import Journal
 try:
     Journal(sys.argv[1])
 except StorageFailed as error:
     print(error.kind, bool(error.hint))
 """
     # Modules are loaded before the user changes: the interpreter may lie where that user can't read.
-    program = "import ctxmgr.journal, ctxmgr.masking\n" + program
+    program = "import ctxmgr.log.journal, ctxmgr.log.masking\n" + program
     folder = tmp_path / "closed"
     folder.mkdir(0o755)
     for parent in tmp_path.parents:

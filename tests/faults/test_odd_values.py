@@ -16,16 +16,18 @@ from ctxmgr.config import Config
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals import Goals
-from ctxmgr.goals.compare import messages
-from ctxmgr.history import annotating, judging, reading
+from ctxmgr.goals.comparison import messages
+from ctxmgr.history import detection
+from ctxmgr.history.query import requests
+from ctxmgr.history.query import requests as annotating
+from ctxmgr.log.codec import Record
 from ctxmgr.recover.service import Service
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.reserved import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, PRUNED, RULES, VERSION
 from ctxmgr.types import query
-from ctxmgr.types.desk import DetectRequest, RecoverRequest, SessionsRequest
 from ctxmgr.types.memory import RecallRequest
+from ctxmgr.types.operations import DetectRequest, RecoverRequest, SessionsRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from ctxmgr.workspace import Workspace
 from tests.builders import at, entry, event, result, steps
 
@@ -83,8 +85,8 @@ DOORS: list[Any] = [
     query.ListNotesRequest(all_sessions=True), query.ListSnapshotsRequest(session="s"),
 ]  # fmt: skip
 TOOLS = {
-    query.TraceRequest: reading.trace, query.ListRequest: reading.list_, query.SearchRequest: reading.search,
-    query.ShowRequest: reading.show, query.MessagesRequest: reading.messages, query.ListNotesRequest: annotating.list_notes,
+    query.TraceRequest: requests.trace, query.ListRequest: requests.list_, query.SearchRequest: requests.search,
+    query.ShowRequest: requests.show, query.MessagesRequest: requests.messages, query.ListNotesRequest: annotating.list_notes,
     query.ListSnapshotsRequest: annotating.list_snapshots,
 }  # fmt: skip
 
@@ -116,8 +118,8 @@ def _answers(store: Store) -> None:
     """Ask every reading tool, the detectors and the recovery; each answers or refuses in the product's own words."""
     asked: list[Any] = [
         *[lambda request=request: TOOLS[type(request)](store, request).to_json() for request in DOORS],
-        lambda: judging.sessions(store, SessionsRequest(), {}).to_json(),
-        lambda: judging.detect_(store, DetectRequest(all_sessions=True), {}).to_json(),
+        lambda: detection.sessions(store, SessionsRequest(), {}).to_json(),
+        lambda: detection.detect_(store, DetectRequest(all_sessions=True), {}).to_json(),
         lambda: Service(store, Config()).stuck(store.sessions.key("s") or 0, RecoverRequest(session="s", force=True)).to_json(),
         lambda: Workspace(store, Config()).recall(RecallRequest(query="c")).to_json(),
         lambda: [store.shared.context_keys(), store.shared.rules(), store.shared.needs(), store.artifacts.versions()],

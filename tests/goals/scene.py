@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.goals import Goals
-from ctxmgr.ids import format_time
+from ctxmgr.log.ids import format_time
 from ctxmgr.types.goal import (
     ActionRequest,
     EndRequest,

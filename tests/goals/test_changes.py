@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals import Goals
-from ctxmgr.goals.fold import fold
+from ctxmgr.goals.reducer import fold
 from ctxmgr.goals.state import State
 from ctxmgr.types.goal import (
     AddRequest,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.goals import Goals, files, judge
-from ctxmgr.goals.fold import fold
+from ctxmgr.goals import Goals, loop_guard, state_files
+from ctxmgr.goals.reducer import fold
 from ctxmgr.goals.state import WINDOW, State
 from ctxmgr.types.goal import StartRequest
 from tests.goals.scene import act, begun, desk, ticking
@@ -64,7 +64,7 @@ def test_the_bytes_of_one_action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.requirement("H-flat")
 def test_a_fresh_process_replays_a_bounded_tail(tmp_path: Path) -> None:
     """However long the history, a process that starts has at most as much to fold in as the state may lag."""
-    from ctxmgr.goals.ledger import LAG
+    from ctxmgr.goals.repository import LAG
 
     goals = begun(tmp_path, hold=True, durability="process")
     for number in range(2 * LAG + 10):
@@ -96,13 +96,13 @@ def test_the_state_does_not_grow_with_the_actions() -> None:
 def test_a_new_action_costs_no_judgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine is asked only about an action that came before in the same order."""
     asked: list[int] = []
-    monitor = judge.Monitor
+    monitor = loop_guard.Monitor
 
     def counted(*given: Any, **named: Any) -> Any:
         asked.append(1)
         return monitor(*given, **named)
 
-    monkeypatch.setattr(judge, "Monitor", counted)
+    monkeypatch.setattr(loop_guard, "Monitor", counted)
     goals = begun(tmp_path)
     for number in range(50):
         act(goals, "look", {"n": number})
@@ -115,7 +115,7 @@ def test_a_new_action_costs_no_judgement(tmp_path: Path, monkeypatch: pytest.Mon
 def test_loops_are_written_only_when_they_change(tmp_path: Path) -> None:
     """An action that is no loop leaves ``loops.json`` alone."""
     goals = begun(tmp_path)
-    path = tmp_path / ".agent_context" / files.LOOPS
+    path = tmp_path / ".agent_context" / state_files.LOOPS
     before = path.stat().st_ino
     act(goals, "look", {"n": 1})
     assert path.stat().st_ino == before

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.goals import Goals, files
-from ctxmgr.journal import read
+from ctxmgr.goals import Goals, state_files
+from ctxmgr.log.journal import read
 from ctxmgr.types.goal import ActionRequest, AddRequest, NextRequest, ResumeRequest, TaskDraft, UnblockRequest
 from tests.goals.kills import DIED, ENDED, run_until
 from tests.goals.scene import act, bare, begun, contents, desk, done, fail
@@ -48,11 +48,11 @@ def _by_an_owner(folder: Path) -> None:
 
 def _parseable(folder: Path) -> None:
     place = folder / ".agent_context"
-    for name in (files.STATE, files.PREVIOUS, files.LOOPS):
+    for name in (state_files.STATE, state_files.PREVIOUS, state_files.LOOPS):
         if (place / name).exists():
             json.loads((place / name).read_text(encoding="ascii"))
     damaged: list[str] = []
-    list(read(place / files.HISTORY, damage=lambda offset, length, reason: damaged.append(reason)))
+    list(read(place / state_files.HISTORY, damage=lambda offset, length, reason: damaged.append(reason)))
     assert all("torn" in each for each in damaged), damaged
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals import probes
-from ctxmgr.goals.probes import Seen
+from ctxmgr.goals.probes import ProbeOutcome
 from ctxmgr.types.goal import Probe
 
 
@@ -78,14 +78,14 @@ def test_a_huge_file_is_searched_to_a_limit_and_in_little_memory(tmp_path: Path)
 @pytest.mark.parametrize(
     ("code", "seen"),
     [
-        ("pass", Seen(True, "exit code 0")),
-        ("raise SystemExit(3)", Seen(False, "exit code 3")),
-        ("import os; os.kill(os.getpid(), 9)", Seen(False, "ended by signal 9")),
-        ("import sys; sys.exit(sys.stdin.read() != '')", Seen(True, "exit code 0")),
-        ("print('x' * 10_000_000)", Seen(True, "exit code 0")),
+        ("pass", ProbeOutcome(True, "exit code 0")),
+        ("raise SystemExit(3)", ProbeOutcome(False, "exit code 3")),
+        ("import os; os.kill(os.getpid(), 9)", ProbeOutcome(False, "ended by signal 9")),
+        ("import sys; sys.exit(sys.stdin.read() != '')", ProbeOutcome(True, "exit code 0")),
+        ("print('x' * 10_000_000)", ProbeOutcome(True, "exit code 0")),
     ],
 )
-def test_a_command_holds_by_its_exit_code(tmp_path: Path, code: str, seen: Seen) -> None:
+def test_a_command_holds_by_its_exit_code(tmp_path: Path, code: str, seen: ProbeOutcome) -> None:
     """The exit code alone counts; there is nothing to read, and what is written goes nowhere."""
     assert probes.ends_well(tmp_path, [sys.executable, "-c", code]) == seen
 
@@ -110,7 +110,7 @@ def test_a_command_that_does_not_end_is_ended_with_its_children(tmp_path: Path) 
     code = "import os, subprocess; p = subprocess.Popen(['sleep', '600']); open('pid', 'w').write(str(p.pid)); p.wait()"
     seen = probes.ends_well(tmp_path, [sys.executable, "-c", code], seconds=3)
 
-    assert seen == Seen(None, "not done after 3 s")
+    assert seen == ProbeOutcome(None, "not done after 3 s")
     child = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
     for _ in range(200):  # a killed process is there until it is its turn
         if not _runs(child):

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ctxmgr.artifacts.service import ArtifactStore
-from ctxmgr.cli.acting import remember
+from ctxmgr.cli.as_agent import remember
 from ctxmgr.store import open_store
 from ctxmgr.types.artifact_request import PutRequest
 from tests.cli.console import Ran, lines, make_history, records, run

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from ctxmgr.ids import parse_time
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import parse_time
 from ctxmgr.types.query import Filters
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import at
 
 Row = dict[str, Any]

@@ -9,22 +9,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ctxmgr.access.evaluating import Rules
+from ctxmgr.access.rules import Rules
 from ctxmgr.config import Config
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history import annotating, judging, reading
-from ctxmgr.history.address import session_key
-from ctxmgr.history.seen import SeenStore
-from ctxmgr.memory.embedded import EmbeddedMemory
+from ctxmgr.history import detection
+from ctxmgr.history.query import requests
+from ctxmgr.history.query import requests as annotating
+from ctxmgr.history.query.address import session_key
+from ctxmgr.history.query.filtered_store import FilteredStore
+from ctxmgr.log.codec import Record, encode
+from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.recover.service import Service
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.types import query
 from ctxmgr.types.access import AccessRule
-from ctxmgr.types.desk import DetectRequest, RecoverRequest, SessionsRequest
 from ctxmgr.types.memory import MEMORY_TAG, RecallRequest
+from ctxmgr.types.operations import DetectRequest, RecoverRequest, SessionsRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record, encode
 from tests.builders import at
 
 ME = "me"
@@ -51,9 +53,9 @@ def rules(*grants: tuple[str, str], agent: str = ME) -> Rules:
 
 
 @contextmanager
-def seen_of(path: Path, held: Rules, agent: str = ME) -> Generator[SeenStore]:
+def seen_of(path: Path, held: Rules, agent: str = ME) -> Generator[FilteredStore]:
     """Open the history at a path as an agent sees it."""
-    with closing(SeenStore(open_store(str(path)), agent, held)) as store:
+    with closing(FilteredStore(open_store(str(path)), agent, held)) as store:
         yield store
 
 
@@ -195,12 +197,12 @@ def answers(store: Store) -> dict[str, Any]:
         except CtxmgrError as error:
             told[name] = [error.kind, error.message, error.hint]
 
-    ask("sessions", lambda: judging.sessions(store, SessionsRequest(limit=50), {}).to_json())
-    ask("detect", lambda: judging.detect_(store, DetectRequest(all_sessions=True), {}).to_json())
+    ask("sessions", lambda: detection.sessions(store, SessionsRequest(limit=50), {}).to_json())
+    ask("detect", lambda: detection.detect_(store, DetectRequest(all_sessions=True), {}).to_json())
     ask("records", lambda: list(store.sessions.records(None)))
     ask("numbers", lambda: [store.sessions.count(), store.sessions.count("me"), store.verify()[0], store.damage()])
     for word in ("secret", "e", "look", "MESSAGE"):
-        ask(f"search {word}", lambda word=word: reading.search(
+        ask(f"search {word}", lambda word=word: requests.search(
             store, query.SearchRequest(query=word, all_sessions=True, kind="all", max_results=50)).to_json())  # fmt: skip
         ask(f"notes {word}", lambda word=word: annotating.list_notes(
             store, query.ListNotesRequest(query=word, all_sessions=True)).to_json())  # fmt: skip
@@ -211,22 +213,23 @@ def answers(store: Store) -> dict[str, Any]:
 
 
 def _ask_of(store: Store, session: str | None, ask: Callable[[str, Callable[[], Any]], None]) -> None:
-    ask("list", lambda: reading.list_(store, query.ListRequest(session=session, kind="all", limit=9)).to_json())
-    ask("page", lambda: reading.list_(store, query.ListRequest(session=session, offset=1, limit=2)).to_json())
-    ask("trace", lambda: reading.trace(store, query.TraceRequest(session=session, agent=[ME, "hidden"])).to_json())
-    ask("search", lambda: reading.search(store, query.SearchRequest(session=session, query="l", kind="all")).to_json())
-    ask("messages", lambda: reading.messages(store, query.MessagesRequest(session=session)).to_json())
+    ask("list", lambda: requests.list_(store, query.ListRequest(session=session, kind="all", limit=9)).to_json())
+    ask("page", lambda: requests.list_(store, query.ListRequest(session=session, offset=1, limit=2)).to_json())
+    ask("trace", lambda: requests.trace(store, query.TraceRequest(session=session, agent=[ME, "hidden"])).to_json())
+    ask("search", lambda: requests.search(store, query.SearchRequest(session=session, query="l", kind="all")).to_json())
+    ask("messages", lambda: requests.messages(store, query.MessagesRequest(session=session)).to_json())
     ask("snapshots", lambda: annotating.list_snapshots(store, query.ListSnapshotsRequest(session=session)).to_json())
     ask("notes", lambda: annotating.list_notes(store, query.ListNotesRequest(session=session)).to_json())
-    ask("detect", lambda: judging.detect_(store, DetectRequest(session=session), {}).to_json())
+    ask("detect", lambda: detection.detect_(store, DetectRequest(session=session), {}).to_json())
     ask("recover", lambda: _planned(store, session))
     for index in (0, -1, 3, 40):
         ask(
-            f"show @{index}", lambda index=index: reading.show(store, query.ShowRequest(session=session, index=index)).to_json()
+            f"show @{index}",
+            lambda index=index: requests.show(store, query.ShowRequest(session=session, index=index)).to_json(),
         )
     for name in ("e", *(f"e{number}" for number in range(12))):
-        ask(f"show {name}", lambda name=name: reading.show(store, query.ShowRequest(session=session, entry_id=name)).to_json())
-        ask(f"messages {name}", lambda name=name: reading.messages(
+        ask(f"show {name}", lambda name=name: requests.show(store, query.ShowRequest(session=session, entry_id=name)).to_json())
+        ask(f"messages {name}", lambda name=name: requests.messages(
             store, query.MessagesRequest(session=session, entry_id=name)).to_json())  # fmt: skip
         ask(f"snapshot {name}", lambda name=name: annotating.show_snapshot(
             store, query.ShowSnapshotRequest(session=session, snapshot_id=name)).to_json())  # fmt: skip

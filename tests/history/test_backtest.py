@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
-from ctxmgr.history.backtest import backtest, backtest_folder
-from ctxmgr.history.labels import read_labels
+from ctxmgr.history.backtest import backtest, backtest_folder, read_labels
+from ctxmgr.log.codec import Record
 from ctxmgr.types.backtest import Label, Score
-from ctxmgr.wire import Record
 from tests import builders as b
 
 LOOP = ["Read:a.py -> text", *["Bash:ls -> same"] * 4]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ctxmgr.history.reading import list_, search, trace
+from ctxmgr.history.query.requests import list_, search, trace
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import (
     AddNoteRequest,

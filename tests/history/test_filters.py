@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history.reading import list_, search, trace
+from ctxmgr.history.query.requests import list_, search, trace
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import Filters, ListRequest, RowKind, SearchRequest, TraceRequest
 from ctxmgr.types.view import EntryStatus

@@ -10,15 +10,15 @@ import pytest
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
-from ctxmgr.history.blackboard import BlackboardHistory
-from ctxmgr.history.bus import EventBus
-from ctxmgr.history.published import ActionFinished, ActionStarted, Event
+from ctxmgr.history.live.blackboard import BlackboardHistory
+from ctxmgr.history.live.bus import EventBus
+from ctxmgr.history.live.bus_events import ActionFinished, ActionStarted, Event
 from ctxmgr.store import open_store
-from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.operations import DetectRequest
 from ctxmgr.workspace import Workspace
-from tests.history.live import Clock, Tape, recorded, spin
-from tests.history.live import clock as clock
+from tests.history.live_world import Clock, Tape, recorded, spin
+from tests.history.live_world import clock as clock
 
 
 def _finding(error: DegenerateLoopError | HungError) -> Finding:

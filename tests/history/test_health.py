@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.config import Config
 from ctxmgr.history import health
 from ctxmgr.history.health import check_store
-from ctxmgr.store.schema import LATEST
+from ctxmgr.store.engine.schema import LATEST
 from ctxmgr.types.health import Check
 from tests.cli.console import make_history
 

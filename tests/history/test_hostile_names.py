@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history import annotating, judging, reading
+from ctxmgr.history import detection
+from ctxmgr.history.query import requests
+from ctxmgr.history.query import requests as annotating
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.desk import DetectRequest, SessionsRequest
+from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
@@ -23,7 +26,6 @@ from ctxmgr.types.query import (
     TraceRequest,
 )
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import at
 from tests.doors import Ask
 from tests.store.counting import counted
@@ -84,21 +86,21 @@ def test_every_question_about_a_hostile_name_is_answered_exactly(many: Store, na
     folded = name.casefold()
     same = [other for other in NAMES if other.casefold() == folded]
 
-    assert [row.session for row in reading.list_(many, ListRequest(session=name, kind="all")).rows] == [name, name]
+    assert [row.session for row in requests.list_(many, ListRequest(session=name, kind="all")).rows] == [name, name]
     assert [
-        row.id for row in reading.list_(many, ListRequest(session=name, action=[name], agent=[name], input_type=[name])).rows
+        row.id for row in requests.list_(many, ListRequest(session=name, action=[name], agent=[name], input_type=[name])).rows
     ] == [f"e{name}"]
-    assert [row.id for row in reading.list_(many, ListRequest(session=name, event_type=[f"t{name}"])).rows] == [f"v{name}"]
-    assert reading.show(many, ShowRequest(session=name, entry_id=f"e{name}")).entry.action == name
-    assert reading.show(many, ShowRequest(session=f"process {name}", index=0)).entry.session == name
-    assert [view.data for view in reading.messages(many, MessagesRequest(session=name, entry_id=f"e{name}")).messages] == []
+    assert [row.id for row in requests.list_(many, ListRequest(session=name, event_type=[f"t{name}"])).rows] == [f"v{name}"]
+    assert requests.show(many, ShowRequest(session=name, entry_id=f"e{name}")).entry.action == name
+    assert requests.show(many, ShowRequest(session=f"process {name}", index=0)).entry.session == name
+    assert [view.data for view in requests.messages(many, MessagesRequest(session=name, entry_id=f"e{name}")).messages] == []
     notes = annotating.list_notes(many, ListNotesRequest(session=name, tags=[name])).notes
     assert [note.content for note in notes] == [name]
     assert annotating.show_snapshot(many, ShowSnapshotRequest(session=name, snapshot_id=f"p{name}")).snapshot.summary == name
-    found = judging.sessions(many, SessionsRequest(agent=name, limit=100, judge=False), {}).sessions
+    found = detection.sessions(many, SessionsRequest(agent=name, limit=100, judge=False), {}).sessions
     assert sorted(view.session for view in found) == sorted(same)
     if name.replace("\0", "").strip():
-        hits = reading.search(many, SearchRequest(query=name, all_sessions=True, kind="entry", max_results=1000)).hits
+        hits = requests.search(many, SearchRequest(query=name, all_sessions=True, kind="entry", max_results=1000)).hits
         assert sorted(hit.row.session for hit in hits) == sorted(other for other in NAMES if folded in other.casefold())
 
 
@@ -133,21 +135,21 @@ def test_no_recorded_or_asked_text_becomes_sql() -> None:
         "since": at(-1),
         "until": at(9),
     }
-    reading.trace(watched, TraceRequest(**common))
+    requests.trace(watched, TraceRequest(**common))
     for kind in ("entry", "event", "all"):
-        reading.list_(watched, ListRequest(**common, kind=kind, status=["ok"], event_type=[] if kind == "entry" else [MARK]))
-    reading.search(watched, SearchRequest(**common, query=MARK))
-    reading.search(watched, SearchRequest(query=MARK, all_sessions=True))
-    reading.show(watched, ShowRequest(session=MARK, entry_id=f"e{MARK}"))
-    reading.messages(watched, MessagesRequest(session=MARK, entry_id=f"e{MARK}"))
+        requests.list_(watched, ListRequest(**common, kind=kind, status=["ok"], event_type=[] if kind == "entry" else [MARK]))
+    requests.search(watched, SearchRequest(**common, query=MARK))
+    requests.search(watched, SearchRequest(query=MARK, all_sessions=True))
+    requests.show(watched, ShowRequest(session=MARK, entry_id=f"e{MARK}"))
+    requests.messages(watched, MessagesRequest(session=MARK, entry_id=f"e{MARK}"))
     annotating.add_note(
         watched, AddNoteRequest(session=MARK, entry_ids=[f"e{MARK}"], content=MARK, tags=[MARK], supersedes=f"n{MARK}")
     )
     annotating.list_notes(watched, ListNotesRequest(session=MARK, tags=[MARK, MARK], query=MARK))
     annotating.create_snapshot(watched, CreateSnapshotRequest(session=MARK, entry_indices=[0], summary=MARK, reasoning=MARK))
     annotating.show_snapshot(watched, ShowSnapshotRequest(session=MARK, snapshot_id=f"p{MARK}"))
-    judging.sessions(watched, SessionsRequest(agent=MARK), {})
-    judging.detect_(watched, DetectRequest(session=f"process {MARK}"), {})
+    detection.sessions(watched, SessionsRequest(agent=MARK), {})
+    detection.detect_(watched, DetectRequest(session=f"process {MARK}"), {})
     watched.leases.take(MARK, MARK, 1.0, 1.0)
     watched.imported.sources(MARK)
 
@@ -156,7 +158,7 @@ def test_no_recorded_or_asked_text_becomes_sql() -> None:
     # The only literals are the fixed words of the schema.
     literals = {literal for text in engine.statements for literal in re.findall(r"'([^']*)'", text)}
     assert literals <= {
-        "entry", "event", "result", "note", "snapshot", "continuation", "session", "sessionEnd", "open", "usage",
+        "entry", "event", "result", "note", "snapshot", "continuation", "session", "sessionEnd", "open", "usage", "ok", "error", "denied", "interrupted",
         'user_message', "user_message_chunk", "interrupt", '%"usage":{%',
         "table", "search_word", "search_term", "search_gram", "search_mark", "search_open", "search_state",
     }  # fmt: skip

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import own_log
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.salvage import records_of
-from ctxmgr.store import Store, gather, open_store
-from ctxmgr.store.prepared import prepared_line
-from ctxmgr.types.checking import check
+from ctxmgr.log.reader import records_of
+from ctxmgr.store import Store, open_store
+from ctxmgr.store.write import log_parser
+from ctxmgr.store.write.encoded_record import prepared_line
+from ctxmgr.types.record_check import check
 from tests import builders as b
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
 from tests.store.workers import ROOT
@@ -33,8 +34,8 @@ import os, signal, sys
 from pathlib import Path
 from ctxmgr.history import own_log
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.store import gather, open_store
-from ctxmgr.store.bulk import BulkWriter
+from ctxmgr.store.write import log_parser as gather; from ctxmgr.store import open_store
+from ctxmgr.store.write.bulk import BulkWriter
 own_log._MUCH, own_log._BLOCKS, gather._READ = 0, 3, 1_500
 write, written = BulkWriter.write, []
 def write_and_die(writer, block):
@@ -66,7 +67,7 @@ def _is_storable(body: bytes) -> bool:
     """Whether a line is a record that can be stored, or none: one that can't be makes an import begin anew."""
     raw = sealed([body])[0].rstrip(b"\n")
     try:
-        for line in records_of(raw, 0, len(raw) + 1, "", _ignore):
+        for line in records_of(raw, 0, len(raw) + 1, "", _ignore, lambda: None):
             check(line.record)
             prepared_line(line, masked=True)
     except InvalidInput:
@@ -85,7 +86,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
         found: list[Found] = []
         for least in (0, _NEVER):
             monkeypatch.setattr(own_log, "_MUCH", least)
-            monkeypatch.setattr(gather, "_READ", together)
+            monkeypatch.setattr(log_parser, "_READ", together)
             path, place = tmp_path / "h.jsonl", tmp_path / f"{least}.db"
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{place}{suffix}").unlink(missing_ok=True)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.history.annotating import list_notes
-from ctxmgr.history.noting import add_note
-from ctxmgr.history.reading import show
+from ctxmgr.history.query.annotations import add_note
+from ctxmgr.history.query.requests import list_notes, show
 from ctxmgr.store import Store
 from ctxmgr.types.query import AddNoteRequest, ListNotesRequest, ShowRequest
 from ctxmgr.types.record import build

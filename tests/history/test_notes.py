@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.ids import parse_time
+from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import (
     AddNoteRequest,

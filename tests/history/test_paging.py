@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ctxmgr.history.annotating import add_note, list_notes
-from ctxmgr.history.judging import sessions
-from ctxmgr.history.reading import list_, search, trace
+from ctxmgr.history.detection import sessions
+from ctxmgr.history.query.requests import add_note, list_, list_notes, search, trace
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.base import Shape
-from ctxmgr.types.desk import SessionsRequest
+from ctxmgr.types.operations import SessionsRequest
 from ctxmgr.types.query import (
     AddNoteRequest,
     ListNotesRequest,

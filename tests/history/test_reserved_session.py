@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.history.judging import detect_, sessions
-from ctxmgr.history.reading import list_, search, show
+from ctxmgr.history.detection import detect_, sessions
+from ctxmgr.history.query.requests import list_, search, show
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.checkup import contents
 from ctxmgr.store.reserved import EXECUTION, PROJECT, RULES
-from ctxmgr.types.desk import DetectRequest, SessionsRequest
+from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.types.query import ListRequest, SearchRequest, ShowRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record, encode
 from tests.builders import at, entry, result, steps
 from tests.cli.console import run
 from tests.history.logs import ORIGINAL, bring_in

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history.reading import search
+from ctxmgr.history.query.requests import search
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.folding import find, fold
+from ctxmgr.store.normalise import find, fold
 from ctxmgr.types.query import ListRequest, SearchRequest
 from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, write

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history.seen import SeenStore
+from ctxmgr.history.query.filtered_store import FilteredStore
+from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import entry, result, steps
 from tests.history.seen_world import ME, answers, rules, seen_of, seen_part, written
 from tests.store.workers import run_together, start
@@ -30,7 +30,7 @@ MIXED = [
 ]
 
 
-def _ids(store: SeenStore) -> list[str]:
+def _ids(store: FilteredStore) -> list[str]:
     return [str(record.get("id", record.get("entry"))) for record in store.sessions.records(None)]
 
 
@@ -146,7 +146,7 @@ def test_nobody_is_called_what_means_something_else(store_path: Path, agent: str
     """A name that rules use otherwise, or that can't be one, is refused."""
     source = open_store(str(written(store_path, MIXED)))
     with pytest.raises(InvalidInput), closing(source):
-        SeenStore(source, agent, ALL)
+        FilteredStore(source, agent, ALL)
 
 
 def test_a_history_that_is_another_one_is_read_anew(store_path: Path, tmp_path: Path) -> None:
@@ -217,15 +217,15 @@ def test_a_history_in_memory_has_no_index_on_disk() -> None:
     """A history in memory is looked at in memory: no index is left behind."""
     source = open_store(":memory:", create=True)
     source.append(MIXED)
-    with closing(SeenStore(source, ME, OWN)) as seen:
+    with closing(FilteredStore(source, ME, OWN)) as seen:
         assert len(_ids(seen)) == 5
     assert _index_files() == []
 
 
 _PREPARE = """
 import json, os, signal, sys
-from ctxmgr.history.seen import SeenStore
-from ctxmgr.history import sifting
+from ctxmgr.history.query.filtered_store import FilteredStore
+from ctxmgr.history.query import visibility_sync as sifting
 from ctxmgr.store import open_store
 from tests.builders import entry
 from tests.history.seen_world import rules
@@ -240,7 +240,7 @@ def dying(reached, last):
     if reached >= arguments:
         os.kill(os.getpid(), signal.SIGKILL)
 sifting._STEP = 50
-SeenStore(open_store(location), "me", held, dying)
+FilteredStore(open_store(location), "me", held, dying)
 """
 )
 """Dies after so many records were looked at."""
@@ -250,7 +250,7 @@ _TOGETHER = (
     + """
 sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
 for number in range(arguments["count"]):
-    store = SeenStore(open_store(location), "me", held)
+    store = FilteredStore(open_store(location), "me", held)
     store.append([entry("s", number, id=f"{arguments['name']}-{number}", agent="me")])
     mine = [record["id"] for record in store.sessions.records(None) if record["id"].startswith(arguments["name"])]
     assert mine == [f"{arguments['name']}-{each}" for each in range(number + 1)], mine
@@ -290,5 +290,5 @@ def test_long_copying_tells_how_far_it_is(store_path: Path) -> None:
     """Who waits for the first index hears of it after every thousand records."""
     written(store_path, [entry("s", number, agent="me") for number in range(2_500)])
     heard: list[tuple[int, int]] = []
-    with closing(SeenStore(open_store(str(store_path)), ME, OWN, lambda reached, last: heard.append((reached, last)))):
+    with closing(FilteredStore(open_store(str(store_path)), ME, OWN, lambda reached, last: heard.append((reached, last)))):
         assert heard == [(1_000, 2_500), (2_000, 2_500)]

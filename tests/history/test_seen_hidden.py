@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history.judging import detect_, sessions
-from ctxmgr.history.seeing import citations, framed
-from ctxmgr.history.seen import SeenStore
+from ctxmgr.history.detection import detect_, sessions
+from ctxmgr.history.query.filtered_store import FilteredStore
+from ctxmgr.history.query.visibility import citations, framed
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.reserved import EXECUTION, PROJECT, RULES
 from ctxmgr.types import query
 from ctxmgr.types.base import Shape
-from ctxmgr.types.desk import DetectRequest, SessionsRequest
+from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import at, entry, event, result, steps
 from tests.doors import TOOLS as READING
 from tests.history.seen_world import ME, rules, seen_of, written
@@ -85,7 +85,7 @@ TOOLS: dict[type, Callable[[Store, Any], Shape]] = {
 }
 
 
-def _asked(seen: SeenStore, request: Any) -> Any:
+def _asked(seen: FilteredStore, request: Any) -> Any:
     try:
         return TOOLS[type(request)](seen, request).to_json()
     except CtxmgrError as error:
@@ -113,7 +113,7 @@ def test_records_that_name_what_is_hidden_are_as_if_it_was_missing(tmp_path: Pat
     assert {kind for kind, _, _ in told[0]} == {"notFound", "denied"}
 
 
-def _refused(seen: SeenStore, records: list[Record]) -> tuple[str, str, str | None]:
+def _refused(seen: FilteredStore, records: list[Record]) -> tuple[str, str, str | None]:
     with pytest.raises(CtxmgrError) as refusal:
         seen.append(records)
     return refusal.value.kind, refusal.value.message, refusal.value.hint

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history import reading
+from ctxmgr.history.query import requests
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.search_index import TABLES, mark
+from ctxmgr.store.search.index import TABLES, mark
 from ctxmgr.types import query
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import at
 from tests.conftest import STORE_FILES
 from tests.history.seen_world import GRANTS, ME, rules, seen_of, seen_part, written
@@ -26,9 +26,9 @@ KINDS = sorted(STORE_FILES)
 @pytest.fixture(autouse=True)
 def estimates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let totals be estimated in small histories already."""
-    monkeypatch.setattr("ctxmgr.store.search._EXACT", 1)
-    monkeypatch.setattr("ctxmgr.store.search._FIRST", 2)
-    monkeypatch.setattr("ctxmgr.store.queries._COUNTED", 3)
+    monkeypatch.setattr("ctxmgr.store.search.find._EXACT", 1)
+    monkeypatch.setattr("ctxmgr.store.search.find._FIRST", 2)
+    monkeypatch.setattr("ctxmgr.store.repositories.queries._COUNTED", 3)
 
 
 def _history(hidden: int) -> list[Record]:
@@ -51,9 +51,9 @@ def _answers(store: Store) -> list[dict[str, Any]]:
     ]
     listed = [query.ListRequest(kind="all", limit=2), query.ListRequest(action=["Bash"], limit=2, offset=4)]
     return [
-        *(reading.search(store, each).to_json() for each in asked),
-        *(reading.list_(store, each).to_json() for each in listed),
-        reading.trace(store, query.TraceRequest(action=["bash"], limit=3)).to_json(),
+        *(requests.search(store, each).to_json() for each in asked),
+        *(requests.list_(store, each).to_json() for each in listed),
+        requests.trace(store, query.TraceRequest(action=["bash"], limit=3)).to_json(),
     ]
 
 
@@ -68,7 +68,7 @@ def test_no_total_tells_of_what_lies_between(kind: str, tmp_path: Path) -> None:
             told.append(_answers(seen))
             assert all(answer["page"]["totalIsExact"] for answer in told[-1])
         with closing(open_store(str(path))) as whole:
-            first = reading.search(whole, query.SearchRequest(query="needle", max_results=1))
+            first = requests.search(whole, query.SearchRequest(query="needle", max_results=1))
             assert not first.page.total_is_exact
 
     assert told[0] == told[1] == told[2]
@@ -88,7 +88,7 @@ def test_what_an_agent_sees_is_never_indexed(kind: str, tmp_path: Path) -> None:
         assert mark(seen.engine) == 0
         there = seen.engine.query("SELECT name FROM sqlite_master")
         assert {str(row[0]) for row in there}.isdisjoint(TABLES)
-        found = reading.search(seen, query.SearchRequest(query="needle", max_results=100))
+        found = requests.search(seen, query.SearchRequest(query="needle", max_results=100))
 
     assert found.page.total == len(seen_part(records, HELD))
 
@@ -102,10 +102,10 @@ def test_a_record_that_waited_is_found(kind: str, tmp_path: Path) -> None:
         tmp_path / STORE_FILES[kind], [*_history(0), waiting, build("entry", "s", at(2), id="x", agent=ME, action="a")]
     )
     with seen_of(path, HELD) as seen:
-        before = reading.search(seen, query.SearchRequest(query="needle", max_results=100)).page.total
+        before = requests.search(seen, query.SearchRequest(query="needle", max_results=100)).page.total
         seen.index()
     written(path, [build("entry", "s", at(3), id="late", agent=ME, action="b")])
     with seen_of(path, HELD) as seen:
-        after = reading.search(seen, query.SearchRequest(query="needle", max_results=100)).page.total
+        after = requests.search(seen, query.SearchRequest(query="needle", max_results=100)).page.total
 
     assert (before, after) == (40, 41)

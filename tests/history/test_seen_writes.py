@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound, StorageFailed
-from ctxmgr.history import annotating
-from ctxmgr.history.seen import SeenStore
-from ctxmgr.memory.embedded import EmbeddedMemory
+from ctxmgr.history.query import requests
+from ctxmgr.history.query.filtered_store import FilteredStore
+from ctxmgr.log.codec import Record, encode
+from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.store import open_store
 from ctxmgr.store.reserved import PROJECT, RULES
 from ctxmgr.types.memory import RecallRequest, RetainRequest
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record, encode
 from tests.builders import at, entry, event, result, steps
 from tests.history.seen_world import ME, rules, seen_of, written
 
@@ -108,7 +108,7 @@ def test_a_spelled_record_is_granted_or_denied_like_any_other(store_path: Path) 
     mine, theirs = entry("s", 2, agent="me"), entry("s", 3, agent="hidden")
     written(store_path, STORY)
     before = _count(store_path)
-    with closing(open_store(str(store_path))) as source, closing(SeenStore(source, ME, OWN)) as seen:
+    with closing(open_store(str(store_path))) as source, closing(FilteredStore(source, ME, OWN)) as seen:
         with pytest.raises((Denied, NotFound)):
             seen.append_spelled(theirs, encode(theirs))
         assert source.verify()[0] == before
@@ -146,15 +146,15 @@ def test_the_tools_write_through_it(store_path: Path) -> None:
     """Notes, snapshots and memories of the agent are kept, and it finds them again."""
     written(store_path, STORY)
     with seen_of(store_path, OWN) as seen:
-        noted = annotating.add_note(seen, AddNoteRequest(entry_indices=[0, 1], content="mine", author=ME)).note
-        annotating.create_snapshot(seen, CreateSnapshotRequest(entry_indices=[-1], summary="bundle", reasoning="why"))
+        noted = requests.add_note(seen, AddNoteRequest(entry_indices=[0, 1], content="mine", author=ME)).note
+        requests.create_snapshot(seen, CreateSnapshotRequest(entry_indices=[-1], summary="bundle", reasoning="why"))
         EmbeddedMemory(seen).retain(RetainRequest(text="the cache lies in /tmp", author=ME))
         assert noted.indexes == [0, 1]
         assert [found.text for found in EmbeddedMemory(seen).recall(RecallRequest(query="cache")).episodes] == [
             "the cache lies in /tmp"
         ]
         with pytest.raises(NotFound, match="no entry"):
-            annotating.add_note(seen, AddNoteRequest(entry_ids=["s-e0010"], content="theirs"))
+            requests.add_note(seen, AddNoteRequest(entry_ids=["s-e0010"], content="theirs"))
     with closing(open_store(str(store_path))) as whole:
         assert whole.annotations.notes(None, [], None, 0, 9)[1] == 3
 
@@ -171,7 +171,7 @@ def test_leases_are_those_of_the_whole_history(store_path: Path) -> None:
 def test_what_is_open_for_reading_is_not_written(tmp_path: Path) -> None:
     """A history that was opened for reading only refuses, whatever the rules grant."""
     path = written(tmp_path / "h.db", STORY)
-    with closing(SeenStore(open_store(str(path), readonly=True), ME, OWN)) as seen, pytest.raises(StorageFailed):
+    with closing(FilteredStore(open_store(str(path), readonly=True), ME, OWN)) as seen, pytest.raises(StorageFailed):
         seen.append([entry("s", 2, agent="me")])
 
 

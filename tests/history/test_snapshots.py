@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr import wire
-from ctxmgr.history.annotating import show_snapshot
+from ctxmgr.history.query.requests import show_snapshot
+from ctxmgr.log import codec
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import (
     AddNoteRequest,
@@ -93,7 +93,7 @@ def test_a_snapshot_stays_intact_in_another_store(store: Store, ask: Ask, other:
     name = _bundle(ask, 0, 1)["id"]
     fresh = open_store(store.location, readonly=True)
     copy = open_store(str(store.location).rpartition("/")[0] + "/copied-" + other, create=True)
-    copy.append(wire.decode(wire.encode(record)) for record in fresh.sessions.records(None))
+    copy.append(codec.decode(codec.encode(record)) for record in fresh.sessions.records(None))
 
     assert show_snapshot(copy, ShowSnapshotRequest(snapshot_id=name)).intact
     for opened in (fresh, copy):

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.history import judging, tail
+from ctxmgr.history import detection
+from ctxmgr.history import detection as tail
 from ctxmgr.history.ingest import import_logs
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
-from ctxmgr.wire import Record
 from tests.builders import at, entry, event, result
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -38,7 +39,7 @@ def lasting(store: Store, session: str, *, whole: bool, now: str | None = None) 
     """Return the findings that last, by a replay of the whole session or of its end."""
     key = store.sessions.key(session)
     assert key is not None
-    found = judging.judge(store, key, {}, now)[0] if whole else judging.judge_now(store, key, {}, now)
+    found = detection.judge(store, key, {}, now)[0] if whole else detection.judge_now(store, key, {}, now)
     return [finding for finding in found.findings if finding.resolved is None]
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from ctxmgr import trust
-from ctxmgr.goals.desk import Goals
+from ctxmgr import config
+from ctxmgr.goals.service import Goals
 from ctxmgr.store import open_store
 from ctxmgr.types.goal import Probe, StartRequest
 from tests import builders as b
@@ -81,7 +81,7 @@ def settings(folder: Path, outside: Path, *, shared: bool = False) -> None:
     path.write_text(text, "utf-8")
     for place in (".local/state", ".ctxmgr", "state", ".config"):
         trust_home = folder.parent / "planted"
-        trust.grant(path, path.read_bytes(), (), {"XDG_STATE_HOME": str(trust_home)})
+        config.grant(path, path.read_bytes(), (), {"XDG_STATE_HOME": str(trust_home)})
         shutil.move(trust_home / "ctxmgr", folder / place / "ctxmgr")
         shutil.rmtree(trust_home)
     (folder / ".config" / "ctxmgr" / "config.toml").write_text(text.replace("tool.ctxmgr.", ""), "utf-8")

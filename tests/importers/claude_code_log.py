@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.types.checking import check
+from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.wire import Record, encode
+from ctxmgr.types.record_check import check
 
 SESSION = "0d5c8a6e-1111-4222-8333-944445555666"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.codex import Codex
-from ctxmgr.types.checking import check
+from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.wire import Record, encode
+from ctxmgr.types.record_check import check
 
 THREAD = "019b0000-1111-7222-8333-0123456789ab"
 TURN = "019b0000-2222-7222-8333-0123456789ab"

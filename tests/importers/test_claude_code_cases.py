@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
-from ctxmgr.wire import Record
 from tests.importers.claude_code_log import SESSION, Log, of
 
 REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.types.checking import check
+from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.wire import Record, encode
+from ctxmgr.types.record_check import check
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "claude-code"
 (INLINE,) = (LOGS / "live_1.0.37" / "project").glob("*.jsonl")

@@ -14,11 +14,11 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.importers.codex import Codex
-from ctxmgr.importers.codex_open import read_log
-from ctxmgr.types.checking import check
+from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.codex.log_objects import read_log
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
-from ctxmgr.wire import Record, encode
+from ctxmgr.types.record_check import check
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs" / "codex"
 LIVE = LOGS / "live_0.148.0" / "rollout-2026-11-21T20-30-39-01a1ffcd-ccbd-7e22-a487-18145489448a.jsonl"
@@ -202,7 +202,7 @@ def test_without_the_zstd_module_the_remedy_is_told(tmp_path: Path, monkeypatch:
 def test_the_zstd_module_is_loaded_only_for_compressed_rollouts() -> None:
     """Reading a plain rollout does not import the optional module."""
     program = (
-        "import sys; from pathlib import Path; from ctxmgr.importers.codex import Codex;"
+        "import sys; from pathlib import Path; from ctxmgr.importers.codex.importer import Codex;"
         f"list(Codex().read([Path({str(LIVE)!r})], [])); sys.exit('zstandard' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=LOGS.parents[2], check=False).returncode == 0
@@ -331,8 +331,8 @@ def test_an_odd_type_inside_an_item_proves_nothing(tmp_path: Path) -> None:
 
 def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes that hold far more than they may are read so far, and the rest is told as damage."""
-    monkeypatch.setattr("ctxmgr.importers.codex_open.MOST_BYTES", 100_000)
-    monkeypatch.setattr("ctxmgr.importers.codex_open.MOST_TIMES", 2)
+    monkeypatch.setattr("ctxmgr.importers.codex.log_objects.MOST_BYTES", 100_000)
+    monkeypatch.setattr("ctxmgr.importers.codex.log_objects.MOST_TIMES", 2)
     packed = tmp_path / f"{LIVE.name}.zst"
     packed.write_bytes(zstandard.compress(LIVE.read_bytes() + b'{"a":1}\n' * 1_000_000))
     told: list[str] = []

@@ -10,9 +10,9 @@ import pytest
 from bench.llm.histories import HISTORIES, write
 from bench.llm.report import rates, single
 from bench.llm.trial import Outcome, form_faults, writing_faults
-from ctxmgr.types.desk import RecoverRequest
+from ctxmgr.log.codec import Record
+from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import CONTEXT_MANAGER
-from ctxmgr.wire import Record
 from ctxmgr.workspace import Workspace
 
 GOOD: dict[str, Any] = {"returnTo": {"worker": {"request": {}}, "scout": None}, "target": "worker", "by": "model",

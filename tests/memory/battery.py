@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ctxmgr import wire
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
+from ctxmgr.log import codec
 from ctxmgr.memory.interface import Memory
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import Episode, RecallRequest, ReflectRequest, RetainRequest
@@ -159,7 +159,7 @@ class MemoryBattery:
         memory.reflect(ReflectRequest(query="deploy", keep=True))
         folder = store.location + ".other/"
         target = open_store(folder + other, create=True)
-        target.append(wire.decode(wire.encode(record)) for record in store.sessions.records(None))
+        target.append(codec.decode(codec.encode(record)) for record in store.sessions.records(None))
         moved = self.make(target)
 
         asked = RecallRequest(query="deploy", expand=1)

@@ -11,14 +11,14 @@ import pytest
 
 from ctxmgr.config import Config
 from ctxmgr.errors import NoHistory
-from ctxmgr.history.annotating import list_notes
-from ctxmgr.memory.embedded import EmbeddedMemory
+from ctxmgr.history.query.requests import list_notes
+from ctxmgr.log.codec import Record
 from ctxmgr.memory.episodes import EPISODE_TAG, retain_ended, retain_session
+from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import RecallRequest
 from ctxmgr.types.query import ListNotesRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from ctxmgr.workspace import Workspace
 from tests.builders import at, entry, event, result, steps
 from tests.cli.console import run

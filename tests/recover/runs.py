@@ -7,10 +7,10 @@ from itertools import count
 from typing import Any
 
 from ctxmgr.config import Config
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store
-from ctxmgr.types.desk import AgentRequest, RecoverRequest
+from ctxmgr.types.operations import AgentRequest, RecoverRequest
 from ctxmgr.types.route import Continuation
-from ctxmgr.wire import Record
 from ctxmgr.workspace import Workspace
 from tests.builders import entry, entry_id, event, result
 

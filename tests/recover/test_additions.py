@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.recover.additions import from_lead, from_proposal
 from ctxmgr.recover.agent import plan
+from ctxmgr.recover.consultation import from_lead, from_proposal
 from ctxmgr.recover.draft import Draft
 from ctxmgr.store import Store
-from ctxmgr.types.proposal import Lead, Proposal
+from ctxmgr.types.model_proposal import Lead, Proposal
 from ctxmgr.types.route import ContextRequest, ModelUse
 from tests.builders import entry_id
 from tests.recover.runs import chain

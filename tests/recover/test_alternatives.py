@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.desk import DetectRequest
+from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.query import ListRequest
 from ctxmgr.types.route import Continuation
 from tests.builders import entry_id

@@ -8,7 +8,7 @@ import pytest
 
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NotFound
 from ctxmgr.store import Store
-from ctxmgr.types.desk import DetectRequest, RecoverRequest
+from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from ctxmgr.types.route import Continuation
 from tests.builders import event
 from tests.recover.runs import again, ask, chain, cycle, hung, looped, recover, said, went_on, workspace

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest
-from ctxmgr.wire import Record
 from tests.builders import entry, event, result
 from tests.recover.runs import looped
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.history import judging
-from ctxmgr.types.desk import RecoverRequest
+from ctxmgr.history import detection
+from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation
 from ctxmgr.workspace import Workspace
 
@@ -18,7 +18,7 @@ CLAUDE, CODEX = DEMO / "claude-code/projects/-home-dev-invoice-tool", DEMO / "co
 @pytest.fixture(autouse=True)
 def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every imported run as over, however fresh the files of this checkout are."""
-    monkeypatch.setattr(judging, "GONE_AFTER", 0.0)
+    monkeypatch.setattr(detection, "GONE_AFTER", 0.0)
 
 
 def continuation(tmp_path: Path, log: Path) -> Continuation:

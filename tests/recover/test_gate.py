@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.recover.agent import Manner, plan
-from ctxmgr.recover.desk import Desk
+from ctxmgr.recover.agent import RecoveryOptions, plan
 from ctxmgr.recover.draft import Draft
 from ctxmgr.recover.gate import allowed_targets, objections, refusals, rule_cited
+from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.store import Store
-from ctxmgr.types.proposal import Proposal
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import Alternative, ContextRequest, Continuation, DoNotRepeat, Fact
 from tests.builders import entry_id
 from tests.recover.runs import call, chain
@@ -28,7 +28,7 @@ def drafted(store: Store, **fields: Any) -> Draft:
     store.append(call("chain", 5, "fetch", {"url": "http://x"}, "took 41 ms on port 8471", agent="planner"))
     store.append(call("chain", 6, "fetch", {"url": "http://y"}, HOSTILE, agent="planner"))
     request = ASKED.model_copy(update=fields)
-    return plan(store, 1, request, None, manner=Manner())
+    return plan(store, 1, request, None, manner=RecoveryOptions())
 
 
 def judged(store: Store, request: dict[str, Any] | None = None, **changed: Any) -> list[str]:
@@ -206,4 +206,4 @@ def test_everything_at_once(store: Store) -> None:
     bad = proposal(target="ghost", reason=HOSTILE, facts=[{"text": "9999", "entries": ["ghost"]}])
 
     assert len(objections(bad, given)) == 3
-    assert Desk(store, "chain").entry("ghost") is None
+    assert HistoryReader(store, "chain").entry("ghost") is None

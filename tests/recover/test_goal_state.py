@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.config import Config
-from ctxmgr.recover.goal_state import goal_facts
-from ctxmgr.recover.service import Service
+from ctxmgr.recover.service import Service, goal_facts
 from ctxmgr.store import Store
-from ctxmgr.types.desk import RecoverRequest
 from ctxmgr.types.goal import ActionRequest, Probe
 from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.operations import RecoverRequest
 from tests.goals.scene import act, advance, begun, done
 from tests.recover.runs import looped
 

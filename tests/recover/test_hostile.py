@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.log.codec import MAX_DEPTH, encode
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ListNotesRequest
 from ctxmgr.types.route import Continuation
-from ctxmgr.wire import MAX_DEPTH, encode
 from tests.builders import entry, event, result
 from tests.recover.runs import ask, recover, workspace
 
@@ -190,7 +190,7 @@ def test_deep_nesting(store: Store) -> None:
 
 def test_a_slow_text_is_not_slow() -> None:
     """Searching an error for files takes one pass, whatever it holds: the pattern has no unbounded repetition in it."""
-    from ctxmgr.recover.unread import PATH
+    from ctxmgr.recover.unread_files import PATH
 
     for text in ("a/" * 4_000, "a." * 4_000, "~" * 8_000, "./" * 4_000 + "x", "a-" * 4_000 + ".p"):
         assert [match.group(1) for match in PATH.finditer(text)] == []

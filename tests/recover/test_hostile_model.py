@@ -10,13 +10,13 @@ import pytest
 
 from bench.hostile.report import invalid
 from bench.hostile.trial import Outcome, run
-from ctxmgr.recover import agent, consulting
-from ctxmgr.recover.agent import Consulted
+from ctxmgr.recover import agent, consultation
+from ctxmgr.recover.agent import ConsultationResult
 from ctxmgr.recover.draft import Additions, Draft
 from ctxmgr.recover.fence import Fence
-from ctxmgr.recover.model.budget import Budget
-from ctxmgr.store.leases import Leases
-from ctxmgr.types.proposal import Proposal
+from ctxmgr.recover.model.limits import Budget
+from ctxmgr.store.repositories.leases import Leases
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.record import build
 
 SEED, RUNS, PARTS = 4, 150, 3
@@ -45,7 +45,7 @@ def _no_gate(patch: pytest.MonkeyPatch) -> None:
     def none(_proposal: Proposal, _draft: Draft) -> list[str]:
         return []
 
-    patch.setattr(consulting, "objections", none)
+    patch.setattr(consultation, "objections", none)
 
 
 def _no_fence(patch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def _no_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 def _one_fence(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(consulting, "Fence", lambda: Fence("0123456789abcdef"))
+    patch.setattr(consultation, "Fence", lambda: Fence("0123456789abcdef"))
 
 
 def _no_limit(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def _no_sieve(patch: pytest.MonkeyPatch) -> None:
     def nothing(_text: str) -> None:
         return None
 
-    patch.setattr(consulting, "suspicion", nothing)
+    patch.setattr(consultation, "suspicion", nothing)
 
 
 def _no_lease_given_back(patch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def _more_written(patch: pytest.MonkeyPatch) -> None:
     def merged(*given: Any) -> Any:
         consulted, continuation = honest(*given)
         note = build("note", given[3].session, None, id="late", entries=[], content="x")
-        return Consulted(consulted.added, [*consulted.records, note]), continuation
+        return ConsultationResult(consulted.added, [*consulted.records, note]), continuation
 
     patch.setattr(agent, "_merged", merged)
 

@@ -8,7 +8,7 @@ import pytest
 
 from ctxmgr.errors import AttemptsUsedUp, CtxmgrError, NoHistory, NotFound, NotStuck, RecoveryRefused
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.desk import DetectRequest
+from ctxmgr.types.operations import DetectRequest
 from tests.builders import event
 from tests.recover.runs import again, ask, call, chain, cycle, hung, looped, recover, went_on, workspace
 
@@ -168,7 +168,7 @@ def test_another_loop_has_its_own_count(store: Store) -> None:
 
 def test_the_configuration_sets_the_cap(store: Store) -> None:
     """How often a loop is answered is configuration."""
-    from ctxmgr.types.desk import RecoverRequest
+    from ctxmgr.types.operations import RecoverRequest
 
     store.append(looped())
     once = workspace(store, attempts=1)

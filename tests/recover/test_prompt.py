@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history import judging
+from ctxmgr.history import detection
 from ctxmgr.recover.claims import claims
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.desk import RecoverRequest
+from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation
 from ctxmgr.workspace import Workspace
 from tests.recover.runs import again, ask, call, chain, hung, launched, looped, ping_pong, recover, said, varied
@@ -144,7 +144,7 @@ def _check(found: Continuation) -> None:
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name[:30])
 def test_real_stuck_runs(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every recorded run that is stuck the prompt has this form, and names a cause."""
-    monkeypatch.setattr(judging, "GONE_AFTER", 0.0)
+    monkeypatch.setattr(detection, "GONE_AFTER", 0.0)
     with Workspace.open(str(tmp_path / "history.db"), create=True) as workspace:
         workspace.import_logs([log])
         found = workspace.recover(RecoverRequest(force=True, plan=True)).continuation

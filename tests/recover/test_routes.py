@@ -12,7 +12,7 @@ from ctxmgr.config import Config, load_config
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.recover.routes import from_file, from_history, from_table
 from ctxmgr.store import Store
-from ctxmgr.types.desk import AgentRequest, RecoverRequest
+from ctxmgr.types.operations import AgentRequest, RecoverRequest
 from ctxmgr.types.route import CONTEXT_MANAGER, Continuation
 from ctxmgr.workspace import Workspace
 from tests.recover.runs import call, chain

@@ -9,13 +9,13 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.errors import Conflict, InvalidInput, NotFound, NotStuck, RecoveryRefused
-from ctxmgr.history import annotating
-from ctxmgr.recover.additions import from_proposal
-from ctxmgr.recover.agent import Consult, Consulted, Manner, recover
+from ctxmgr.history.query import requests
+from ctxmgr.recover.agent import Consult, ConsultationResult, RecoveryOptions, recover
+from ctxmgr.recover.consultation import from_proposal
 from ctxmgr.recover.draft import Additions, Draft
 from ctxmgr.recover.routes import from_table
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.proposal import Proposal
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.query import ListNotesRequest, ListRequest, ShowSnapshotRequest
 from ctxmgr.types.record import build
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, ModelUse
@@ -36,14 +36,14 @@ def answers(records: list[dict[str, Any]] | None = None, **fields: Any) -> Consu
     """Return a model that answers so, past the gate."""
     known = {"target": "planner", "reason": "it has the plan", "summary": "All is reviewed.", **fields}
     proposal = Proposal.model_validate(known)
-    return lambda draft: Consulted(from_proposal(draft, proposal, USE), records or [])
+    return lambda draft: ConsultationResult(from_proposal(draft, proposal, USE), records or [])
 
 
 def answered(store: Store, consult: Consult | None, **manner: Any) -> Continuation:
     """Return the answer to the reviewer's PROCEED in a session of three agents."""
     if store.sessions.key("chain") is None:
         store.append(chain())
-    return recover(store, 1, ASKED, None, manner=Manner(consult=consult, **manner))
+    return recover(store, 1, ASKED, None, manner=RecoveryOptions(consult=consult, **manner))
 
 
 def notes(store: Store, *tags: str, session: str = "chain") -> list[NoteView]:
@@ -100,8 +100,8 @@ def test_an_answer_that_cannot_be_given(store: Store, fields: dict[str, Any], ta
     assert any(str(found.model.failure)[:40] in note.content for note in notes(store, "routing"))
 
 
-@pytest.mark.parametrize("said", [None, Consulted(Additions())])
-def test_a_model_that_was_not_asked(store: Store, said: Consulted | None) -> None:
+@pytest.mark.parametrize("said", [None, ConsultationResult(Additions())])
+def test_a_model_that_was_not_asked(store: Store, said: ConsultationResult | None) -> None:
     """Where no model is asked, the rules answer, and nothing speaks of a model."""
     found = answered(store, lambda _draft: said)
 
@@ -116,7 +116,7 @@ def test_a_plan_asks_no_model_and_writes_nothing(store_path: Path) -> None:
     opened.close()
     before = store_path.read_bytes()
 
-    def called(_draft: Draft) -> Consulted | None:
+    def called(_draft: Draft) -> ConsultationResult | None:
         raise AssertionError("a plan asked a model")
 
     opened = open_store(str(store_path))
@@ -135,7 +135,7 @@ def test_a_lease_that_was_lost_meanwhile(store: Store, monkeypatch: pytest.Monke
     monkeypatch.setattr(store, "clock", lambda: moments["now"])
     before = everything(store)
 
-    def slow(draft: Draft) -> Consulted | None:
+    def slow(draft: Draft) -> ConsultationResult | None:
         moments["now"] += 61
         assert store.leases.take("chain", "somebody", moments["now"], 60)
         return answers()(draft)
@@ -152,7 +152,7 @@ def test_no_recovery_within_a_recovery(store: Store) -> None:
     """While a model is being asked, a second recovery of the session is refused, and the first one is answered."""
     refused: list[RecoveryRefused] = []
 
-    def again(draft: Draft) -> Consulted | None:
+    def again(draft: Draft) -> ConsultationResult | None:
         with pytest.raises(RecoveryRefused) as caught:
             ask(store, requester="coder")
         refused.append(caught.value)
@@ -166,7 +166,7 @@ def test_no_recovery_within_a_recovery(store: Store) -> None:
 def test_a_model_that_breaks_gives_the_lease_back(store: Store) -> None:
     """When asking a model fails in a way that nobody foresaw, nothing is written and the session is free again."""
 
-    def broken(_draft: Draft) -> Consulted | None:
+    def broken(_draft: Draft) -> ConsultationResult | None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -269,7 +269,7 @@ def test_the_log_alone_tells_a_recovery(store: Store, given_: Continuation, tmp_
         made = restored(record)
         kept = workspace(opened).list_notes(ListNotesRequest(session=made.session, tags=["recovery"])).notes
         assert made.snapshot is not None
-        bundle = annotating.show_snapshot(opened, ShowSnapshotRequest(session=made.session, snapshot_id=made.snapshot))
+        bundle = requests.show_snapshot(opened, ShowSnapshotRequest(session=made.session, snapshot_id=made.snapshot))
         opened.close()
 
         assert made.to_json() == given_.to_json()

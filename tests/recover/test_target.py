@@ -8,7 +8,7 @@ import pytest
 
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.store import Store
-from ctxmgr.types.desk import DetectRequest
+from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.route import CONTEXT_MANAGER
 from tests.builders import entry_id
 from tests.recover.runs import again, ask, call, chain, hung, launched, looped, ping_pong, recover, workspace

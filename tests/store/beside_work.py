@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import ctxmgr
-from ctxmgr.store import beside
+from ctxmgr.store import worker_process
 
 
 def echo(*items: object) -> Iterator[object]:
@@ -62,7 +62,7 @@ def babbling(rubbish: bytes) -> Iterator[int]:
         del kind, value
         return next(frames, b"")
 
-    setattr(beside, "_framed", framed)  # noqa: B010  # what is private there is this module's to spoil
+    setattr(worker_process, "_framed", framed)  # noqa: B010  # what is private there is this module's to spoil
     yield 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxmgr import wire
+from ctxmgr.log import codec
 
 HEAD = b'{"v":1,"kind":"%b","session":"%b","ts":"2026-01-01T00:00:%02dZ",'
 NESTED = {depth: b"[" * depth + b"]" * depth for depth in (60, 253, 254, 255, 256, 257, 700, 3_000)}
@@ -112,8 +112,8 @@ def sealed(bodies: Sequence[bytes], total: str = "") -> tuple[bytes, str]:
         if not body.endswith(b"}") or len(body) < 3:
             lines.append(body + b"\n")
             continue
-        total = wire.chain(total, body)
-        lines.append(wire.seal(body, total) + b"\n")
+        total = codec.chain(total, body)
+        lines.append(codec.seal(body, total) + b"\n")
     return b"".join(lines), total
 
 

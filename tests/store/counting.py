@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ctxmgr.store.base import Store
-from ctxmgr.store.interface import Engine, Row
+from ctxmgr.store.engine.interface import Engine, Row
 
 
 class CountingEngine:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import Store, checkup, open_store
-from ctxmgr.store import driver as engine
 from ctxmgr.store.checkup import contents, library, quick_check
+from ctxmgr.store.engine import driver as engine
 from tests import builders as b
 
 

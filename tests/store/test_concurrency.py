@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import Busy
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.sqlite import SqliteEngine
+from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.types.query import Filters
-from ctxmgr.wire import Record
 from tests.builders import entry, steps, write
 from tests.store import workers
 

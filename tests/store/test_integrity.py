@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr import anchor
+from ctxmgr.log import anchor
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.integrity import Examined
@@ -93,13 +93,13 @@ def test_every_change_of_a_log_is_named(log: Path, change: Callable[[list[bytes]
 
 def test_a_log_that_was_sealed_anew_is_not_the_one_that_was_anchored(log: Path) -> None:
     """Who changes a record and computes all sums anew is found, even after the recorder went on."""
-    from ctxmgr import wire
+    from ctxmgr.log import codec
 
     total, forged = "", list[bytes]()
     for line in _lines(log):
-        body = wire.unseal(line.rstrip(b"\n").replace(b'"n":2', b'"n":7'))[0]
-        total = wire.chain(total, body)
-        forged.append(wire.seal(body, total, b"\n"))
+        body = codec.unseal(line.rstrip(b"\n").replace(b'"n":2', b'"n":7'))[0]
+        total = codec.chain(total, body)
+        forged.append(codec.seal(body, total, b"\n"))
     log.write_bytes(b"".join(forged))
     assert _kinds(log) == ["altered"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr import wire
-from ctxmgr.history.reading import list_
+from ctxmgr.history.query.requests import list_
+from ctxmgr.log import codec
 from ctxmgr.store import open_store
-from ctxmgr.store.cache import BESIDE
+from ctxmgr.store.engine.disposable import BESIDE
 from ctxmgr.types.query import ListRequest
 from tests.builders import steps
 
@@ -21,7 +21,7 @@ STORY = ["Bash:ls -> a.txt", "> look closer", "Read:a.txt -> first", "?Edit:a.tx
 
 def _log(path: Path, story: list[str]) -> Path:
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"".join(wire.encode(record) + b"\n" for record in steps("a", story)))
+    path.write_bytes(b"".join(codec.encode(record) + b"\n" for record in steps("a", story)))
     return path
 
 

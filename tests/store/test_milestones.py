@@ -14,21 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.errors import Conflict
-from ctxmgr.store import Store, batch, open_store, schema
-from ctxmgr.store.append import Appender
-from ctxmgr.store.paging import counted, page
-from ctxmgr.store.queries import Rows
-from ctxmgr.store.sqlite import MEMORY, SqliteEngine
-from ctxmgr.types.plain import MESSAGE_TYPES
+from ctxmgr.log.codec import Record
+from ctxmgr.store import Store, open_store
+from ctxmgr.store.engine import schema
+from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
+from ctxmgr.store.repositories.queries import Rows, counted, page
+from ctxmgr.store.write import batch
+from ctxmgr.store.write.append import Appender
+from ctxmgr.types.plain_records import MESSAGE_TYPES
 from ctxmgr.types.query import Filters
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import at, entry, entry_id, event, result
 from tests.conftest import STORE_FILES
 from tests.store.counting import CountingEngine
 
 if TYPE_CHECKING:
-    from ctxmgr.store.paging import Series
+    from ctxmgr.store.repositories.queries import Series
 
 SERIES: tuple[Series, ...] = ("all", "event", "message")
 _EVENTS = "SELECT seq, 'event' FROM event WHERE session = :key"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.history.annotating import list_notes
+from ctxmgr.history.query.requests import list_notes
+from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
-from ctxmgr.store.annotations import Annotations
-from ctxmgr.store.sqlite import MEMORY
+from ctxmgr.store.engine.sqlite import MEMORY
+from ctxmgr.store.repositories.annotations import Annotations
 from ctxmgr.types.query import ListNotesRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import at, entry, entry_id
 from tests.store.counting import CountingEngine
 

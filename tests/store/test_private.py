@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.sink import open_sink
+from ctxmgr.store.recorder_sink import open_sink
 from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, write
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.ids import parse_time
-from ctxmgr.store import Store, open_store, queries
-from ctxmgr.store.imported import FileState
+from ctxmgr.log.ids import parse_time
+from ctxmgr.store import Store, open_store
+from ctxmgr.store.repositories import queries
+from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.types.query import Filters
 from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, steps, write

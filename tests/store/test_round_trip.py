@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from ctxmgr import wire
 from ctxmgr.cli import app
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history.reading import list_, search
+from ctxmgr.history.query.requests import list_, search
+from ctxmgr.log import codec
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import Filters, ListRequest, SearchRequest
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 from tests.builders import at, entry, event, result, steps
 from tests.doors import run_json
 
@@ -45,7 +45,7 @@ def _all(store: Store) -> list[Record]:
 
 
 def _exported(store: Store, path: Path) -> Path:
-    path.write_bytes(b"".join(wire.encode(record) + b"\n" for record in store.sessions.records(None)))
+    path.write_bytes(b"".join(codec.encode(record) + b"\n" for record in store.sessions.records(None)))
     return path
 
 
@@ -115,7 +115,7 @@ def test_export_and_import_lose_nothing(store: Store, tmp_path: Path, other: str
     (tmp_path / "target").mkdir()
     target = open_store(str(tmp_path / "target" / other), create=True)
 
-    target.append(wire.decode(line) for line in _exported(store, tmp_path / "out.jsonl").read_bytes().split(b"\n") if line)
+    target.append(codec.decode(line) for line in _exported(store, tmp_path / "out.jsonl").read_bytes().split(b"\n") if line)
 
     assert _all(target) == records
     back = open_store(str(tmp_path / "target" / "back.db"), create=True)

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.errors import StorageFailed
-from ctxmgr.store import LogStore, Store, beside, open_store, search_index, search_texts, words
-from ctxmgr.store.elsewhere import place_of
-from ctxmgr.store.folding import fold
-from ctxmgr.store.search_index import Builder, mark
-from ctxmgr.wire import Record
+from ctxmgr.log.codec import Record
+from ctxmgr.store import LogStore, Store, open_store, worker_process
+from ctxmgr.store.normalise import fold
+from ctxmgr.store.parallel_read import place_of
+from ctxmgr.store.search import index, index_texts, tokenizer
+from ctxmgr.store.search.index import Builder, mark
 from tests.builders import entry
 from tests.history import oracle
 
@@ -59,7 +60,7 @@ def contents(store: Store) -> dict[str, Any]:
     since: dict[str, int] = {}
     for text, head, place in store.engine.query("SELECT text, head, since FROM search_term ORDER BY since DESC"):
         since[head or text] = place
-    assert [pair for pair in told["search_word"] if since[pair[0][: words.LONGEST]] > pair[1]] == []
+    assert [pair for pair in told["search_word"] if since[pair[0][: tokenizer.LONGEST]] > pair[1]] == []
     told["search_term"] = sorted(set(store.engine.query("SELECT text, head FROM search_term")))
     told["search_open"] = store.engine.query("SELECT seq FROM search_open ORDER BY seq")
     told["search_state"] = sorted(store.engine.query("SELECT name, value FROM search_state WHERE name <> 'gathered'"))
@@ -71,15 +72,15 @@ def _ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a second process read all that is to be indexed, whatever machine this is, in slices of a few stretches."""
     monkeypatch.delenv("CTXMGR_PROCESSES", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", {0: {0, 1}}.get, raising=False)
-    monkeypatch.setattr(search_index, "_TOGETHER", 0)
-    monkeypatch.setattr(search_index, "_ROWS", 500)
+    monkeypatch.setattr(index, "_TOGETHER", 0)
+    monkeypatch.setattr(index, "_ROWS", 500)
 
 
 def _watched(monkeypatch: pytest.MonkeyPatch, altered: Callable[[int, Any], Any] = lambda _, item: item) -> list[int]:
     """Count what comes from each second process, after it was altered."""
     came: list[int] = []
 
-    class Watched(beside.Beside):
+    class Watched(worker_process.Beside):
         def __init__(self, function: str, arguments: tuple[object, ...]) -> None:
             super().__init__(function, arguments)
             came.append(0)
@@ -89,7 +90,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, altered: Callable[[int, Any], Any]
             came[-1] += 1
             return altered(came[-1], item)
 
-    monkeypatch.setattr(beside, "Beside", Watched)
+    monkeypatch.setattr(worker_process, "Beside", Watched)
     return came
 
 
@@ -127,7 +128,7 @@ def test_two_processes_make_the_same_index(tmp_path: Path, monkeypatch: pytest.M
 
 def _ended(number: int, stretch: Any) -> Any:
     if number == 3:
-        raise beside.Lost("killed")
+        raise worker_process.Lost("killed")
     return stretch
 
 
@@ -179,7 +180,7 @@ def test_what_happens_between_two_slices_changes_nothing(
         what = waiting.pop() if done and waiting else ""
         if what == "dropped":
             with other.engine.transaction():
-                search_index.drop(other.engine)
+                index.drop(other.engine)
         elif what == "built by another":
             Builder(other.engine).advance(gather=False)
         elif what == "built in part by another":
@@ -215,7 +216,7 @@ def test_what_is_done_is_kept_when_it_is_interrupted(tmp_path: Path, monkeypatch
             raise waiting.pop()
         return item
 
-    monkeypatch.setattr(search_index, "_MUCH", 0)
+    monkeypatch.setattr(index, "_MUCH", 0)
     came = _watched(monkeypatch, interrupt)
     store = stored(tmp_path, "history.db", items)
     with pytest.raises(KeyboardInterrupt):
@@ -234,9 +235,9 @@ def test_only_much_and_only_what_lies_in_a_file_is_read_ahead(tmp_path: Path, mo
     came = _watched(monkeypatch)
     items = [entry("s", number) for number in range(30)]
     store = stored(tmp_path, "history.db", items)
-    monkeypatch.setattr(search_index, "_TOGETHER", 30)
+    monkeypatch.setattr(index, "_TOGETHER", 30)
     assert store.index()
-    monkeypatch.setattr(search_index, "_TOGETHER", 0)
+    monkeypatch.setattr(index, "_TOGETHER", 0)
     for name in (":memory:", str(tmp_path / "one.db")):
         small = open_store(name, create=True)
         small.append(items)
@@ -254,13 +255,13 @@ def test_a_log_that_was_replaced_is_not_read_ahead(tmp_path: Path) -> None:
     store = stored(tmp_path, path.name, [entry("s", number, given=f"first{number}") for number in range(40)])
     place = place_of(store.engine, str(path))
     assert place is not None
-    texts = [text for stretch in search_texts.ahead(place, 0) for _, text in search_texts.Stretch(*stretch).texts]
+    texts = [text for stretch in index_texts.ahead(place, 0) for _, text in index_texts.Stretch(*stretch).texts]
     assert [f"first{number}" in text for number, text in enumerate(texts)] == [True] * 40
     path.unlink()
     stored(tmp_path, "other.jsonl", [entry("s", number, given=f"second{number}") for number in range(40)]).close()
     (tmp_path / "other.jsonl").rename(path)
     with pytest.raises(StorageFailed):
-        list(search_texts.ahead(place, 0))
+        list(index_texts.ahead(place, 0))
     store.close()
 
 
@@ -284,8 +285,8 @@ KINDS = st.sampled_from(['"entry"', '"result"', '"event"', '"note"', '"other"', 
 @given(KINDS, st.lists(st.tuples(FIELDS, VALUES), max_size=6), st.sampled_from(["", " ", "x", "\0"]))
 def test_the_quick_way_finds_the_texts_that_the_slow_way_finds(kind: str, fields: list[tuple[str, str]], end: str) -> None:
     """Whatever stands in a record, whole or not JSON at all."""
-    quick: Any = search_texts._quick_text()  # pyright: ignore[reportPrivateUsage]
-    slow = search_texts._slow_text  # pyright: ignore[reportPrivateUsage]
+    quick: Any = index_texts._quick_text()  # pyright: ignore[reportPrivateUsage]
+    slow = index_texts._slow_text  # pyright: ignore[reportPrivateUsage]
     body = f'{{"kind":{kind}{"".join(f""","{name}":{value}""" for name, value in fields)}}}{end}'
     for form in (body, body.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), body[:-1], None):
         # The order of texts in a record tells nothing; what is found is told by words and marks.
@@ -296,4 +297,4 @@ def test_the_quick_way_finds_the_texts_that_the_slow_way_finds(kind: str, fields
 def test_the_marks_of_a_text_are_its_runs_of_marks(texts: list[str]) -> None:
     """They are what a pattern finds."""
     text = " ".join(map(fold, texts))
-    assert words.marks_of([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}
+    assert tokenizer.marks_of([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history import judging
-from ctxmgr.types.desk import DetectRequest, RecoverRequest
+from ctxmgr.history import detection
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from ctxmgr.types.query import ListRequest
 from ctxmgr.types.view import EntryView
 from ctxmgr.workspace import Workspace
@@ -25,7 +25,7 @@ HELPER = next(name for name in TRUTH if "subagents" in name)
 @pytest.fixture(autouse=True)
 def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every imported run as over, however fresh the files of this checkout are."""
-    monkeypatch.setattr(judging, "GONE_AFTER", 0.0)
+    monkeypatch.setattr(detection, "GONE_AFTER", 0.0)
 
 
 def _workspace(tmp_path: Path, log: Path) -> Workspace:

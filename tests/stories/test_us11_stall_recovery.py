@@ -9,8 +9,8 @@ import pytest
 from ctxmgr.cli.exits import Exit
 from ctxmgr.errors import HungError, NotStuck
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.desk import DetectRequest
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.operations import DetectRequest
 from tests.builders import at, entry_id
 from tests.doors import run_json
 from tests.recover.runs import call, hung, recover, went_on, workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.ids import parse_time
+from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.types.query import AddNoteRequest, ListNotesRequest, ListRequest, SearchRequest, ShowRequest, TraceRequest
 from tests.builders import entry, entry_id

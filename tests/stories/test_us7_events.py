@@ -8,7 +8,7 @@ import pytest
 
 import ctxmgr
 from ctxmgr import ActionFinished, ActionStarted, BlackboardHistory, DegenerateLoopError, EventBus, RecoveryStuckHandler
-from ctxmgr.types.desk import SessionsRequest
+from ctxmgr.types.operations import SessionsRequest
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest
 from ctxmgr.workspace import Workspace
 

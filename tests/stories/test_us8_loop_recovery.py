@@ -9,8 +9,8 @@ import pytest
 from ctxmgr.cli.exits import Exit
 from ctxmgr.errors import DegenerateLoopError
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.desk import DetectRequest, RecoverRequest
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from tests.builders import entry_id
 from tests.doors import run_json
 from tests.recover.runs import call, looped, recover, workspace

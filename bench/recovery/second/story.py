@@ -10,9 +10,9 @@ from bench.recovery.case import Ask, Case, Kind, Need
 from bench.recovery.second.background import WORKFLOWS, words
 from bench.recovery.second.marks import fill
 from bench.recovery.second.scene import Call, Said, Scene, Told
-from ctxmgr.ids import format_time
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time
 from ctxmgr.types.record import build
-from ctxmgr.wire import Record
 
 _FIRST_DAY = 1_767_600_000  # 2026-01-05T08:00:00Z
 _DAY = 86_400

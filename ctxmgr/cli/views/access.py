@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.humane import plural, when
+from ctxmgr.cli.views.formatting import plural, when
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.humane import plural
+from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import Cell, Column, Span
 
 if TYPE_CHECKING:

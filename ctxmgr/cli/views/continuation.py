@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import brief, command
-from ctxmgr.cli.views.humane import amount, plural, short_ids
+from ctxmgr.cli.views.formatting import amount, plural, short_ids
 from ctxmgr.cli.views.layout import Span
+from ctxmgr.cli.views.one_line import brief, command
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.desk import PlanView
+    from ctxmgr.types.operations import PlanView
     from ctxmgr.types.route import Continuation, Pattern
 
 _CITED = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.humane import plural
+from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import GAP, Span
 
 if TYPE_CHECKING:

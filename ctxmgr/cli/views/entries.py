@@ -1,22 +1,138 @@
-"""Rows of a history, entries and events side by side; with it come hits, one entry in full, and messages."""
+"""Rows of a history, search hits, one entry in full, and messages."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ctxmgr.cli.views.brief import row_text, telling_end
-from ctxmgr.cli.views.entry import show_entry
-from ctxmgr.cli.views.hits import show_hits
-from ctxmgr.cli.views.humane import clock, day, duration
+from ctxmgr.cli.views.formatting import clock, day, duration, plural, size
 from ctxmgr.cli.views.layout import Cell, Column, Span
 from ctxmgr.cli.views.messages import show_messages
-from ctxmgr.cli.views.status import status_span
+from ctxmgr.cli.views.notes import note_lines
+from ctxmgr.cli.views.one_line import command, compact, error_text, pretty, row_text, telling_end
+from ctxmgr.cli.views.safe_text import cells, cut, take
+from ctxmgr.cli.views.status import status_sign, status_span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.query import Page
+    from ctxmgr.types.query import Page, SearchHit
     from ctxmgr.types.view import EntryView, EventView
+
+_PLAIN = tuple(Column(title, right=title == "@") for title in ("SESSION", "@", "TIME", "AGENT", "ACTION", "FIELD", "EXCERPT"))
+_INDENT = 6
+
+
+def show_hits(printer: Printer, hits: Sequence[SearchHit], query: str, page: Page | None) -> None:
+    """Show search hits: on a terminal two lines each, in a pipe one."""
+    if not hits:
+        printer.hint(f"No match for {query!r}: the text is taken literally; --all-sessions looks further.")
+        return
+    if not printer.terminal:
+        printer.table(_PLAIN, (_plain(hit) for hit in hits))
+        return
+    several = len({hit.row.session for hit in hits}) > 1
+    found = re.compile(re.escape(printer.safe(query)), re.IGNORECASE)
+    for hit in hits:
+        _hit(printer, hit, found, several=several)
+    if page is not None:
+        printer.line()
+        printer.line(Span(f"{len(hits)} of {'' if page.total_is_exact else 'about '}{page.total:,} matches", "dim"))
+
+
+def _plain(hit: SearchHit) -> list[str | int | Span | None]:
+    row = hit.row
+    if row.kind == "event":
+        return [row.session, "", row.ts, row.agent, row.type, hit.field, hit.excerpt]
+    return [row.session, row.index, row.ts, row.agent, row.action, hit.field, hit.excerpt]
+
+
+def _hit(printer: Printer, hit: SearchHit, found: re.Pattern[str], *, several: bool) -> None:
+    row = hit.row
+    where = f"{printer.fit(row.session, 24, 'middle')} " if several else ""
+    if row.kind == "entry":
+        head = [
+            Span(f"{where}@{row.index}", "strong"),
+            Span(f" {status_sign(printer.symbols, row.status)} ", row.status),
+            Span(printer.fit(row.action, 32), "name"),
+        ]
+    else:
+        after = "" if row.after is None else f" after @{row.after}"
+        head = [Span(printer.fit(f"{where}{row.type}", 48), "dim"), Span(after, "dim")]
+    tail = "  ".join(part for part in ("", printer.fit(row.agent, 24), clock(row.ts), printer.fit(hit.field, 24)) if part)
+    printer.line(*head, Span("  " + tail, "dim"))
+    text = printer.safe(hit.excerpt)
+    printer.line(*_picked_out(text, found, printer.width - _INDENT, printer.symbols.ellipsis), indent=_INDENT)
+
+
+def _picked_out(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> list[Span]:
+    """Return filtered text with every match marked, cut on both sides so that the first match is seen."""
+    match = found.search(text)
+    if match is not None and cells(text) > room:
+        before = text[: match.start()]
+        lead = max(room - cells(match.group()), 0) // 3
+        if cells(before) > lead:
+            kept = take(before[::-1], max(lead - len(ellipsis), 0))[::-1]
+            text = ellipsis + kept + text[match.start() :]
+    text = cut(text, room, ellipsis)
+    spans: list[Span] = []
+    at = 0
+    for match in found.finditer(text):
+        spans += [Span(text[at : match.start()]), Span(match.group(), "match")]
+        at = match.end()
+    return [*spans, Span(text[at:])]
+
+
+_LONGEST = 40
+
+
+def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> None:
+    """Show all that is known of an entry; on a terminal long values are shown in part unless ``full``."""
+    status = status_span(printer, entry.status)
+    took = "" if entry.duration_ms is None else f"  {duration(entry.duration_ms / 1000)}"
+    where = f"{entry.session}@{entry.index}"
+    printer.rule(
+        Span(printer.fit(where, max(printer.width - 40, 20), "end"), "strong"), "  ", Span(entry.action, "name"), "  ",
+        status, took,
+    )  # fmt: skip
+    printer.pairs([
+        ("id", entry.id), ("time", entry.ts), ("agent", entry.agent), ("process", entry.process),
+        ("input type", entry.input_type), ("turn", _scalar(entry.turn)), ("step", _scalar(entry.step)),
+        ("parent", entry.parent), ("task", entry.task),
+        ("limit", "" if entry.timeout_ms is None else f"{duration(entry.timeout_ms / 1000)} (declared)"),
+        ("tokens", _scalar(entry.usage)), ("meta", _scalar(entry.meta)),
+        ("missing", Span(", ".join(entry.missing), "warn") if entry.missing else None),
+        ("events", f"{entry.events}: {command('messages', where)}" if entry.events else None),
+    ])  # fmt: skip
+    _value(printer, entry, "Input", entry.input, full=full)
+    if entry.error is not None:
+        _value(printer, entry, "Error", error_text(entry.error), full=full, style="error")
+    _value(printer, entry, "Output", entry.output, full=full)
+    if entry.status == "open":
+        printer.line()
+        printer.line(Span("No result is recorded: the call is still running, or its run ended without one.", "open"))
+    if entry.notes:
+        printer.heading(f"Notes ({len(entry.notes)})")
+        for note in entry.notes:
+            note_lines(printer, note, about=False)
+
+
+def _scalar(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else compact(value)
+
+
+def _value(printer: Printer, entry: EntryView, title: str, value: Any, *, full: bool, style: str = "") -> None:
+    if value is None:
+        return
+    text = pretty(value).rstrip("\n")
+    lines = text.count("\n") + 1
+    extent = f"  {plural(lines, 'line')}, {size(len(text.encode('utf-8', 'replace')))}" if lines > 3 else ""
+    printer.heading(f"{title}{extent}")
+    left = printer.block(text, indent=2, style=style, most=None if full else _LONGEST)
+    if left:
+        show = command("show", f"{entry.session}@{entry.index}", "--full")
+        printer.line(Span(f"{printer.symbols.ellipsis} {plural(left, 'more line')}: {show}", "dim"), indent=2)
+
 
 __all__ = ["show_entry", "show_hits", "show_messages", "show_rows"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import row_text
 from ctxmgr.cli.views.layout import Cell, Column, Span
+from ctxmgr.cli.views.one_line import row_text
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ctxmgr.cli.views.brief import brief, telling_end
-from ctxmgr.cli.views.humane import plural
+from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import UNICODE, Column, Span, wrapped
+from ctxmgr.cli.views.one_line import brief, telling_end
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

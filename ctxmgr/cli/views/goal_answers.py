@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import brief
+from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.goal import bar, leaves, mark, show_actions, verdict
-from ctxmgr.cli.views.humane import plural
 from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.one_line import brief
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.comparison import Comparison, Size
     from ctxmgr.types.goal import Block, Claim, GoalAnswer, GoalState, Probe, RecordAnswer, ResumeAnswer
-    from ctxmgr.types.goal_plan import GoalPlan, ProbeView, RecoverAnswer
+    from ctxmgr.types.goal_plan import Comparison, GoalPlan, ProbeView, RecoverAnswer, Size
 
 _CHANGED = 5
 _TYPES = {"A": "repetition", "B": "alternation", "C": "failed attempts"}

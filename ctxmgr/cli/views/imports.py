@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import compact
-from ctxmgr.cli.views.humane import amount, plural, short_ids
+from ctxmgr.cli.views.formatting import amount, plural, short_ids
 from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.one_line import compact
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ctxmgr.cli.views.text import Keep, cells, take
+from ctxmgr.cli.views.safe_text import Keep, cells, take
 
 GAP = "  "
 """What stands between two columns."""

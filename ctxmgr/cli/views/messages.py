@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.brief import said
-from ctxmgr.cli.views.humane import clock
+from ctxmgr.cli.views.formatting import clock
 from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.one_line import said
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

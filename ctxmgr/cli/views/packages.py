@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.cli.views.humane import plural
+from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import Column, Span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.package import BudgetRow, Decision
+    from ctxmgr.types.context_package import BudgetRow, Decision
+    from ctxmgr.types.context_request import AssembleResponse, RequestedItem, Why
     from ctxmgr.types.project import AgentNeed
-    from ctxmgr.types.supplying import AssembleResponse, RequestedItem, Why
 
 _BUDGET = (
     Column("BUDGET"), Column("TOKENS", right=True), Column("", optional=True),
@@ -71,7 +71,7 @@ def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> Non
 
 
 def _write_yaml(printer: Printer, made: AssembleResponse) -> None:
-    from ctxmgr.assemble.package import render
+    from ctxmgr.context.package_format import render
 
     text = render(made.package)
     if printer.terminal:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.cli.views.humane import short_ids, when
+from ctxmgr.cli.views.formatting import short_ids, when
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 
 if TYPE_CHECKING:

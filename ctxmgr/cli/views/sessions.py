@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.cli.views.brief import compact
-from ctxmgr.cli.views.humane import ago, plural, short_ids
+from ctxmgr.cli.views.formatting import ago, plural, short_ids
 from ctxmgr.cli.views.layout import Cell, Column, Span
+from ctxmgr.cli.views.one_line import compact
 from ctxmgr.cli.views.status import verdict_sign, verdict_style
-from ctxmgr.ids import parse_time
+from ctxmgr.log.ids import parse_time
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

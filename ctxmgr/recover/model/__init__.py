@@ -1,1 +1,1 @@
-"""Asking a language model to improve what the rules found: optional, bounded, and never able to break it."""
+"""Ask a language model to improve the rules' answer; optional, bounded, never able to break it."""

@@ -1,18 +1,18 @@
-"""Hold a proposal against what the model was shown: names it may use, entries it has looked at."""
+"""Check a model's proposal against what it was shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ctxmgr.recover.model.naming import Seen
-from ctxmgr.recover.quoting import quoted
-from ctxmgr.types.proposal import Proposal
+from ctxmgr.recover.model.aliases import ShownNames
+from ctxmgr.recover.quotes import quoted
+from ctxmgr.types.model_proposal import Proposal
 
 _MOST = 4
 
 
-def settled(answer: Proposal, agents: Mapping[str, str], seen: Seen) -> tuple[Proposal | None, list[str]]:
+def settled(answer: Proposal, agents: Mapping[str, str], seen: ShownNames) -> tuple[Proposal | None, list[str]]:
     """Return the answer in the session's own names, or None and what is wrong with it.
 
     An entry may be cited by its id or its place; one that was neither shown nor told of is refused, whether it exists

@@ -1,4 +1,4 @@
-"""The one door to the model stack: make a model that can be asked, and say in plain words what its errors mean.
+"""Create models of the model library, and explain its errors in plain words.
 
 Imported only when a model was named: the stack takes longer to load than most commands to run.
 """
@@ -30,9 +30,9 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, infer_model
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.recover.model.budget import BudgetError
-from ctxmgr.recover.model.choice import KEY_VARIABLE, ModelChoice, is_loopback, missing
-from ctxmgr.recover.model.talk import one_line
+from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback, missing
+from ctxmgr.recover.model.conversation import one_line
+from ctxmgr.recover.model.limits import BudgetError
 
 pydantic_ai.BANNER_ENABLED = False
 

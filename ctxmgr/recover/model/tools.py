@@ -1,4 +1,4 @@
-"""The tools of a consulted model: it reads one session, and what it wants written is collected for the gate.
+"""The tools of a consulted model: read one session, propose notes.
 
 Plain functions over the desk, told to the model by fixed texts alone. Every answer is bounded, fenced and counted; an
 error is an answer too. Nothing here writes, so that a tool whose thread outlives its consultation can do no harm.
@@ -14,12 +14,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history import reading
-from ctxmgr.recover.model.budget import Budget
-from ctxmgr.recover.model.consultation import Consultation, WantedMemory, WantedNote, WantedSnapshot
-from ctxmgr.recover.model.naming import Seen, aliases, place_of
-from ctxmgr.recover.model.rows import entry_row, event_row, masked, size
-from ctxmgr.recover.quoting import CITABLE, clipped, fitted, quoted
+from ctxmgr.history.query import requests
+from ctxmgr.recover.model.aliases import ShownNames, aliases, place_of
+from ctxmgr.recover.model.exchange import Consultation, WantedMemory, WantedNote, WantedSnapshot
+from ctxmgr.recover.model.limits import Budget
+from ctxmgr.recover.model.row_text import entry_row, event_row, masked, size
+from ctxmgr.recover.quotes import CITABLE, clipped, fitted, quoted
 from ctxmgr.types.base import Shape
 from ctxmgr.types.query import (
     ListRequest,
@@ -66,7 +66,7 @@ class Toolkit:
         self._snapshots: list[WantedSnapshot] = []
         self._memories: list[WantedMemory] = []
         self._shown: int | None = None  # tools run one at a time
-        self.seen = Seen(question.cited)
+        self.seen = ShownNames(question.cited)
 
     def close(self) -> tuple[tuple[WantedNote, ...], tuple[WantedSnapshot, ...], tuple[WantedMemory, ...]]:
         """End the consultation and return what the model wanted written; what a late thread wants is dropped."""
@@ -78,7 +78,7 @@ class Toolkit:
         """Read the entries of an action or agent in order."""
 
         def work() -> str:
-            answer = reading.trace(
+            answer = requests.trace(
                 self._store,
                 TraceRequest(session=self._session, action=_one(action), agent=self._named(agent), **_window(offset, limit)),
             )
@@ -105,7 +105,7 @@ class Toolkit:
                     "status": [status] if status in _STATUSES else [], **_window(offset, limit),
                 }
             )  # fmt: skip
-            answer = reading.list_(self._store, request)
+            answer = requests.list_(self._store, request)
             return self._page("list", answer.rows, answer.page)
 
         return self._answered("list", "newest first" if newest_first else "oldest first", work)
@@ -124,7 +124,7 @@ class Toolkit:
                 session=self._session, query=clipped(query, 500), max_results=window["limit"], offset=window["offset"],
                 exact_total=True,
             )  # fmt: skip
-            answer = reading.search(self._store, request)
+            answer = requests.search(self._store, request)
             return self._page("search", [hit.row for hit in answer.hits], answer.page)
 
         return self._answered("search", quoted(query, 60), work)
@@ -133,7 +133,7 @@ class Toolkit:
         """Read one entry with all it says."""
 
         def work() -> str:
-            found = reading.show(self._store, ShowRequest(session=self._session, **self._reference(entry))).entry
+            found = requests.show(self._store, ShowRequest(session=self._session, **self._reference(entry))).entry
             return self._page("show", [found], Page.of(0, 1, 1, 1), _LONG)
 
         return self._answered("show", quoted(entry, 60), work)
@@ -148,7 +148,7 @@ class Toolkit:
 
         def work() -> str:
             place: dict[str, Any] = {} if entry is None else self._reference(entry)
-            answer = reading.messages(self._store, MessagesRequest(session=self._session, **place, **_window(offset, limit)))
+            answer = requests.messages(self._store, MessagesRequest(session=self._session, **place, **_window(offset, limit)))
             return self._page("messages", answer.messages, answer.page, 400)
 
         return self._answered("messages", "" if entry is None else quoted(entry, 60), work)

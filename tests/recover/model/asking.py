@@ -20,15 +20,15 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.model.choice import ModelChoice
-from ctxmgr.recover.model.consult import consult
-from ctxmgr.recover.model.consultation import Consultation, Consulted
-from ctxmgr.recover.stuck import request_for
+from ctxmgr.log.codec import Record
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.model.client import consult
+from ctxmgr.recover.model.config import ModelChoice
+from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
+from ctxmgr.recover.stuck_request import request_for
 from ctxmgr.store import Store
-from ctxmgr.types.proposal import Proposal
+from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.view import EntryView, EventView
-from ctxmgr.wire import Record
 from tests.builders import entry_id
 from tests.recover import runs
 
@@ -76,7 +76,7 @@ def suspicious(row: EntryView | EventView) -> str | None:
 def consultation(store: Store, session: str = "stuck", **fields: Any) -> Consultation:
     """Return a consultation about the session, as the rules would ask for it."""
     draft = runs.workspace(store).recover(runs.RecoverRequest(session=session, plan=True, force=True)).continuation
-    desk = Desk(store, session)
+    desk = HistoryReader(store, session)
     known: dict[str, Any] = {
         "desk": desk,
         "request": request_for(session, None, force=True),
@@ -163,7 +163,7 @@ def ask(
     check: Callable[[Proposal], list[str]] = lambda _proposal: [],
     progress: Callable[[str], None] | None = None,
     **fields: Any,
-) -> tuple[Consulted, Script]:
+) -> tuple[ModelAnswer, Script]:
     """Consult a model that follows a script."""
     script = Script(lines)
     question = consultation(store, **fields)
@@ -180,7 +180,7 @@ def rows(text: str) -> list[dict[str, Any]]:
     return []
 
 
-def given_time(attempt: Callable[[ModelChoice], Consulted], begun: Callable[[], bool]) -> Consulted:
+def given_time(attempt: Callable[[ModelChoice], ModelAnswer], begun: Callable[[], bool]) -> ModelAnswer:
     """Return what came of an attempt that was cut short after it had begun; a busy machine gets more time to begin."""
     for seconds in (0.5, 2.0, 8.0, 32.0):
         found = attempt(replace(CHOICE, seconds=seconds))

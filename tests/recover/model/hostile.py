@@ -16,7 +16,7 @@ from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from ctxmgr.recover.model.consultation import Consultation, Consulted
+from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
 from ctxmgr.types.route import is_context_manager
 
 ODD = (
@@ -45,7 +45,7 @@ def hostile(seed: int, agents: Sequence[str], foreign: Sequence[str] = ()) -> Fu
     return FunctionModel(speak, model_name=f"hostile-{seed}")
 
 
-def violations(found: Consulted, question: Consultation, foreign: Sequence[str] = ()) -> list[str]:
+def violations(found: ModelAnswer, question: Consultation, foreign: Sequence[str] = ()) -> list[str]:
     """Return what a consultation let through that it must not, none when it held."""
     use, proposal = found.use, found.proposal
     bad: list[str] = []

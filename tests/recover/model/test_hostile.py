@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.recover.model.choice import ModelChoice
-from ctxmgr.recover.model.consult import consult
+from ctxmgr.recover.model.client import consult
+from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.store import Store
 from tests.builders import entry_id
 from tests.recover import runs

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessage
 
-from ctxmgr.recover.desk import Desk
-from ctxmgr.recover.model.choice import ModelChoice
-from ctxmgr.recover.model.words import preview
+from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.model.config import ModelChoice
+from ctxmgr.recover.model.instructions import preview
 from ctxmgr.store import Store
 from tests.builders import entry_id
 from tests.recover import runs
@@ -65,7 +65,7 @@ def test_the_question_is_small(stuck: Store) -> None:
     """What is asked stays within the characters of the choice, however many candidates there are and how long."""
     for number in range(7, 60):
         stuck.append(runs.call("stuck", number, "Read", {"file_path": f"{number}"}, "x" * 5_000))
-    candidates = Desk(stuck, "stuck").newest(60)
+    candidates = HistoryReader(stuck, "stuck").newest(60)
 
     found, script = ask(
         stuck,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import Busy
-from ctxmgr.history import reading
-from ctxmgr.recover.model.budget import Budget
-from ctxmgr.recover.model.choice import ModelChoice
-from ctxmgr.recover.model.consultation import Consultation
+from ctxmgr.history.query import requests
+from ctxmgr.recover.model.config import ModelChoice
+from ctxmgr.recover.model.exchange import Consultation
+from ctxmgr.recover.model.limits import Budget
 from ctxmgr.recover.model.tools import MOST_NOTES, Toolkit
 from ctxmgr.store import Store
 from tests.builders import entry_id
@@ -73,7 +73,7 @@ def test_a_failing_store_is_an_answer(stuck: Store, monkeypatch: pytest.MonkeyPa
     def broken(*_args: object) -> None:
         raise error
 
-    monkeypatch.setattr(reading, "search", broken)
+    monkeypatch.setattr(requests, "search", broken)
 
     assert str(error).split(" (")[0] in _error(kit.search("port"))
 

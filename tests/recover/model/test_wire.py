@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.recover.model.choice import ModelChoice
-from ctxmgr.recover.model.consult import consult
-from ctxmgr.recover.model.consultation import Consulted
+from ctxmgr.recover.model.client import consult
+from ctxmgr.recover.model.config import ModelChoice
+from ctxmgr.recover.model.exchange import ModelAnswer
 from ctxmgr.store import Store
 from tests.builders import entry_id
 from tests.recover.model.asking import answer, consultation, given_time
@@ -20,7 +20,7 @@ PORT = ("the service listens on port 8471", "@0")
 SCRIPT: list[Line] = [("search", {"query": "8471"}), answer(facts=[PORT])]
 
 
-def _ask(store: Store, url: str, *, said: list[str] | None = None, **fields: Any) -> Consulted:
+def _ask(store: Store, url: str, *, said: list[str] | None = None, **fields: Any) -> ModelAnswer:
     choice = replace(ModelChoice("stub", base_url=url, seconds=20.0), **fields)
     return consult(consultation(store), choice, check=lambda _proposal: [], progress=None if said is None else said.append)
 
@@ -164,7 +164,7 @@ def test_half_a_character_does_no_harm(stuck: Store, first: Line) -> None:
     assert len(found.transcript) > 100
 
 
-def _leads(stub: StubServer, stuck: Store) -> Consulted:
+def _leads(stub: StubServer, stuck: Store) -> ModelAnswer:
     return _ask(stuck, stub.url, mode="lead")
 
 

@@ -1,0 +1,122 @@
+"""Check and log the accesses of one agent, or of the operator (spec 003)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from ctxmgr.access.resources import context_resource
+from ctxmgr.access.rules import Rules
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.log.ids import new_id, now
+from ctxmgr.store import Store
+from ctxmgr.store.reserved import ACCESS, PROJECT
+from ctxmgr.types.access import Asked, Resource, ResourceType
+from ctxmgr.types.record import build
+
+_DEPTH = 12
+
+
+def resources_of(answer: Any) -> list[tuple[str, str]]:
+    """Return (agent, session) of everything in a JSON answer that says whose it is, each once, in order of appearance.
+
+    What no agent did belongs to ``user``, as rules see it.
+    """
+    found: dict[tuple[str, str], None] = {}
+    _walk(answer, found, _DEPTH)
+    return list(found)
+
+
+def _walk(value: Any, found: dict[tuple[str, str], None], depth: int) -> None:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        session, kind = fields.get("session"), fields.get("kind")
+        if kind in ("entry", "event") and isinstance(session, str):
+            agent = fields.get("agent")
+            found.setdefault((agent if isinstance(agent, str) else "user", session))
+            return  # what stands in it is the agent's own text
+        for item in fields.values() if depth else ():
+            _walk(item, found, depth - 1)
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value) if depth else ():
+            _walk(item, found, depth - 1)
+
+
+MOST_LOGGED = 200
+"""Resources that one event of the log names; the counts beside them are whole."""
+
+
+class AccessGuard:
+    """Answers for one asker whether something may be read or written, and logs what was asked.
+
+    Attributes:
+        agent: who asks; None is the operator, who may do everything and of whom nothing is logged.
+        warnings: what a person should hear, e.g. that a denial could not be logged.
+    """
+
+    def __init__(self, store: Store, agent: str | None = None, rules: Rules | None = None) -> None:
+        self._store = store
+        self.agent = agent
+        self.rules = Rules(store.shared.rules()) if rules is None else rules
+        self.warnings: list[str] = []
+
+    def may(self, permission: Asked, resource_type: ResourceType, owner: str, name: str) -> bool:
+        """Whether the asker may read or write this."""
+        return self.rules.may(self.agent, permission, resource_type, owner, name)
+
+    def reads(self, agent: str, name: str) -> bool:
+        """Whether the asker may read this artifact."""
+        return self.may("read", "artifact", agent, name)
+
+    def writes(self, agent: str, name: str) -> bool:
+        """Whether the asker may write this artifact."""
+        return self.may("write", "artifact", agent, name)
+
+    def reads_key(self, key: str) -> bool:
+        """Whether the asker may read this key of the context."""
+        return self.may("read", "context", *key_resource(key))
+
+    def writes_key(self, key: str) -> bool:
+        """Whether the asker may set this key of the context."""
+        return self.may("write", "context", *key_resource(key))
+
+    def log(
+        self,
+        command: str,
+        permission: str,
+        granted: Iterable[tuple[str, str]] = (),
+        denied: Iterable[tuple[str, str]] = (),
+        *,
+        resource_type: ResourceType = "artifact",
+        failed: str | None = None,
+        hidden: int = 0,
+    ) -> None:
+        """Record one access: what was granted, what was denied or not there, how many things were passed over unseen.
+
+        Nothing is recorded for the operator. A store that can't be written is no reason to refuse a read: the asker's
+        answer stays the same, and a warning says that the log misses it.
+        """
+        if self.agent is None:
+            return
+        data = {
+            "agent": self.agent, "command": command, "permission": permission,
+            **_listed("granted", resource_type, list(granted)), **_listed("denied", resource_type, list(denied)),
+            "hidden": hidden, "failed": failed,
+        }  # fmt: skip
+        try:
+            self._store.append([build("event", PROJECT, now(), id=new_id(), type=ACCESS, agent=self.agent, data=data)])
+        except CtxmgrError as error:
+            self.warnings.append(f"this access could not be logged: {error.message}")
+
+
+def _listed(name: str, resource_type: ResourceType, things: Sequence[tuple[str, str]]) -> dict[str, object]:
+    rows = [
+        Resource(type=resource_type, agent=owner, name=thing).to_json() for owner, thing in dict.fromkeys(things[:MOST_LOGGED])
+    ]
+    return {name: rows, f"{name}Count": len(things)}
+
+
+def key_resource(key: str) -> tuple[str, str]:
+    """Return the owner and name that rules know a context key by; see `ctxmgr.access.resources.context_resource`."""
+    resource = context_resource(key)
+    return resource.agent, resource.name

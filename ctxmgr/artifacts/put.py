@@ -1,0 +1,375 @@
+"""Store what an agent produced: bytes first, then the version, then the event that lists it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from ctxmgr.access.patterns import quoted
+from ctxmgr.artifacts.blobs import PIECE, Objects
+from ctxmgr.artifacts.metadata import BINARY, ContentMetadata, Measure, told
+from ctxmgr.artifacts.names import check_names
+from ctxmgr.artifacts.new_version import Held, VersionDraft, write_version, writing
+from ctxmgr.artifacts.permissions import Permissions
+from ctxmgr.artifacts.repair import heal
+from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
+from ctxmgr.store import Store
+from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
+from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
+from ctxmgr.types.artifact_request import NewArtifact, PutRequest
+
+
+class FileSource:
+    """A regular file, read once from its start; it may be reached through links, which are its owner's business.
+
+    Raises:
+        NotFound, InvalidInput, StorageFailed: nothing is there, it is no regular file, or it can't be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        if not path or "\0" in path:
+            raise InvalidInput(f"{path!r} can't name a file", "give the path of the artifact's content, or - for stdin")
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"no file at {path}", "give the path of the artifact's content, or - for stdin") from None
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        mode = os.fstat(self._descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            self.close()
+            what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            raise InvalidInput(f"{path} is {what}", "name files one by one; a pipe is read from stdin, given as -")
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes at the moment."""
+        return os.fstat(self._descriptor).st_size
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content.
+
+        Raises:
+            StorageFailed: it can't be read, or it changed meanwhile.
+        """
+        try:
+            before = _state(self._descriptor)
+            place = 0
+            while piece := os.pread(self._descriptor, PIECE, place):
+                place += len(piece)
+                yield piece
+            if _state(self._descriptor) != before or place != before[0]:
+                raise StorageFailed(f"{self.path} changed while it was read", "try again when nothing writes to it")
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class StreamSource:
+    """A stream that is read to its end."""
+
+    size: int | None = None
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content.
+
+        Raises:
+            StorageFailed: it can't be read.
+        """
+        try:
+            while piece := self._stream.read(PIECE):
+                yield piece
+        except OSError as error:
+            raise _unreadable("stdin", error) from None
+
+    def close(self) -> None:
+        """Leave the stream to whoever gave it."""
+
+
+class TextSource:
+    """Text at hand, kept as UTF-8."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._bytes = text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidInput("the content holds half a character", "give whole characters, or the bytes as a file") from None
+        self.size: int | None = len(self._bytes)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content."""
+        for start in range(0, len(self._bytes), PIECE):
+            yield self._bytes[start : start + PIECE]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+AnySource = FileSource | StreamSource | TextSource
+
+
+def _state(descriptor: int) -> tuple[int, int, int]:
+    found = os.fstat(descriptor)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _unreadable(path: str, error: OSError) -> StorageFailed:
+    return StorageFailed(f"{path} can't be read: {error.strerror}", "check it, and its permissions; nothing was stored")
+
+
+MOST = 1_000
+"""Dependencies of one artifact."""
+
+
+class Dependencies:
+    """The dependencies of the artifacts of one put, checked when it is made.
+
+    Raises:
+        NotFound: one of them is not there, or may not be read: the two look the same.
+        InvalidInput: an artifact depends on itself, twice on the same, or on too many.
+    """
+
+    def __init__(self, store: Store, guard: Permissions, current: int | None, request: PutRequest) -> None:
+        self._store, self._current, self._agent = store, current, request.agent
+        self._items = {item.name: item for item in request.artifacts}
+        for item in request.artifacts:
+            self._check(guard, item)
+
+    def _check(self, guard: Permissions, item: NewArtifact) -> None:
+        seen: set[tuple[str, str]] = set()
+        for needed in item.dependencies or ():
+            key = (needed.agent, needed.name)
+            if key == (self._agent, item.name):
+                raise InvalidInput(f"{quoted(item.name)} depends on itself", "name what it was made from")
+            if key in seen or len(seen) >= MOST:
+                raise InvalidInput(f"{quoted(item.name)} depends on {'/'.join(key)} twice, or on too many", "name each once")
+            seen.add(key)
+            along = needed.agent == self._agent and needed.name in self._items
+            if not along and (self._standing(*key) is None or not guard.reads(*key)):
+                guard.log("artifact put", "read", denied=[key], failed="no such dependency")
+                raise NotFound(f"no artifact {needed.agent}/{needed.name} to depend on", "'ctxmgr artifact list' shows all")
+
+    def _standing(self, agent: str, name: str) -> ArtifactRow | None:
+        return None if self._current is None else self._store.artifacts.find(agent, name, self._current)
+
+    def are_as_they_were(self, item: NewArtifact, known: ArtifactRow) -> bool:
+        """Whether an artifact depends on what it depended on; if nothing was said of it, it does."""
+        if item.dependencies is None:
+            return True
+        before = {(row.agent, row.name, row.type) for row in self._store.artifacts.dependencies(known.id)}
+        return before == {(needed.agent, needed.name, needed.type) for needed in item.dependencies}
+
+    def of(self, row: ArtifactRow, known: ArtifactRow | None, changed: Mapping[str, ArtifactRow]) -> Sequence[DependencyRow]:
+        """Return what a new artifact depends on, with the ids that stand there once this put is done."""
+        given = self._items[row.name].dependencies
+        if given is not None:
+            named = [(needed.agent, needed.name, str(needed.type), "") for needed in given]
+        else:
+            before = () if known is None else self._store.artifacts.dependencies(known.id)
+            named = [(old.agent, old.name, old.type, old.target) for old in before]
+        return [
+            DependencyRow(row.id, self._id(agent, name, changed) or old, agent, name, kind) for agent, name, kind, old in named
+        ]
+
+    def _id(self, agent: str, name: str, changed: Mapping[str, ArtifactRow]) -> str | None:
+        if agent == self._agent and name in changed:
+            return changed[name].id
+        standing = self._standing(agent, name)
+        return None if standing is None else standing.id
+
+
+MAX_DESCRIPTION = 10_000
+"""Longest description, in characters."""
+_BATCH = 16  # from so many artifacts on one sync of everything costs less than one for each
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a put did: the version that is current now, the artifacts as they stand, and what in them looks like secrets.
+
+    ``secrets`` holds (name, what was found in which lines) of each of them that does.
+    """
+
+    version: int
+    changed: bool
+    rows: list[ArtifactRow]
+    secrets: list[tuple[str, str]]
+
+
+def put(store: Store, guard: Permissions, request: PutRequest, stream: BinaryIO | None = None) -> Done:
+    """Store artifacts, all or none; what is as it was makes no new version.
+
+    Args:
+        store: to store in.
+        guard: who asks.
+        request: what is to be stored.
+        stream: what the path ``-`` means.
+
+    Raises:
+        Denied: the asker may not write one of them, whether it is there or not.
+        InvalidInput, NotFound, StorageFailed, Busy: each its own reason; nothing was stored.
+    """
+    _check(guard, request, stream)
+    with writing(store) as held:
+        known = _known(store, held, request)
+        dependencies = Dependencies(store, guard, held.current, request)
+        objects = Objects(held.folder, each=len(request.artifacts) < _BATCH)
+        taken = [
+            _take(objects, item, known.get(item.name), stream, reject=request.secrets == "reject") for item in request.artifacts
+        ]
+        changed = {
+            item.name: _row(request.agent, item, measured, known.get(item.name), held.next)
+            for item, measured in zip(request.artifacts, taken, strict=True)
+            if not _is_as_it_was(item, measured, known.get(item.name), dependencies)
+        }
+        if changed:
+            objects.settle()
+            drafts = [VersionDraft(row, dependencies.of(row, known.get(row.name), changed)) for row in changed.values()]
+            write_version(
+                store, held, drafts, op="put", author=guard.agent or request.agent, description=request.description
+            )  # fmt: skip
+        if objects.replaced:  # views made of the bytes that somebody meddled with still show these
+            heal(store, held.folder, broken=True)
+        now = held.next if changed else held.current or 0
+        after = {row.name: row for row in store.artifacts.state(now, request.agent)} if changed else known
+    guard.log("artifact put", "write", [(request.agent, item.name) for item in request.artifacts])
+    found = zip(request.artifacts, taken, strict=True)
+    secrets = [(item.name, told(measured.secrets)) for item, measured in found if measured.secrets]
+    return Done(now, bool(changed), [after[item.name] for item in request.artifacts], secrets)
+
+
+def _known(store: Store, held: Held, request: PutRequest) -> Mapping[str, ArtifactRow]:
+    if held.current is None:
+        return {}
+    if len(request.artifacts) == 1:
+        row = store.artifacts.find(request.agent, request.artifacts[0].name, held.current)
+        return {} if row is None else {row.name: row}
+    return {row.name: row for row in store.artifacts.state(held.current, request.agent)}
+
+
+def _check(guard: Permissions, request: PutRequest, stream: BinaryIO | None) -> None:
+    seen: set[str] = set()
+    for item in request.artifacts:
+        check_names(request.agent, item.name)
+        if item.name in seen:
+            raise InvalidInput(f"{quoted(item.name)} is given twice", "give each artifact a name of its own")
+        seen.add(item.name)
+        if (item.content is None) == (item.path is None):
+            raise InvalidInput(f"{quoted(item.name)} needs either content or a path", "give one of them")
+        kind_named(item.type)
+        check_description(item.description)
+    check_description(request.description)
+    streamed = sum(item.path == "-" for item in request.artifacts)
+    if streamed > 1 or (streamed and stream is None):
+        raise InvalidInput("there is no stream for each '-'", "one stream can be read, once; give the others as files")
+    refused = [(request.agent, item.name) for item in request.artifacts if not guard.writes(request.agent, item.name)]
+    if refused:
+        guard.log("artifact put", "write", denied=refused)
+        owner, name = refused[0]
+        raise Denied(f"{guard.agent} may not write the artifact {owner}/{name}", "'ctxmgr access explain' names the rule")
+
+
+def check_description(text: str | None) -> None:
+    """Refuse a description that is no description.
+
+    Raises:
+        InvalidInput: it is too long, or holds half a character.
+    """
+    if text is None:
+        return
+    if len(text) > MAX_DESCRIPTION:
+        raise InvalidInput(f"the text has {len(text):,} characters; the limit is {MAX_DESCRIPTION:,}", "keep it as an artifact")
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in text) or "\0" in text:
+        raise InvalidInput("the text holds a NUL or half a character", "give whole characters")
+
+
+def kind_named(word: str | None) -> str | None:
+    """Return the type that a word means; None where none was named.
+
+    Raises:
+        InvalidInput: it means no known type.
+    """
+    if word is None:
+        return None
+    plain = word.strip().lower()
+    if plain == BINARY:
+        return BINARY
+    kind = known_kind(word)
+    if kind == TEXT and plain not in (TEXT, "prose", "plain"):
+        raise InvalidInput(f"no artifact type is called {quoted(word)}", f"known: {', '.join((*KINDS, BINARY))}")
+    return kind
+
+
+def _source(item: NewArtifact, stream: BinaryIO | None) -> AnySource:
+    if item.content is not None:
+        return TextSource(item.content)
+    return StreamSource(stream) if item.path == "-" and stream is not None else FileSource(item.path or "")
+
+
+def _take(
+    objects: Objects, item: NewArtifact, known: ArtifactRow | None, stream: BinaryIO | None, *, reject: bool
+) -> ContentMetadata:
+    """Return what the content is, once it is kept; what is there already is not written a second time."""
+    kind, usual = kind_named(item.type), None if known is None else known.type
+    source = _source(item, stream)
+    try:
+        if known is not None and source.size == known.size:
+            measure = Measure(item.name, kind, usual, reject=reject)
+            for piece in source.pieces():
+                measure.add(piece)
+            if measure.digest == known.hash:
+                if objects.is_sound(known.hash):
+                    return measure.done()
+                objects.replaced = True
+        return objects.take(Measure(item.name, kind, usual, reject=reject), source)
+    finally:
+        source.close()
+
+
+def _row(agent: str, item: NewArtifact, measured: ContentMetadata, known: ArtifactRow | None, number: int) -> ArtifactRow:
+    return ArtifactRow(
+        id=artifact_id(agent, item.name, number, measured.hash),
+        version=number,
+        agent=agent,
+        name=item.name,
+        type=measured.type,
+        description=_description(item, known),
+        hash=measured.hash,
+        size=measured.size,
+        tokens=measured.tokens,
+        counter=measured.counter,
+        ts=None,
+    )
+
+
+def _description(item: NewArtifact, known: ArtifactRow | None) -> str | None:
+    if item.description is None:
+        return None if known is None else known.description
+    return item.description or None
+
+
+def artifact_id(agent: str, name: str, version: int, digest: str) -> str:
+    """Return the id of a content under a name as of a version: the same wherever it is made."""
+    text = "\0".join((agent, name, str(version), digest))
+    return "art_" + hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+
+
+def _is_as_it_was(item: NewArtifact, measured: ContentMetadata, known: ArtifactRow | None, dependencies: Dependencies) -> bool:
+    return (
+        known is not None
+        and (measured.hash, measured.type, _description(item, known)) == (known.hash, known.type, known.description)
+        and dependencies.are_as_they_were(item, known)
+    )

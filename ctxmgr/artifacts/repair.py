@@ -1,0 +1,164 @@
+"""Repair the artifact folder from the history after a crash, and check that every artifact can be read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+from ctxmgr.artifacts.blobs import Objects, has_hash_closing
+from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, open_file, place_of, remove_tree
+from ctxmgr.artifacts.names import view_paths
+from ctxmgr.artifacts.version_folders import DRAFT, LINK_DRAFT, Views
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.log.reader import TORN_TAIL
+from ctxmgr.store import Store, open_store
+from ctxmgr.types.base import Json
+from ctxmgr.types.health import Check
+
+UNLISTED = ".unlisted-"
+"""How the names of versions begin that are set aside, because a damaged history may have listed them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that does not agree: what it is about, and what is wrong with it."""
+
+    what: str
+    reason: str
+
+
+def heal(store: Store, folder: Folder, *, broken: bool) -> None:
+    """Let the folder show the versions that the history lists, and nothing else.
+
+    Args:
+        store: the history.
+        folder: open, its lock held.
+        broken: the last writer did not come to its end, so everything is looked at; else only what costs nothing to see.
+
+    Raises:
+        CtxmgrError: the system refused.
+    """
+    views = Views(folder)
+    listed = {row.number for row in store.artifacts.versions()}
+    names = os.listdir(folder.root)
+    there = {int(name[1:]) for name in names if is_version(name)}
+    drafts = [name for name in names if name.startswith((DRAFT, LINK_DRAFT, MARKER_DRAFT))]
+    try:
+        for name in drafts:
+            remove_tree(folder.root, name)
+        if not is_certain(store):
+            for number in there - listed:
+                os.rename(
+                    f"v{number}", f"{UNLISTED}v{number}-{secrets.token_hex(4)}", src_dir_fd=folder.root, dst_dir_fd=folder.root
+                )
+        elif broken or drafts or there - listed:
+            for number in there - listed:
+                views.remove(number)
+            Objects(folder).remove_all_but(store.artifacts.hashes())
+    except OSError as error:
+        raise failed(str(folder.path), error) from None
+    torn = {number for number in listed & there if _faults_of_view(folder, number, store)} if broken else set[int]()
+    for number in sorted((listed - there) | torn):
+        views.lay_out(number, store.artifacts.state(number), replace=True)
+    current = store.artifacts.current()
+    if current is not None and current in listed:
+        views.point(current)
+
+
+def is_certain(store: Store) -> bool:
+    """Whether the history can be read whole.
+
+    Else nothing is removed because nothing names it: what can't be read may be what does. A record that was torn while it
+    was written was never acknowledged, and takes nothing with it.
+    """
+    return all(damage.reason == TORN_TAIL for damage in store.damage())
+
+
+def audit(store: Store) -> list[Fault]:
+    """Return everything in which the folder does not agree with the history; every object is read and verified.
+
+    Only reads, and takes no lock: what a writer is doing at the time may show as a fault.
+
+    Raises:
+        CtxmgrError: the folder can't be looked at.
+    """
+    wanted = store.artifacts.hashes()
+    try:
+        folder = Folder(store.location, create=False)
+    except FileNotFoundError:
+        return [Fault(str(place_of(store.location)), "is gone, with every artifact in it")] if wanted else []
+    with folder:
+        objects = Objects(folder)
+        faults = [
+            Fault(f"{folder.path.name}/objects/{digest[:2]}/{digest[2:]}", "is gone, or its bytes were changed")
+            for digest in sorted(wanted)
+            if not objects.is_sound(digest)
+        ]
+        for row in store.artifacts.versions():
+            faults += _faults_of_view(folder, row.number, store)
+        current = store.artifacts.current()
+        if current is not None and folder.current() != f"v{current}":
+            faults.append(Fault(f"{folder.path.name}/current", f"does not lead to v{current}"))
+        return faults
+
+
+def _faults_of_view(folder: Folder, number: int, store: Store) -> list[Fault]:
+    rows = {(row.agent, row.name): row for row in store.artifacts.state(number)}
+    faults: list[Fault] = []
+    for key, path in view_paths(rows).items():
+        shown = f"v{number}/{path}"
+        try:
+            found = os.stat(shown, dir_fd=folder.root, follow_symlinks=False)
+        except OSError:
+            faults.append(Fault(f"{folder.path.name}/{shown}", "is gone"))
+            continue
+        if found.st_size != rows[key].size or not _is_object(folder, shown, found, rows[key].hash):
+            faults.append(Fault(f"{folder.path.name}/{shown}", "its bytes were changed"))
+    return faults
+
+
+def _is_object(folder: Folder, shown: str, found: os.stat_result, digest: str) -> bool:
+    """Whether a file of a view is the object itself, or, where links fail or the object was replaced, has its bytes."""
+    try:
+        kept = os.stat(digest[2:], dir_fd=folder.shard(digest), follow_symlinks=False)
+        if (kept.st_dev, kept.st_ino) == (found.st_dev, found.st_ino):
+            return True  # whether its bytes are right is asked of the object, once
+    except OSError:
+        pass  # lost; the view may still have them
+    try:
+        return has_hash_closing(open_file(folder.root, shown), digest)
+    except OSError:
+        return False
+
+
+_NAME = "store.artifacts"
+_MOST = 20
+
+
+def check_artifacts(location: str) -> Iterator[Check]:
+    """Yield what is found about the artifacts of the store at a path; nothing where it never had any.
+
+    Every content is read and verified; nothing is written.
+    """
+    try:
+        with closing(open_store(location, readonly=True)) as store:
+            versions = store.artifacts.versions()
+            if not versions:
+                return
+            faults = [f"{fault.what} {fault.reason}" for fault in audit(store)]
+            current = store.artifacts.current()
+    except CtxmgrError as error:
+        yield Check(name=_NAME, level="fail", finding=error.message, hint=error.hint, kind=error.kind)
+        return
+    detail: dict[str, Json] = {"versions": len(versions), "current": current, "faults": faults[:_MOST]}
+    if not faults:
+        finding = f"versions: {len(versions):,}, every content verified"
+        yield Check(name=_NAME, level="ok", finding=finding, detail=detail)
+        return
+    yield Check(
+        name=_NAME, level="fail", kind="damaged", finding=f"{len(faults):,} damaged: {faults[0]}", detail=detail,
+        hint="content comes back when the same file is put again; a version's folder, once removed, with the next change",
+    )  # fmt: skip

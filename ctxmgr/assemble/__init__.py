@@ -1,1 +1,0 @@
-"""What an agent is given: counted, summarised by structure, decided under a token budget, and written as one package."""

@@ -1,0 +1,1 @@
+"""The commands, one noun a module. `ctxmgr.cli.COMMANDS` names them all."""

@@ -1,0 +1,242 @@
+"""``access``: rules about which agent may read or write what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.requests import build
+from ctxmgr.cli.views import access as views
+from ctxmgr.errors import InvalidInput
+from ctxmgr.paths import MOST_SETTINGS, read_regular
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
+from ctxmgr.workspace import Workspace
+
+_HELP = """Say which agent may read or write what. Without a rule for it an agent may nothing; the operator may everything.
+
+Rules hold for whoever asks with --as AGENT. PATTERN is '*', 'self', 'AGENT/*' or 'AGENT/NAME'.
+
+\b
+Examples:
+  ctxmgr access load default
+  ctxmgr access allow parser_developer artifact 'system_architect/*'
+  ctxmgr access check parser_developer read artifact system_architect/architecture.yaml && echo yes
+  ctxmgr access explain parser_developer read artifact system_architect/architecture.yaml
+"""
+
+access_app = typer.Typer(no_args_is_help=True, help=_HELP)
+
+Agent = Annotated[str, typer.Argument(help="The agent, or '*' for any.")]
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="artifact, context or history.")]
+Pattern = Annotated[str, typer.Argument(help="'*', 'self', 'AGENT/*' or 'AGENT/NAME'.")]
+Priority = Annotated[int, typer.Option("--priority", "-p", help="The lower, the earlier it counts.")]
+Resource = Annotated[str, typer.Argument(help="OWNER/NAME, a context key, or AGENT/SESSION.")]
+Permission = Annotated[str, typer.Argument(metavar="PERMISSION", help="read or write.")]
+
+
+@access_app.command("load")
+def load(
+    source: Annotated[str, typer.Argument(metavar="default|FILE", help="The template, or a file of rules (TOML or JSON).")],
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Put a set of rules in force beside what is there; 'default' brings a team's usual rules and needs.
+
+    Examples:
+      ctxmgr access load default
+      ctxmgr access load rules.toml --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        done = (
+            workspace.project.load_default_rules()
+            if source == "default"
+            else workspace.project.change_rules(add=_from_file(source))
+        )
+        return _changed(done)
+
+    answer("access load", how, work, store=store, create=True)
+
+
+def _from_file(source: str) -> list[AccessRule]:
+    from ctxmgr.access.rule_files import parse_rules_file
+
+    try:
+        text = read_regular(source, MOST_SETTINGS).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{source}: not UTF-8", "a file of rules is TOML or JSON") from None
+    return parse_rules_file(text, source)
+
+
+def _changed(done: RulesChanged) -> Answer:
+    return Answer(done.to_json(), lambda out: views.show_change(out, done))
+
+
+def _rule(agent: str, kind: str, pattern: str, permission: str, priority: int) -> AccessRule:
+    return build(AccessRule, agent=agent, resource_type=kind, pattern=pattern, permission=permission, priority=priority)
+
+
+@access_app.command("allow")
+def allow(
+    agent: Agent,
+    kind: Type,
+    pattern: Pattern,
+    write: Annotated[bool, typer.Option("--write", "-w", help="Writing too, which grants reading.")] = False,
+    priority: Priority = DEFAULT_PRIORITY,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Let an agent read, or write, what a pattern names.
+
+    Examples:
+      ctxmgr access allow parser_developer artifact 'system_architect/*'
+      ctxmgr access allow '*' artifact self --write --priority 1
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        return _changed(
+            workspace.project.change_rules(add=[_rule(agent, kind, pattern, "write" if write else "read", priority)])
+        )
+
+    answer("access allow", how, work, store=store, create=True)
+
+
+@access_app.command("deny")
+def deny(
+    agent: Agent,
+    kind: Type,
+    pattern: Pattern,
+    priority: Priority = DEFAULT_PRIORITY,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Forbid an agent what a pattern names; at the same rank this wins over every grant.
+
+    Examples:
+      ctxmgr access deny parser_developer artifact 'consulting_cpa/*' --priority 1
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        return _changed(workspace.project.change_rules(add=[_rule(agent, kind, pattern, "none", priority)]))
+
+    answer("access deny", how, work, store=store, create=True)
+
+
+@access_app.command("remove")
+def remove(
+    agent: Agent,
+    kind: Type,
+    pattern: Pattern,
+    permission: Annotated[str, typer.Argument(metavar="PERMISSION", help="read, write or none.")],
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Take a rule out of force.
+
+    Examples:
+      ctxmgr access remove parser_developer artifact 'consulting_cpa/*' none
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        rule = _rule(agent, kind, pattern, permission, DEFAULT_PRIORITY)
+        return _changed(workspace.project.change_rules(remove=[rule]))
+
+    answer("access remove", how, work, store=store, writes=True)
+
+
+@access_app.command("list")
+def list_(
+    agent: Annotated[str | None, typer.Option("--agent", help="Only rules that hold for this agent.")] = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """List the rules in force, in the order in which they count.
+
+    Examples:
+      ctxmgr access list --agent parser_developer
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        rules = [rule for rule in workspace.project.rules() if agent is None or rule.agent in ("*", agent)]
+        return Answer([rule.to_json() for rule in rules], lambda out: views.show_rules(out, rules), "ok" if rules else "empty")
+
+    answer("access list", how, work, store=store)
+
+
+@access_app.command("check")
+def check(
+    agent: Agent,
+    permission: Permission,
+    kind: Type,
+    resource: Resource,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Answer whether an agent may read or write something: exit code 0 yes, 4 no.
+
+    Examples:
+      ctxmgr access check parser_developer read artifact system_architect/architecture.yaml
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.project.explain_access(agent, permission, kind, resource)
+        code = Exit.OK if found.allowed else Exit.DENIED
+        return Answer(found.to_json(), lambda out: views.show_verdict(out, found), code=code)
+
+    answer("access check", how, work, store=store)
+
+
+@access_app.command("explain")
+def explain(
+    agent: Agent,
+    permission: Permission,
+    kind: Type,
+    resource: Resource,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Tell which rule decides, which ones lost and why, and which rule would grant it.
+
+    Examples:
+      ctxmgr access explain parser_developer read artifact consulting_cpa/tax.yaml
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.project.explain_access(agent, permission, kind, resource)
+        return Answer(found.to_json(), lambda out: views.show_explanation(out, found))
+
+    answer("access explain", how, work, store=store)
+
+
+@access_app.command("test")
+def try_rules(
+    rules: Annotated[str, typer.Argument(metavar="default|FILE", help="Rules that are not in force (TOML or JSON).")],
+    replay: Annotated[bool, typer.Option("--replay", help="Hold them against the reads of the past.")] = False,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Check a set of rules without putting it in force; --replay shows which past reads it would have blocked.
+
+    Examples:
+      ctxmgr access test stricter.toml --replay
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        from ctxmgr.access.default_rules import default_rules
+
+        found = workspace.project.test_rules(default_rules() if rules == "default" else _from_file(rules), replay=replay)
+        return Answer(found.to_json(), lambda out: views.show_replay(out, found, replayed=replay))
+
+    answer("access test", how, work, store=store)

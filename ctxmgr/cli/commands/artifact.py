@@ -1,0 +1,268 @@
+"""``artifact``: store, read, list and compare what agents produce."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.artifact_files import keep_in, pour, told
+from ctxmgr.cli.as_agent import asking
+from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.requests import build
+from ctxmgr.cli.version_number import version_number
+from ctxmgr.cli.views import artifacts as views
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.artifact import GetResponse, NewDependency
+from ctxmgr.types.artifact_request import (
+    ArtifactLogRequest,
+    DiffRequest,
+    GetRequest,
+    ListArtifactsRequest,
+    NewArtifact,
+    PutRequest,
+)
+from ctxmgr.workspace import Workspace
+
+_HELP = """Keep what agents produce, in versions.
+
+\b
+Examples:
+  ctxmgr artifact list
+  ctxmgr artifact get system_architect/architecture.yaml
+  ctxmgr artifact diff system_architect/architecture.yaml
+"""
+_TYPES = ("required", "optional", "reference")
+
+artifact_app = typer.Typer(no_args_is_help=True, help=_HELP)
+
+Artifact = Annotated[str, typer.Argument(metavar="AGENT/NAME", help="The artifact, by its owner and name.")]
+Version = Annotated[str | None, typer.Option("--version", metavar="N", help="As of this version; else the current one.")]
+
+
+def owner_and_name(text: str) -> tuple[str, str]:
+    """Return the owner and the name that a person wrote as one.
+
+    Raises:
+        InvalidInput: one of them is missing.
+    """
+    agent, _, name = text.partition("/")
+    if not agent or not name:
+        raise InvalidInput(f"{text!r} is no artifact", "write AGENT/NAME, e.g. system_architect/architecture.yaml")
+    return agent, name
+
+
+def addressed(text: str, version: int | None) -> GetRequest:
+    """Return the request for an artifact that is named by its id or as AGENT/NAME.
+
+    Raises:
+        InvalidInput: it is neither, or an id with a version.
+    """
+    if text.startswith("art_") and "/" not in text:
+        if version is not None:
+            raise InvalidInput("an id already means one version", "leave out --version, or write AGENT/NAME")
+        return GetRequest(id=text)
+    agent, name = owner_and_name(text)
+    return build(GetRequest, agent=agent, name=name, version=version)
+
+
+@artifact_app.command("put")
+def put(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files with the content; - reads stdin.")],
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="The agent that produced it, and owns it; else who asks.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; else the file's.")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="yaml, markdown, json, code, ...; else by name and content.")
+    ] = None,
+    description: Annotated[str | None, typer.Option("--description", "-d", help="What it is.")] = None,
+    depends: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--depends", metavar="AGENT/NAME[:TYPE]",
+            help="Made from this one; required (if nothing is said), optional or reference; repeatable.",
+        ),
+    ] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="What the new version is.")] = None,
+    reject_secrets: Annotated[
+        bool, typer.Option("--reject-secrets", help="Store nothing when a text holds what looks like a secret.")
+    ] = False,
+    allow_secrets: Annotated[
+        bool, typer.Option("--allow-secrets", help="Do not warn of what looks like a secret.")
+    ] = False,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:  # fmt: skip
+    """Keep files as artifacts, all or none. New content makes one new version; the same content makes none.
+
+    Contents are kept byte for byte and are not masked. A text that holds what looks like a secret is kept with a warning
+    that names its kind and line.
+
+    Examples:
+      ctxmgr artifact put architecture.yaml --agent system_architect --depends requirements_gatherer/requirements.yaml
+      ctxmgr artifact put docs/*.md --agent writer --json
+      git diff | ctxmgr artifact put - --agent coder --name change.diff
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        if name is not None and len(files) > 1:
+            raise InvalidInput(f"--name is for one file, not {len(files)}", "leave it out, or put the files one by one")
+        needed = None if depends is None else [_dependency(text) for text in depends]
+        items = [
+            build(
+                NewArtifact, name=name if name is not None else _name(file), path=file, type=type_, description=description,
+                dependencies=needed,
+            )
+            for file in files
+        ]  # fmt: skip
+        secrets = _on_secrets(reject_secrets, allow_secrets)
+        asked = build(PutRequest, agent=_owner(agent), artifacts=items, description=message, secrets=secrets)
+        done = workspace.artifacts.put(asked, sys.stdin.buffer)
+        next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
+        return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
+
+    answer("artifact put", how, work, store=store, create=True)
+
+
+def _on_secrets(reject: bool, allow: bool) -> str:
+    if reject and allow:
+        raise InvalidInput("--reject-secrets and --allow-secrets exclude each other", "give one of them")
+    return "reject" if reject else "allow" if allow else "warn"
+
+
+def _owner(agent: str | None) -> str:
+    owner = asking() if agent is None else agent
+    if owner is None:
+        raise InvalidInput("whose artifact it is was not said", "name the agent that produced it: --agent AGENT")
+    return owner
+
+
+def _name(file: str) -> str:
+    if file == "-":
+        raise InvalidInput("what comes from stdin has no name", "give it one: --name NAME")
+    return os.path.basename(os.path.normpath(file))
+
+
+def _dependency(text: str) -> NewDependency:
+    head, _, kind = text.rpartition(":")
+    agent, name = owner_and_name(head if head and kind in _TYPES else text)
+    return build(NewDependency, agent=agent, name=name, type=kind if head and kind in _TYPES else None)
+
+
+@artifact_app.command("get")
+def get(
+    artifact: Annotated[str, typer.Argument(metavar="AGENT/NAME|ID", help="The artifact: owner and name, or its id.")],
+    version: Version = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the content there.")] = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Print an artifact's content, verified; as JSON with all that is known of it.
+
+    Examples:
+      ctxmgr artifact get system_architect/architecture.yaml
+      ctxmgr artifact get system_architect/architecture.yaml --version 2 --as parser_developer --json
+      ctxmgr artifact get art_01a1ffcb -o model.bin
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        request = addressed(artifact, version_number(version))
+        if output is None and how.format != "table":
+            found = workspace.artifacts.get(request)
+            return told(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
+        view, content = workspace.artifacts.open(request)
+        data = GetResponse(artifact=view).to_json()
+        if output is None:
+            return told(Answer(data, lambda out: pour(out, view, content)), workspace)
+        with content:
+            keep_in(output, content)
+        said = f"{view.size:,} bytes written to {output}"
+        return told(Answer(data, lambda out: out.hint(said)), workspace)
+
+    answer("artifact get", how, work, store=store)
+
+
+@artifact_app.command("list")
+def list_(
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only what belongs to this agent.")] = None,
+    type_: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")] = None,
+    version: Version = None,
+    offset: o.Offset = 0,
+    limit: o.Limit = 100,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """List the artifacts of a version, the current one unless another is named.
+
+    Examples:
+      ctxmgr artifact list --agent system_architect
+      ctxmgr artifact list --version 2 --as debugger --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        request = build(
+            ListArtifactsRequest, agent=agent, type=type_, version=version_number(version), offset=offset, limit=limit
+        )
+        found = workspace.artifacts.list(request)
+        rows = [view.to_json() for view in found.artifacts]
+        done = Answer(rows, lambda out: views.show_artifacts(out, found.artifacts), found.status, found.page)
+        return told(done, workspace)
+
+    answer("artifact list", how, work, store=store)
+
+
+@artifact_app.command("log")
+def log(
+    artifact: Artifact,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """List every content that an artifact had, newest first.
+
+    Examples:
+      ctxmgr artifact log system_architect/architecture.yaml
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        agent, name = owner_and_name(artifact)
+        found = workspace.artifacts.log(build(ArtifactLogRequest, agent=agent, name=name))
+        rows = [view.to_json() for view in found.artifacts]
+        return told(Answer(rows, lambda out: views.show_log(out, found.artifacts)), workspace)
+
+    answer("artifact log", how, work, store=store)
+
+
+@artifact_app.command("diff")
+def diff(
+    artifact: Artifact,
+    from_: Annotated[str | None, typer.Option("--from", metavar="N", help="Older version; else the content before.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="N", help="Newer version; else the current one.")] = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Show what changed between two versions of an artifact.
+
+    Examples:
+      ctxmgr artifact diff system_architect/architecture.yaml
+      ctxmgr artifact diff system_architect/architecture.yaml --from 1 --to 3
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        agent, name = owner_and_name(artifact)
+        found = workspace.artifacts.diff(
+            build(
+                DiffRequest, agent=agent, name=name, from_version=version_number(from_), to_version=version_number(to)
+            )
+        )  # fmt: skip
+        return told(Answer(found.to_json(), lambda out: views.show_diff(out, found)), workspace)
+
+    answer("artifact diff", how, work, store=store)

@@ -1,0 +1,142 @@
+"""What the commands of ``goal`` share: the group, the folder, texts from stdin."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ctxmgr.cli.output import Answer, Shown, answer_alone, say
+from ctxmgr.cli.views import goal_answers as views
+from ctxmgr.errors import InvalidInput
+from ctxmgr.goals.service import Goals
+from ctxmgr.types.goal import GoalAnswer, GoalState, TaskDraft
+
+_HELP = """Keep an agent's plan: goal, tasks, subtasks and every action, so that it survives a crash.
+
+The state is in .agent_context/ of the current folder, or of the one named with --dir.
+
+\b
+Examples:
+  ctxmgr goal start "Create the mathx package"
+  ctxmgr goal next
+  ctxmgr goal brief
+  ctxmgr goal tree
+"""
+
+MOST_STDIN = 8 * 1024 * 1024
+
+goal_app = typer.Typer(no_args_is_help=True, help=_HELP)
+probe_app = typer.Typer(no_args_is_help=True, help="Named checks of the files on disk, without a shell.")
+goal_app.add_typer(probe_app, name="probe")
+
+Dir = Annotated[
+    str | None,
+    typer.Option("--dir", metavar="FOLDER", help="The project; its .agent_context/ holds the state.", rich_help_panel="Store"),
+]
+Reason = Annotated[str | None, typer.Option("--reason", "-r", metavar="TEXT", help="Why; it stands in the tree and the brief.")]
+AllowCommands = Annotated[
+    bool,
+    typer.Option("--allow-commands", help="Let probes run their commands; else CTXMGR_ALLOW_COMMANDS=1, else as configured."),
+]
+COMMANDS_VARIABLE = "CTXMGR_ALLOW_COMMANDS"
+
+
+def project(named: str | None) -> Path:
+    """Return the project's folder.
+
+    Raises:
+        InvalidInput: it is no folder.
+    """
+    folder = Path(named) if named is not None else Path.cwd()
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"--dir {str(folder)!r} is no folder", "name a folder that is there")
+    return folder
+
+
+def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
+    """Whether probes may run commands, or the fingerprints of those that may.
+
+    By the option, else the environment, else the configuration that holds in the project. A project's own file allows
+    only the commands that the user trusted together with it.
+
+    Raises:
+        InvalidInput: the configuration can't be used.
+    """
+    said = os.environ.get(COMMANDS_VARIABLE, "")
+    if flag or said:
+        return flag or said != "0"
+    from ctxmgr.config import load_config
+
+    config = load_config(project(named))
+    for line in config.told("goal.allow_commands"):
+        say(f"ctxmgr: {line}")
+    if config.allow_commands and config.trusted_commands is not None:
+        return config.trusted_commands
+    return config.allow_commands
+
+
+def tell_untrusted(state: GoalState) -> None:
+    """Name on stderr the commands that were not run, since they came after the project was trusted."""
+    from ctxmgr.goals.probes import NOT_TRUSTED
+
+    if names := [seen.name for seen in state.probe_state if seen.detail == NOT_TRUSTED]:
+        say(f"ctxmgr: not run: {', '.join(names)}: {NOT_TRUSTED}")
+
+
+def opened(named: str | None, *, create: bool = False, commands: bool | frozenset[str] = False) -> Goals:
+    """Return the goal of a project for one command.
+
+    Raises:
+        InvalidInput: the project is no folder.
+        NotFound: it has no goal, and ``create`` is false.
+    """
+    return Goals.open(project(named), create=create, commands=commands)
+
+
+def answer(command: str, how: Shown, work: Callable[[], Answer]) -> None:
+    """Do the work of a command of ``goal`` and show what it answers."""
+    answer_alone(f"goal {command}", how, work)
+
+
+def changed(found: GoalAnswer) -> Answer:
+    """Return the answer of a command that changed the goal."""
+    return Answer(found.to_json(), lambda out: views.show_change(out, found), warnings=warnings(found.state))
+
+
+def warnings(state: GoalState) -> list[str]:
+    """Return what a person should hear of a goal's files."""
+    return [str(line) for line in state.warnings]
+
+
+def text(given: str) -> str:
+    """Return an argument, or stdin where it is ``-``.
+
+    Raises:
+        InvalidInput: stdin is too long.
+    """
+    if given != "-":
+        return given
+    read = sys.stdin.read(MOST_STDIN + 1)
+    if len(read) > MOST_STDIN:
+        raise InvalidInput(f"stdin has more than {MOST_STDIN:,} characters", "give a shorter text")
+    return read
+
+
+def drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraft]:
+    """Return descriptions as tasks to be added; the subtasks belong to the last one.
+
+    Raises:
+        InvalidInput: one is empty or too long.
+    """
+    from ctxmgr.cli.requests import build
+
+    made: list[TaskDraft] = []
+    for place, each in enumerate(texts):
+        inner = [{"description": part} for part in subtasks or []] if place + 1 == len(texts) else []
+        made.append(build(TaskDraft, description=" ".join(each.split()), subtasks=inner))
+    return made

@@ -1,0 +1,204 @@
+"""``import``, ``export`` and ``verify``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.address import located_log
+from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed, say
+from ctxmgr.cli.progress import ProgressMeter
+from ctxmgr.cli.terminal import Printer
+from ctxmgr.cli.views import imports as views
+from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
+from ctxmgr.history.ingest import require_logs
+from ctxmgr.history.query.address import session_key
+from ctxmgr.log import anchor, codec
+from ctxmgr.store.reserved import untrusted
+from ctxmgr.types.importing import ImportReport
+from ctxmgr.workspace import Workspace
+
+NOT_UNDERSTOOD = 0.02
+"""Above this share of records that were not understood an import counts as partial (exit 8)."""
+
+
+def import_(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH]...", help="Logs or folders; else all on this machine.")
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="FORMAT", help="Only this format: claude-code, codex, ctxmgr.")
+    ] = None,
+    mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
+    trust_project: o.TrustProject = False,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Import the logs that agents leave on disk; run it again at any time, only what is new is added.
+
+    Exit codes: 2 no log at the paths, 8 a file was passed over, or more than 2 % was not understood.
+
+    Examples:
+      ctxmgr import
+      ctxmgr import ~/.claude/projects/my-project
+      ctxmgr import rollout.jsonl --from codex --json
+    """
+    if paths:  # before a store is made for nothing
+        named_by("import", how, require_logs, paths, from_)
+
+    def work(workspace: Workspace) -> Answer:
+        report = workspace.import_logs(
+            paths or None,
+            only=from_,
+            trust_project=trust_project,
+            progress=ProgressMeter("importing", "MB", 1_000_000),
+            indexing=ProgressMeter("indexing for search", "records", 1),
+        )
+        partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0
+        empty = not report.files and not report.unchanged
+        return Answer(
+            report.to_json(),
+            lambda out: views.show_import(out, report),
+            "partial" if partial else "empty" if empty else "ok",
+            warnings=_told(report),
+            next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
+            code=Exit.PARTIAL if partial else Exit.OK,
+        )
+
+    answer("import", how, work, store=store, create=True, masked=mask)
+
+
+def _told(report: ImportReport) -> list[str]:
+    told = [untrusted(report.untrusted)] if report.untrusted else []
+    if report.skipped:
+        told.append(f"passed over: {report.skipped:,} that can't be read as a log")
+    return told
+
+
+def export(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new .jsonl file; else stdout.")
+    ] = None,
+    target: o.Target = None,
+    session: o.Session = None,
+    all_sessions: o.AllSessions = False,
+    store: o.Store = None,
+) -> None:
+    """Write history as a log of format 1: nothing is lost, and any ctxmgr reads it in place.
+
+    Examples:
+      ctxmgr export --all-sessions -o history.jsonl
+      ctxmgr export --session 01a1ffcb | gzip > run.jsonl.gz
+      ctxmgr export rollout.jsonl -o run.jsonl
+    """
+    session, store = placed("export", Shown(), target, session, store)
+
+    def work(workspace: Workspace) -> Answer:
+        key = None if all_sessions else session_key(workspace.store, session)
+        if key is None and not all_sessions:
+            written = _write_log(iter(()), output)
+        else:
+            # Closed here, whatever happens: a half-read answer outlives neither an error nor the store.
+            with closing(_records(workspace, key)) as records:
+                written = _write_log(records, output)
+        if output is not None:
+            say(f"{written} records written to {output}")
+        return Answer({"records": written}, lambda out: None)
+
+    answer("export", Shown(), work, store=store)
+
+
+def _write_log(records: Iterator[codec.Record], output: Path | None) -> int:
+    """Write records with a fresh chain of sums; a file appears whole or not at all."""
+    if output is None:
+        return sum(1 for line in _sealed(records) if sys.stdout.write(line.decode("ascii") + "\n"))
+    if output.exists():
+        raise InvalidInput(f"{output} exists already", "name a new file: export never overwrites")
+    part = output.with_name(f".{output.name[:200]}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageFailed(f"can't write {output}: {error.strerror}", "choose another place") from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            written = 0
+            for line in _sealed(records):
+                stream.write(line + b"\n")
+                written += 1
+            stream.flush()
+            os.fsync(stream.fileno())
+        anchor.begin(str(output))
+        part.rename(output)
+    except OSError as error:
+        raise StorageFailed(f"can't write {output}: {error.strerror}", "choose another place") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return written
+
+
+def _records(workspace: Workspace, key: int | None) -> Generator[codec.Record]:
+    yield from workspace.store.sessions.records(key)
+
+
+def _sealed(records: Iterator[codec.Record]) -> Iterator[bytes]:
+    total = ""
+    for record_ in records:
+        body = codec.encode({key: value for key, value in record_.items() if key != "sum"})
+        total = codec.chain(total, body)
+        yield codec.seal(body, total)
+
+
+def verify(
+    log: o.Log = None,
+    store: o.Store = None,
+    *,
+    accept: Annotated[bool, typer.Option("--accept", help="Take the history as it stands for whole from now on.")] = False,
+    how: Shown,
+) -> None:
+    """Check every record against its sum, and the end of the history against what was noted outside of it.
+
+    It says what it could check and what it could not. Each fault has a kind: unreadable, altered, inserted, unsummed
+    or cut. Nothing of the history is changed. A backup that was put back looks like a cut one: --accept ends that.
+
+    Exit codes: 0 sound, 3 there is nothing to check, 5 damaged.
+
+    Examples:
+      ctxmgr verify
+      ctxmgr verify history.jsonl
+    """
+    store = named_by("verify", how, located_log, log, store)
+
+    def work(workspace: Workspace) -> Answer:
+        if accept:
+            workspace.store.accept()
+        found = workspace.store.examine()
+        workspace.warnings.clear()
+        if not found.records and not found.damaged:
+            raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
+        rows: list[dict[str, Any]] = [
+            {"kind": item.kind, "offset": item.offset, "length": item.length, "reason": item.reason} for item in found.damaged
+        ]
+        data = {"records": found.records, "damaged": rows, "checked": found.checked, "unchecked": found.unchecked}
+
+        def draw(out: Printer) -> None:
+            out.line(f"{found.records} records checked, {len(rows)} damaged ranges")
+            for row in rows:
+                out.line(f"{row['kind']}: offset {row['offset']}, {row['length']} bytes: {row['reason']}", indent=2)
+            for text in found.checked:
+                out.line(f"checked: {text}", indent=2, hang=2)
+            for text in found.unchecked:
+                out.line(f"not checked: {text}", indent=2, hang=2)
+
+        status = "partial" if rows else "ok"
+        return Answer(data, draw, status, code=Exit.STORE if rows else Exit.OK)
+
+    answer("verify", how, work, store=store)

@@ -1,0 +1,125 @@
+"""``record``: append records from stdin, or record a command as one action."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.output import Answer, Shown, answer, fail
+from ctxmgr.cli.pydantic_plugins import environment
+from ctxmgr.cli.record_input import take
+from ctxmgr.config import find_store, load_config
+from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.recorder import Recorder
+from ctxmgr.store.reserved import PROJECT
+from ctxmgr.workspace import Workspace
+
+_KEPT = 64 * 1024
+
+
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this and record it as one action.")
+    ] = None,
+    session: o.Session = None,
+    agent: Annotated[str, typer.Option("--agent", help="Who acts, with -- CMD.")] = "shell",
+    mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
+    trust_project: o.TrustProject = False,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Append records of log format 1 from stdin, one JSON object a line; or run a command and record it.
+
+    Examples:
+      my-agent --emit-ndjson | ctxmgr record
+      ctxmgr record --session nightly -- make test
+    """
+    if command:
+        _record_command(command, session, agent, store, how, mask=mask)
+        return
+
+    def work(workspace: Workspace) -> Answer:
+        taken = take(workspace.store, session, trusted=trust_project)
+        status = "ok" if taken.status == "ok" else "empty"
+        return Answer(taken.data, lambda out: out.line(taken.line), status, warnings=taken.warnings)
+
+    answer("record", how, work, store=store, create=True, masked=mask)
+
+
+def _record_command(command: list[str], session: str | None, agent: str, store: str | None, how: Shown, *, mask: bool) -> None:
+    """Run the command with its output passed through, and end with its exit code."""
+    try:
+        how.check()
+        if session == PROJECT:
+            raise InvalidInput(f"session {PROJECT!r} is the project's own", "name another session")
+        target = store or find_store(Path.cwd(), os.environ, load_config(Path.cwd()))[0]
+        recorder = Recorder(target, session=session, workflow="record", mask=mask, on_live="join")
+        action = {"command": command}
+        with recorder, recorder.action(agent, Path(command[0]).name, input=action, input_type="command") as step:
+            code, out, err = _run(command)
+            step.output = {"exitCode": code, "stdout": out.text(), "stderr": err.text()}
+            if code:
+                step.fail(err.text() or f"exit code {code}", type=f"exit {code}")
+    except CtxmgrError as error:
+        fail("record", how, error)
+    if code:
+        raise typer.Exit(code)
+
+
+class _Tee(threading.Thread):
+    """Passes a pipe through as it comes and keeps its last 64 KiB."""
+
+    def __init__(self, pipe: IO[bytes], to: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._pipe = os.dup(pipe.fileno())  # its own, since an interrupt closes the command's side at any time
+        self._to = to
+        self._kept = b""
+        self._total = 0
+        self.start()
+
+    def run(self) -> None:
+        while part := os.read(self._pipe, 1 << 16):
+            self._total += len(part)
+            self._kept = (self._kept + part)[-_KEPT:]
+            try:
+                self._to.write(part)
+                self._to.flush()
+            except OSError:
+                continue  # whoever read our output went away; the command and its record go on
+        os.close(self._pipe)
+
+    def text(self) -> str:
+        """Return what was kept, saying how much was left out."""
+        left_out = self._total - len(self._kept)
+        text = self._kept.decode("utf-8", "replace")
+        return f"[{left_out} bytes left out]\n{text}" if left_out else text
+
+
+def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
+    try:
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInput(f"can't run {command[0]}: {reason}", "check the command after --") from None
+    assert running.stdout is not None, "a pipe was asked for"
+    assert running.stderr is not None, "a pipe was asked for"
+    with running.stdout, running.stderr:
+        out, err = _Tee(running.stdout, sys.stdout.buffer), _Tee(running.stderr, sys.stderr.buffer)
+        try:
+            code = running.wait()
+        except KeyboardInterrupt:
+            running.send_signal(signal.SIGINT)  # it may not share our terminal
+            running.wait()
+            raise
+        out.join()
+        err.join()
+    return (code if code >= 0 else 128 - code), out, err

@@ -1,0 +1,277 @@
+"""``watch``: follow a running session or a growing log, tell what is found as it is found, and run a command on it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from ctxmgr.cli import options as o
+from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.output import Shown, fail, say
+from ctxmgr.cli.pydantic_plugins import environment
+from ctxmgr.cli.terminal import Printer, Span, printer
+from ctxmgr.cli.views.status import verdict_sign, verdict_style
+from ctxmgr.config import load_config
+from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound
+from ctxmgr.history.live.follow import Follower, Sight
+from ctxmgr.history.live.record_sources import LogSource, LogTail, Source, StoreTail
+from ctxmgr.history.query.address import session_key
+from ctxmgr.log import ids
+from ctxmgr.store import LogStore
+from ctxmgr.types.finding import Finding
+from ctxmgr.workspace import Workspace
+
+HEARTBEAT = 60.0
+"""Seconds between two signs of life in the JSON output."""
+
+_STORES = (".db", ".sqlite")
+_LONGEST_VARIABLE = 100_000  # bytes; Linux refuses one above 128 KiB
+_PATIENCE = 60.0  # seconds
+_SEVERITIES = ("loop", "hung", "warn")
+
+
+def watch(
+    target: Annotated[
+        str | None, typer.Argument(metavar="[SESSION|LOG]", help="A session, or a log of ours, Claude Code or Codex.")
+    ] = None,
+    session: o.Session = None,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Look so often.")] = 2.0,
+    command: Annotated[
+        str | None, typer.Option("--exec", metavar="CMD", help="Run this on a finding, which it gets as JSON on its stdin.")
+    ] = None,
+    exit_on: Annotated[
+        str | None, typer.Option("--exit-on", metavar="A,B", help="End at the first of these: loop, hung, warn.")
+    ] = None,
+    until_end: Annotated[bool, typer.Option("--until-end", help="End when the session has ended.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    store: o.Store = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.", rich_help_panel="Output")] = False,
+) -> None:
+    """Follow a running session or a growing log and tell every loop and stall once: when it is raised and when it is over.
+
+    CMD is run without a shell, with CTXMGR_FINDING and CTXMGR_SESSION in its environment; what it prints goes to stderr.
+    Exit codes with --exit-on: 10 loop, 11 hung, 12 both.
+
+    Examples:
+      ctxmgr watch
+      ctxmgr watch ~/.claude/projects/my-project/7e999fd2.jsonl --exec 'notify-send stuck'
+      ctxmgr watch 01a1ffcb --json --exit-on loop,hung
+    """
+    how = Shown("ndjson" if json_ else "table")
+    try:
+        if not (math.isfinite(every) and every > 0):
+            raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
+        wanted = _severities(exit_on)
+        hook = Hook(_argv(command)) if command is not None else None
+        with _followed(target, session, every, store) as follower, _terminable():
+            show = Show(printer(), as_json=json_)
+            code = Watcher(follower, show, hook, wanted, until_end=until_end).run(every, once=once)
+    except CtxmgrError as error:
+        fail("watch", how, error)
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    raise typer.Exit(int(code))
+
+
+def _severities(text: str | None) -> frozenset[str]:
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    for name in names:
+        if name not in _SEVERITIES:
+            raise InvalidInput(f"--exit-on {name!r} is unknown", f"known: {', '.join(_SEVERITIES)}")
+    return frozenset(names)
+
+
+def _argv(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidInput(f"--exec {command!r}: {error}", "quote it as in a shell") from None
+    if not words:
+        raise InvalidInput("--exec needs a command", "e.g. --exec 'notify-send stuck'")
+    return words
+
+
+@contextmanager
+def _followed(target: str | None, session: str | None, every: float, store: str | None) -> Generator[Follower]:
+    path = Path(target) if target is not None else None
+    if path is not None and path.is_file() and path.suffix.lower() not in _STORES:
+        yield Follower(LogSource(path, session=session, every=every), load_config(Path.cwd()).detect)
+        return
+    if path is not None and not path.exists() and (path.suffix or os.sep in str(target)):
+        raise NotFound(f"no log at {path}", "check the path")
+    if path is not None and path.exists():
+        store, target = str(path), None
+    with Workspace.open(store, readonly=True) as workspace:
+        named = target or session
+        key = session_key(workspace.store, named)
+        if key is None:
+            raise NoHistory("record or import a run first, or name a log")
+        yield Follower(_source(workspace, key if named is not None else None), workspace.config.detect)
+
+
+def _source(workspace: Workspace, key: int | None) -> Source:
+    if isinstance(workspace.store, LogStore):
+        return LogTail(Path(workspace.store.path), None if key is None else workspace.store.sessions.name(key))
+    return StoreTail(workspace.store, key)
+
+
+@contextmanager
+def _terminable() -> Generator[None]:
+    """End in order on SIGTERM, so that what was shown is written and a running command is not left behind."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise typer.Exit(int(Exit.TERMINATED))
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Looks again and again, and does with what it sees what was asked for."""
+
+    follower: Follower
+    show: Show
+    hook: Hook | None = None
+    exit_on: frozenset[str] = frozenset()
+    until_end: bool = False
+    pause: Callable[[float], None] = field(default=time.sleep)
+
+    def run(self, every: float, *, once: bool = False) -> int:
+        """Look until something that was asked for ends it; return the exit code."""
+        while True:
+            code = self.look(beat=once)
+            if code is not None:
+                return code
+            if once or (self.until_end and self.follower.ended()):
+                return Exit.OK
+            self.pause(every)
+
+    def look(self, *, beat: bool = False) -> int | None:
+        """Look once; return the exit code when it is time to end."""
+        met: set[str] = set()
+        for sight in self.follower.tick():
+            self.show.sight(sight)
+            if sight.event in ("raised", "escalated") and sight.finding is not None:
+                if self.hook is not None:
+                    self.hook.run(sight)
+                if sight.finding.resolved is None:
+                    met |= self.exit_on & {sight.finding.severity}
+        self.show.alive(self.follower.counts(), force=beat)
+        self.show.flush()
+        if {"loop", "hung"} <= met:
+            return Exit.LOOP_AND_HUNG
+        return Exit.HUNG if "hung" in met else Exit.LOOP if met else None
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A command that is run on a finding. It is split once, as it was given: nothing recorded ever becomes part of it."""
+
+    argv: Sequence[str]
+
+    def run(self, sight: Sight) -> None:
+        """Run it and wait, at most a minute; that it failed is said, and nothing more."""
+        finding = {} if sight.finding is None else sight.finding.to_json()
+        text = json.dumps(finding, default=str)
+        short = text
+        if len(text) > _LONGEST_VARIABLE:
+            short = json.dumps({name: finding.get(name) for name in ("id", "kind", "severity", "period", "count")})
+        session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_LONGEST_VARIABLE]
+        try:
+            ended = subprocess.run(
+                self.argv, input=text.encode("ascii"), stdout=2, timeout=_PATIENCE, check=False,
+                env={**environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            say(f"ctxmgr: --exec {self.argv[0]} could not be run: {getattr(error, 'strerror', None) or error}")
+        except subprocess.TimeoutExpired:
+            say(f"ctxmgr: --exec {self.argv[0]} took longer than {_PATIENCE:g} s and was ended")
+        else:
+            if ended.returncode:
+                say(f"ctxmgr: --exec {self.argv[0]} ended with {ended.returncode}")
+
+
+def _place(finding: Finding) -> str:
+    indexes = finding.evidence.get("indexes")
+    named = cast("dict[str, Any]", indexes) if isinstance(indexes, dict) else {}
+    first, last = named.get("first"), named.get("last")
+    return "" if first is None or last is None else f" @{first}" if first == last else f" @{first}..@{last}"
+
+
+_ENDED_BY = {
+    "progress": "it made progress",
+    "user": "a person spoke",
+    "interrupt": "a person interrupted it",
+    "answered": "the recovery was followed",
+    "process": "a later process took on",
+    "end": "the session ended",
+}
+
+
+class Show:
+    """Writes one line for each sight: for people, or as JSON with a sign of life now and then."""
+
+    def __init__(self, out: Printer, *, as_json: bool, clock: Callable[[], float] = time.time) -> None:
+        self._out = out
+        self._as_json = as_json
+        self._clock = clock
+        self._beat = float("-inf")
+
+    def sight(self, sight: Sight) -> None:
+        """Write one sight."""
+        if not self._as_json:
+            self._line(sight)
+            return
+        row: dict[str, Any] = {"event": sight.event, "session": sight.session}
+        row["finding"] = None if sight.finding is None else sight.finding.to_json()
+        if sight.event == "ended":
+            row |= {"outcome": sight.outcome, "lost": sight.lost}
+        self._row(row)
+
+    def _row(self, row: dict[str, Any]) -> None:
+        text = json.dumps({"schema": "ctxmgr/1", "ts": ids.format_time(self._clock()), **row}, default=str)
+        sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
+        self._beat = self._clock()
+
+    def _line(self, sight: Sight) -> None:
+        moment = Span(time.strftime("%H:%M:%S", time.localtime(self._clock())), "dim")
+        finding = sight.finding
+        if finding is None:
+            lost = f", {sight.lost} events lost" if sight.lost is not None else ""
+            self._out.line(moment, "  ", Span("ended"), f"  {sight.session}  {sight.outcome}{lost}")
+            return
+        where = f"{finding.scope.agent or 'an agent'} in {sight.session}{_place(finding)}"
+        if sight.event == "over":
+            why = _ENDED_BY.get(finding.resolved or "", finding.resolved or "it is gone")
+            self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity} {finding.kind} of {where}: {why}")
+            return
+        sign = verdict_sign(self._out.symbols, finding.severity)
+        word = Span(f"{sign} {finding.severity.upper()}", verdict_style(finding.severity))
+        self._out.line(moment, "  ", word, f" {finding.kind}  {where}  ", finding.reason, hang=10)
+
+    def alive(self, counts: dict[str, int], *, force: bool = False) -> None:
+        """Write a sign of life for each session, in JSON, when nothing was written for a minute."""
+        if self._as_json and (force or self._clock() - self._beat >= HEARTBEAT):
+            for session, entries in counts.items():
+                self._row({"event": "heartbeat", "session": session, "finding": None, "entries": entries})
+
+    def flush(self) -> None:
+        """Let out what was written: whoever reads it waits for it."""
+        sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""The fast path: common ``--json`` commands without typer, pydantic and rich. Start with `dispatch`."""

@@ -1,0 +1,142 @@
+"""Read records of format 1 from stdin into a store."""
+
+from __future__ import annotations
+
+import sys
+
+from ctxmgr.cli.envelope import say
+from ctxmgr.errors import Conflict, InvalidInput
+from ctxmgr.log import codec
+from ctxmgr.log.ids import new_id
+from ctxmgr.log.line_splitter import read_lines
+from ctxmgr.store.reserved import PROJECT, untrusted
+from ctxmgr.types.record_check import check
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to take a record
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ctxmgr.store import AppendResult, Store
+
+_BATCH = 200
+_KEPT_BEFORE = "the records before it are kept"
+
+
+class Taken:
+    """What was taken in: records added, known already, and left out since they would change the project's own state."""
+
+    __slots__ = ("added", "ended", "known", "left_out")
+
+    def __init__(self) -> None:
+        self.added = self.known = self.left_out = 0
+        self.ended: list[str] = []
+
+    def plus(self, appended: AppendResult) -> None:
+        """Add what an append did."""
+        self.added += appended.added
+        self.known += appended.known
+
+    @property
+    def status(self) -> str:
+        """Whether there was any record."""
+        return "ok" if self.added or self.known else "empty"
+
+    @property
+    def data(self) -> dict[str, int]:
+        """What JSON shows of it."""
+        return {"added": self.added, "known": self.known}
+
+    @property
+    def line(self) -> str:
+        """How a person is told."""
+        return f"{self.added} records added, {self.known} known already"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should hear beside."""
+        return [untrusted(self.left_out)] if self.left_out else []
+
+
+def take(store: Store, session: str | None, *, trusted: bool) -> Taken:
+    """Append what stdin holds.
+
+    Args:
+        store: to append to.
+        session: of records that name none.
+        trusted: take over access rules, artifacts and context that records set, too.
+
+    Raises:
+        InvalidInput, Conflict: naming the first line that can't be taken.
+        StorageFailed, Busy: it can't be written.
+    """
+    if sys.stdin.isatty():
+        say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
+    done = Taken()
+    batch: list[tuple[int, codec.Record]] = []
+    try:
+        for line in _records(session):
+            if line[1]["session"] == PROJECT and not trusted:
+                done.left_out += 1
+                continue
+            batch.append(line)
+            if line[1]["kind"] == "sessionEnd":
+                done.ended.append(line[1]["session"])
+            if len(batch) >= _BATCH:
+                _append(store, batch, done)
+                batch.clear()
+    finally:  # what came before a faulty line or an interrupt is kept
+        _append(store, batch, done)
+    if done.ended:
+        from ctxmgr.memory.episodes import retain_ended
+
+        retain_ended(store, done.ended)
+    return done
+
+
+def _append(store: Store, batch: list[tuple[int, codec.Record]], done: Taken) -> None:
+    """Append numbered records together; if one of them is refused, those before it, and say which it was.
+
+    Raises:
+        Conflict, InvalidInput: a known id with other content, or what can't be stored.
+    """
+    try:
+        done.plus(store.append([record for _, record in batch]))
+    except (Conflict, InvalidInput):
+        for number, record in batch:
+            try:
+                done.plus(store.append([record]))
+            except (Conflict, InvalidInput) as error:
+                reason = error.message.removesuffix("; nothing was written")
+                raise type(error)(f"stdin line {number}: {reason}", f"{_KEPT_BEFORE}; {error.hint}") from None
+
+
+def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
+    """Yield (line number, record of format 1) for each line of stdin.
+
+    Raises:
+        InvalidInput: naming the first line that holds no such record.
+    """
+    for number, _, line, length in read_lines(sys.stdin.buffer, codec.MAX_LINE):
+        if line is None:
+            raise InvalidInput(f"stdin line {number} is {length:,} bytes long; the limit is {codec.MAX_LINE:,}", _KEPT_BEFORE)
+        if not line.strip():
+            continue
+        try:
+            yield number, check(_completed(codec.decode(line), session))
+        except InvalidInput as error:
+            raise InvalidInput(f"stdin line {number}: {error.message}", f"{_KEPT_BEFORE}; {error.hint}") from None
+        except ValueError as error:
+            raise InvalidInput(f"stdin line {number}: {error}", f"{_KEPT_BEFORE}; one JSON object a line") from None
+
+
+def _completed(given: codec.Record, session: str | None) -> codec.Record:
+    """Return what was given with the version first, as every record has it, and what may be left out."""
+    record: codec.Record = {"v": 1, **given}
+    if session is not None:
+        record.setdefault("session", session)
+    if record.get("kind") in ("entry", "event", "note", "snapshot"):
+        record.setdefault("id", new_id())
+    if record.get("kind") == "event" and "type" in record:
+        record["type"] = codec.EVENT_ALIASES.get(str(record["type"]), record["type"])
+    record.pop("sum", None)
+    return record

@@ -1,0 +1,129 @@
+"""Make recorded text safe for a terminal, and cut it to a width."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Literal
+
+MAX_MARKS = 8
+"""Combining marks that one character may carry; a longer pile hides the lines above it."""
+
+VARIATION = "\ufe0e\ufe0f"
+"""The two selectors between the plain and the coloured form of a sign."""
+
+Keep = Literal["start", "middle", "end", "bare"]
+
+# The blocks of everyday text that hold nothing but visible, unmarked characters pass without a look at each.
+_EVERYDAY = (
+    r"\x20-\x7e\xa1-\xac\xae-\u02ff\u0400-\u0481\u2010-\u2027\u2030-\u205e\u2190-\u23ff\u2500-\u27bf"
+    r"\u3041-\u3096\u30a1-\u30ff\u4e00-\u9ffc\uac00-\ud7a3"
+)
+_ODD = re.compile(f"[^{_EVERYDAY}]+")
+_ODD_IN_LINES = re.compile(f"[^{_EVERYDAY}\\t\\n]+")
+_KEYCAPS = "#*0123456789"
+# Letters and marks that draw nothing, so that text could hide in them; their categories do not tell.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+
+
+def safe(text: object, *, limit: int | None = None, keep_lines: bool = False) -> str:
+    r"""Return text in which nothing can steer a terminal or hide: the filter for all recorded and user-given text.
+
+    Control, format, bidirectional, zero-width, private-use and unassigned characters and lone surrogates become visible
+    escapes (``\x1b``, ``\u202e``). A line end is shown as ``⏎`` and a tab as a blank, or both are kept with ``keep_lines``.
+    ``limit`` cuts at that many terminal cells, the ``…`` included. Filtering twice changes nothing. Never raises.
+    """
+    try:
+        shown = text if isinstance(text, str) else "" if text is None else str(text)
+    except (ValueError, RecursionError):  # an integer of too many digits, a nest of lists
+        shown = f"<{type(text).__name__}>"
+    if not (shown.isascii() and shown.isprintable()):
+        whole = shown.replace("\r\n", "\n")
+        if not keep_lines:
+            whole = whole.replace("\n", "⏎").replace("\t", " ")
+        # On a line end a mark would have nothing to sit on.
+        shown = (_ODD_IN_LINES if keep_lines else _ODD).sub(
+            lambda run: _visible(run.group(), whole[max(run.start() - 1, 0) : run.start()].strip("\n\t")), whole
+        )
+    return shown if limit is None else cut(shown, limit)
+
+
+def _visible(run: str, before: str) -> str:
+    shown: list[str] = []
+    marks = 0
+    for char in run:
+        if char in VARIATION and not marks and (before > "\x7f" or (before and before in _KEYCAPS)):
+            shown.append(char)
+            marks = 1
+            continue
+        if before and char not in _BLANK and char not in VARIATION and unicodedata.category(char)[0] == "M":
+            marks += 1
+            if marks <= MAX_MARKS:
+                shown.append(char)
+            continue
+        if marks > MAX_MARKS:
+            shown.append(f"[+{marks - MAX_MARKS} marks]")
+        marks = 0
+        shown.append(_escaped(char))
+        before = shown[-1][-1]  # what follows sits on what is shown, not on what was recorded
+    if marks > MAX_MARKS:
+        shown.append(f"[+{marks - MAX_MARKS} marks]")
+    return "".join(shown)
+
+
+@lru_cache(8192)
+def _escaped(char: str) -> str:
+    category = unicodedata.category(char)
+    # A mark that comes here has nothing to sit on and would change our own text before it.
+    if category == "Zs" or (char.isprintable() and char not in _BLANK and category[0] != "M"):
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+@lru_cache(8192)
+def _cell(char: str) -> int:
+    # Terminals differ on flags and skin tones; the wider reading can't wrap a row, only leave a gap in it.
+    if "\U0001f1e6" <= char <= "\U0001f1ff" or "\U0001f3fb" <= char <= "\U0001f3ff":
+        return 2
+    from rich.cells import get_character_cell_size  # here, so that plain ASCII never pays for it
+
+    return get_character_cell_size(char)
+
+
+def cells(text: str) -> int:
+    """Return how many terminal cells the filtered text takes, by the wider reading where terminals differ."""
+    return len(text) if text.isascii() else sum(_cell(char) for char in text)
+
+
+def cut(text: str, limit: int, ellipsis: str = "…", keep: Keep = "start") -> str:
+    """Return filtered text within ``limit`` cells; what is left out is marked, ``keep`` says which part stays.
+
+    ``bare`` keeps the start without a mark, for what means the same with less precision, like a time without its seconds.
+    """
+    limit = max(limit, 0)
+    if len(text) <= limit and cells(text) <= limit:
+        return text
+    if keep == "bare":
+        return take(text, limit)
+    room = limit - len(ellipsis)
+    if room < 1:
+        return take(text, limit)
+    if keep == "start":
+        head = take(text, room)
+        return text if take(text, limit) == text else head + ellipsis
+    tail = room if keep == "end" else room // 2
+    end = take(text[::-1][: tail * 10], tail)[::-1]
+    return take(text, room - tail) + ellipsis + end if cells(text) > limit else text
+
+
+def take(text: str, room: int) -> str:
+    """Return the beginning of filtered text that fits into ``room`` cells."""
+    if text.isascii():
+        return text[:room]
+    for place, char in enumerate(text):
+        room -= _cell(char)
+        if room < 0:
+            return text[:place]
+    return text

@@ -1,0 +1,1 @@
+"""Context packages: what an agent needs, chosen under a token budget. Start with `service`."""

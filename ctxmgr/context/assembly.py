@@ -1,0 +1,243 @@
+"""Assemble a package for an agent from a store, and record it (spec 003)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from ctxmgr.access.guard import AccessGuard
+from ctxmgr.context.budget import Item, Reserves, usual_reserves
+from ctxmgr.context.candidates import GOAL, CandidateCollector
+from ctxmgr.context.item_texts import Contents, Fixed, NoTextError, Texts, UnreadableError
+from ctxmgr.context.package_records import RecordedPackage, last_held, mark_of, record_of
+from ctxmgr.context.packing import Order, assemble
+from ctxmgr.context.readers import Readers
+from ctxmgr.context.summary_provider import Improver
+from ctxmgr.context.visible_artifacts import VisibleArtifacts
+from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput
+from ctxmgr.log.ids import now
+from ctxmgr.store import Store
+from ctxmgr.text.tokens import counter_by_name
+from ctxmgr.types.context_package import Assembly, HeldItem
+from ctxmgr.types.context_request import AssembleRequest, AssembleResponse
+from ctxmgr.types.project import AgentNeed
+
+_MOST_BUDGET = 2**53
+
+
+@dataclass(slots=True)
+class PackageService:
+    """Where packages are asked for: a store, who asks, and where the bytes of artifacts come from.
+
+    Attributes:
+        store: the whole store.
+        guard: who asks.
+        seen: the history as the asker sees it.
+        contents: returns the bytes of an artifact.
+        improver: writes better summaries, where one is configured.
+        clock: returns the present as RFC 3339.
+        summarised: how many summaries the last assembly had to make.
+    """
+
+    store: Store
+    guard: AccessGuard
+    seen: Store
+    contents: Contents
+    improver: Improver | None = None
+    clock: Callable[[], str] = now
+    summarised: int = 0
+
+
+def assemble_context(desk: PackageService, request: AssembleRequest) -> AssembleResponse:
+    """Return the package of an agent, and record it.
+
+    Raises:
+        BudgetExceeded: what is required does not fit.
+        NotFound: something required, or the version, is not there.
+        InvalidInput: a name, need, counter or budget that can't be used.
+        Damaged, StorageFailed: the content of something required is gone or changed; or the package can't be recorded.
+    """
+    check_budget(request.max_tokens)
+    with Readers(desk.store, request.agent, desk.guard, desk.seen) as audience:
+        shown = VisibleArtifacts(audience, request.version)
+        texts = Texts(desk.store, desk.contents, counter_by_name(request.counter), desk.improver)
+        try:
+            found = _gathered(audience, shown, texts, request)
+            assembly = _assembled(desk, request, found, texts, shown.version)
+            if found.absent is not None:
+                raise found.absent
+        except CtxmgrError as error:
+            log_reads(desk, audience, shown, "context assemble", failed=error.message, unlogged=request.dry_run)
+            raise
+        desk.summarised = texts.summarised
+        return _recorded(desk, request, assembly, texts, shown, audience)
+
+
+def _gathered(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: AssembleRequest) -> CandidateCollector:
+    found = CandidateCollector(audience, shown, texts, request.max_tokens, request.task)
+    if request.task_context is not None:
+        found.know_task(request.task_context)
+    if request.goal is not None:
+        found.know_goal(request.goal)
+    needs = needs_of(audience.store, request.agent)
+    for need in sorted(needs, key=lambda need: (need.priority, need.pattern)):
+        found.need(need)
+    named = [*request.items, *([GOAL] if request.goal is not None else [])]
+    for text in dict.fromkeys(named):
+        found.name(text)
+    found.depend()
+    if not needs and not named:
+        found.notes.append(f"{request.agent} has no needs, so nothing was looked for: 'ctxmgr context need add' names them")
+    return found
+
+
+def needs_of(store: Store, agent: str | None) -> list[AgentNeed]:
+    """Return the needs of an agent, or of all.
+
+    Raises:
+        Damaged: a recorded need can't be read.
+    """
+    try:
+        return store.shared.needs(agent)
+    except ValidationError:
+        raise Damaged("a recorded need is none", "set it again with 'ctxmgr context need add'") from None
+
+
+def check_budget(tokens: int) -> None:
+    """Refuse a budget that no counter reaches.
+
+    Raises:
+        InvalidInput: it is too large.
+    """
+    if tokens > _MOST_BUDGET:
+        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MOST_BUDGET:,}")
+
+
+def _assembled(
+    desk: PackageService, request: AssembleRequest, found: CandidateCollector, texts: Texts, version: int | None
+) -> Assembly:
+    before = last_held(desk.store, request.agent) if request.diff else None
+    held = held_of(found.items, before, texts)
+    known = {(one.type, one.id) for one in held}
+    usual = usual_reserves(request.max_tokens)
+    order = Order(
+        agent=request.agent, assembled_at=desk.clock(), budget=request.max_tokens,
+        items=[item for item in found.items if (item.type, item.id) not in known], texts=texts, counter=texts.counter,
+        reserves=Reserves(
+            prompt=usual.prompt if request.reserve_prompt is None else request.reserve_prompt,
+            task=usual.task if request.reserve_task is None else request.reserve_task,
+        ),
+        version=version, task_id=request.task, project_context=found.project, task_context=found.task,
+        missing=found.missing, held=held, notes=found.notes,
+    )  # fmt: skip
+    if held:
+        with suppress(BudgetExceeded):
+            return readable_only(order, texts, found)
+        told = f"{len(held):,} items that the agent holds are not listed, for want of room"
+        order = replace(order, held=(), notes=[*order.notes, told])
+    if found.project and not found.required:
+        with suppress(BudgetExceeded):
+            return readable_only(order, texts, found)
+        told = "the project's context was left out: there is no room for it, and no need requires it"
+        order = replace(order, project_context={}, notes=[*order.notes, told])
+    return readable_only(order, texts, found)
+
+
+def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Assembly:
+    """Assemble; what can't be read is described where it is no text, and left out where it is gone or changed.
+
+    Raises:
+        CtxmgrError: what is required can't be read, or does not fit.
+    """
+    while True:
+        try:
+            return _with_descriptions(assemble(order), texts)
+        except UnreadableError as error:
+            order = _without(order, error, texts, found)
+
+
+def _without(order: Order, error: UnreadableError, texts: Texts, found: CandidateCollector) -> Order:
+    """Return the order with a description in place of an item that can't be read, or without it."""
+    key = (error.item.type, error.item.id)
+    bad = [item for item in order.items if (item.type, item.id) == key]
+    kept = [item for item in order.items if (item.type, item.id) != key]
+    content = texts.shelf[key]
+    if isinstance(error.cause, NoTextError) and not isinstance(content, Fixed):
+        return replace(order, items=[*kept, *(found.described(content, item) for item in bad)])
+    if any(item.need == "required" for item in bad):
+        raise error.cause
+    note = f"{error.item.source}/{error.item.name} left out: {error.message}"
+    return replace(order, items=kept, notes=[*order.notes, note])
+
+
+def _with_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
+    """Return the assembly with the reason why something is only described."""
+    decisions = [
+        made.model_copy(update={"reason": "it is no text: it is described instead"})
+        if made.got == "summary" and isinstance(kept := texts.shelf.get((made.type, made.id)), Fixed) and not kept.whole
+        else made
+        for made in assembly.decisions
+    ]
+    return assembly.model_copy(update={"decisions": decisions})
+
+
+def held_of(items: list[Item], before: RecordedPackage | None, texts: Texts) -> list[HeldItem]:
+    """Return what of the items the agent holds, in full and unchanged, from the package before."""
+    if before is None:
+        return []
+    given = {(one.type, one.id): one.package for one in before.held}
+    held: dict[tuple[str, str], HeldItem] = {}
+    for item in items:
+        key = (item.type, item.id)
+        if key not in before.marks or key in held:
+            continue
+        content = texts.shelf[key]
+        if isinstance(content, Fixed) and before.marks[key] != mark_of(content.text):
+            continue
+        held[key] = HeldItem(
+            id=item.id, type=item.type, source=item.source, name=item.name, version=item.version,
+            package=given.get(key, before.id),
+        )  # fmt: skip
+    return list(held.values())
+
+
+def _recorded(
+    desk: PackageService, request: AssembleRequest, assembly: Assembly, texts: Texts, shown: VisibleArtifacts, audience: Readers
+) -> AssembleResponse:
+    """Record the package and the summaries made for it, all at once; nothing in a store that is only read."""
+    identity: str | None = None
+    if not request.dry_run and not desk.store.readonly:
+        fixed = {key: one.text for key, one in texts.shelf.items() if isinstance(one, Fixed)}
+        record = record_of(assembly, desk.guard.agent or "operator", fixed)
+        with desk.store.engine.transaction():
+            texts.keep()
+            desk.store.append([record])
+        identity = str(record["id"])
+    granted = [(made.source, made.name) for made in assembly.decisions if made.type == "artifact" and made.got != "omitted"]
+    log_reads(desk, audience, shown, "context assemble", granted, unlogged=request.dry_run)
+    return AssembleResponse(id=identity, package=assembly.package, decisions=assembly.decisions, budget=assembly.budget)
+
+
+def log_reads(
+    desk: PackageService,
+    audience: Readers,
+    shown: VisibleArtifacts,
+    command: str,
+    granted: Iterable[tuple[str, str]] = (),
+    *,
+    failed: str | None = None,
+    unlogged: bool = False,
+) -> None:
+    """Log what was denied; and what was granted to an agent that asks for another one, as no package of its own tells it.
+
+    What the operator only looks at, ``unlogged``, leaves no trace.
+    """
+    if desk.store.readonly or audience.agent is None or (unlogged and desk.guard.agent is None):
+        return
+    reader = audience.reader()
+    others = [] if reader.agent == audience.agent else list(granted)
+    if shown.denied or shown.hidden or failed or others:
+        reader.log(command, "read", others, list(shown.denied), failed=failed, hidden=shown.hidden)

@@ -1,0 +1,262 @@
+"""Collect what a package may hold: needs, items named by the caller, and their dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ctxmgr.context import history_items
+from ctxmgr.context.budget import Item
+from ctxmgr.context.history_items import HistoryItem
+from ctxmgr.context.item_names import ItemName, parse_named
+from ctxmgr.context.item_texts import MOST_READ, Fixed, Texts, UnreadableError
+from ctxmgr.context.item_yaml import goal_fields, written
+from ctxmgr.context.readers import Readers
+from ctxmgr.context.visible_artifacts import VisibleArtifacts
+from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
+from ctxmgr.text.content_kind import CODE, DENSE, TEXT, YAML, kind_of, known_kind
+from ctxmgr.types.context_package import Need
+from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.project import AgentNeed
+
+STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
+_LEVELS: tuple[Need, ...] = ("required", "optional", "reference")
+
+
+@dataclass(frozen=True, slots=True)
+class PulledDependency:
+    """An artifact that another one depends on, how strongly, and with the priority of the one that asks for it."""
+
+    row: ArtifactRow
+    need: Need
+    priority: int
+    because: str
+
+
+def depending(
+    asked: Sequence[tuple[ArtifactRow, Need, int]],
+    dependencies: Callable[[str], Sequence[DependencyRow]],
+    find: Callable[[str, str], ArtifactRow | None],
+) -> list[PulledDependency]:
+    """Return what the artifacts depend on and is not asked for as strongly already.
+
+    A chain is as strong as its weakest link: what a reference requires is a reference.
+
+    Args:
+        asked: artifacts with the need for each and its priority.
+        dependencies: what the artifact with an id depends on.
+        find: returns an artifact by owner and name, None for what is not there.
+    """
+    best: dict[str, int] = {}
+    pulled: dict[str, PulledDependency] = {}
+    waiting: list[list[tuple[ArtifactRow, int]]] = [[], [], []]
+    for row, need, priority in sorted(asked, key=lambda one: (one[2], one[0].agent, one[0].name, one[0].version)):
+        level = STRENGTH[need]
+        best[row.id] = min(level, best.get(row.id, level))
+        waiting[level].append((row, priority))
+    done: set[str] = set()
+    for level, queue in enumerate(waiting):
+        for row, priority in queue:  # grows while it is walked
+            if row.id in done or best[row.id] < level:
+                continue
+            done.add(row.id)
+            for link in dependencies(row.id):
+                reached = max(level, STRENGTH.get(link.type, 2))
+                target = find(link.agent, link.name)
+                if target is None or best.get(target.id, len(_LEVELS)) <= reached:
+                    continue
+                best[target.id] = reached
+                pulled[target.id] = PulledDependency(
+                    target, _LEVELS[reached], priority, f"{row.agent}/{row.name} depends on it"
+                )
+                waiting[reached].append((target, priority))
+    return list(pulled.values())
+
+
+BY_CALLER = "named by the caller"
+HISTORY = "history"
+"""What a package gives as the source of what is drawn from many entries."""
+
+GOAL = "goal_context"
+_HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How something is wanted; see `AgentNeed`."""
+
+    need: Need
+    priority: int = 0
+    max_tokens: int | None = None
+    use_summary: bool = False
+    because: str = BY_CALLER
+
+
+class CandidateCollector:
+    """Collects the items of one package.
+
+    Attributes:
+        items: what was found; the texts of them are on the shelf of ``texts``.
+        absent: the first required need that names nothing, as the error to raise.
+        missing: (source, name) of what the caller named and is not there.
+        notes: what a reader of the package should know.
+        project: the keys of the project's context; required tells whether a need requires them.
+        task: what is known of the task.
+    """
+
+    def __init__(self, audience: Readers, shown: VisibleArtifacts, texts: Texts, budget: int, task: str | None) -> None:
+        self._audience = audience
+        self._shown = shown
+        self._texts = texts
+        self._budget = budget
+        self._task = task
+        self._rows: list[tuple[ArtifactRow, Need, int]] = []
+        self._goal: str | None = None
+        self.items: list[Item] = []
+        self.absent: NotFound | None = None
+        self.missing: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        self.project = self._project()
+        self.required = False
+        self.task: dict[str, Any] = {} if task is None else {"id": task}
+
+    def _project(self) -> dict[str, Any]:
+        return {one.key: one.value for one in self._audience.store.shared.context_keys() if self._audience.reads_key(one.key)}
+
+    def know_task(self, told: Mapping[str, Any]) -> None:
+        """Take what the caller tells of the task."""
+        self.task |= told
+
+    def know_goal(self, source: GoalSource) -> None:
+        """Take where the goal stands that is worked on."""
+        self._goal = written(goal_fields(source))
+
+    def need(self, need: AgentNeed) -> None:
+        """Add what a need names.
+
+        Raises:
+            InvalidInput: the need can't be understood.
+        """
+        try:
+            named = parse_named(need.pattern)
+        except InvalidInput as error:
+            raise InvalidInput(f"a need of {need.agent!r} can't be used: {error.message}", error.hint) from None
+        wish = Wish(need.need, need.priority, need.max_tokens, need.use_summary, f"need {need.pattern}")
+        if self.add(named, wish) or need.need == "if_exists":
+            return
+        if need.need != "required":
+            self.notes.append(f"nothing is there for the {need.need} need {need.pattern}")
+        elif self.absent is None:
+            otherwise = "put it first, allow the agent to read it, or make the need optional"
+            hint = _HINTS.get(named.source, otherwise) if named.form == "context" else otherwise
+            self.absent = NotFound(f"{need.agent} requires {need.pattern}, and nothing like it is there", hint)
+
+    def name(self, text: str) -> None:
+        """Add what the caller names.
+
+        Raises:
+            InvalidInput: it can't be understood.
+        """
+        named = parse_named(text)
+        if not self.add(named, Wish("optional")):
+            self.missing.append(called(named))
+
+    def depend(self) -> None:
+        """Add what the artifacts depend on."""
+        found = depending(self._rows, self._audience.store.artifacts.dependencies, self._shown.needed)
+        for one in found:
+            self._add_artifact(one.row, Wish(one.need, one.priority, because=one.because))
+
+    def add(self, named: ItemName, wish: Wish) -> bool:
+        """Add what is named; return whether it is there."""
+        if named.form == "context":
+            return self._add_context(named.source, wish)
+        if named.form == "record":
+            return self._add_told(history_items.record_told(self._audience, named), wish)
+        if named.form == "owner":
+            rows = self._shown.of_owner(named.source)
+        else:
+            row = self._shown.by_id(named.name) if named.form == "id" else self._shown.find(named.source, named.name)
+            rows = [] if row is None else [row]
+        for row in rows:
+            self._add_artifact(row, wish)
+            self._rows.append((row, wish.need, wish.priority))
+        return bool(rows)
+
+    def _add_context(self, context: str, wish: Wish) -> bool:
+        if context == "project_context":  # a project without keys has a context that says nothing
+            self.required = self.required or wish.need == "required"
+            return True
+        if context == "task_context":
+            if self._task is not None and "executions" not in self.task:
+                runs = history_items.task_runs(history_items.runs(self._audience, self._task))
+                self.task |= {"executions": runs} if runs else {}
+            return bool(self.task)
+        if context == GOAL:
+            return self._add_told(None if self._goal is None else HistoryItem(GOAL, "context", "goal", GOAL, self._goal), wish)
+        if context == "error_context":
+            text = history_items.failures(self._audience, self._task)
+        else:
+            text = history_items.runs_told(history_items.runs(self._audience, self._task))
+        return self._add_told(None if text is None else HistoryItem(context, "context", HISTORY, context, text), wish)
+
+    def _add_told(self, told: HistoryItem | None, wish: Wish) -> bool:
+        if told is None:
+            return False
+        self._texts.shelf[told.type, told.id] = Fixed(told.text)
+        tokens = self._texts.counter.count(told.text, YAML)
+        self.items.append(self._item(wish, told.id, told.source, told.name, YAML, tokens, None, told.type))
+        return True
+
+    def _add_artifact(self, row: ArtifactRow, wish: Wish) -> None:
+        kind = item_kind(row)
+        item = self._item(wish, row.id, row.agent, row.name, kind, 0, row.version, "artifact")
+        if row.type == BINARY:
+            self.items.append(self.described(row, item))
+            return
+        self._texts.shelf["artifact", row.id] = row
+        self.items.append(replace(item, tokens=self._tokens(row, item)))
+
+    def described(self, row: ArtifactRow, item: Item) -> Item:
+        """Return an item whose text says what an artifact is, in place of a content that can't be given as text."""
+        text = f"{row.agent}/{row.name}: {row.size:,} bytes that are no text, SHA-256 {row.hash}\n"
+        self._texts.shelf["artifact", row.id] = Fixed(text, whole=False)
+        return replace(item, kind=TEXT, tokens=self._texts.counter.count(text, TEXT), max_tokens=None, use_summary=True)
+
+    def _item(
+        self, wish: Wish, identity: str, source: str, name: str, kind: str, tokens: int, version: int | None, kept_as: str
+    ) -> Item:
+        return Item(
+            id=identity, source=source, name=name, kind=kind, need=wish.need, tokens=tokens, priority=wish.priority,
+            max_tokens=wish.max_tokens, use_summary=wish.use_summary, version=version, type=kept_as, because=wish.because,
+        )  # fmt: skip
+
+    def _tokens(self, row: ArtifactRow, item: Item) -> int:
+        """Return the size of a content by the counter at hand; what can't fit in any case is not read for it."""
+        counter = self._texts.counter
+        if row.counter == counter.name and 0 <= row.tokens <= row.size + 1:
+            return row.tokens
+        if row.size > min(MOST_READ, 64 * max(self._budget, 1)):
+            return row.size // 4
+        try:
+            return counter.count(self._texts.full(item), item.kind)
+        except UnreadableError:  # said when it is to be used
+            return row.size // 4
+
+
+BINARY = "binary"
+"""Type of the artifacts that are no text."""
+
+
+def item_kind(row: ArtifactRow) -> str:
+    """Return what an artifact is written in; code is known by its name more closely."""
+    kind = known_kind(row.type)
+    closer = kind_of(row.name, "") if kind == CODE else kind
+    return closer if closer in DENSE else kind
+
+
+def called(named: ItemName) -> tuple[str, str]:
+    """Return the source and name that something missing is listed by."""
+    return (named.source, named.name) if named.form in ("artifact", "owner", "record") else ("", named.text)

@@ -1,0 +1,37 @@
+"""Shorter texts by structure alone: the same text gives the same summary, on every machine and without a model."""
+
+from __future__ import annotations
+
+from ctxmgr.context.summaries.grammar import GrammarSummariser
+from ctxmgr.context.summaries.interface import Summariser, Summary
+from ctxmgr.context.summaries.lines import LineSummariser
+from ctxmgr.context.summaries.markdown import MarkdownSummariser
+from ctxmgr.context.summaries.plain_text import TextSummariser
+from ctxmgr.context.summaries.python import PythonSummariser
+from ctxmgr.context.summaries.selection import summarise_with
+from ctxmgr.context.summaries.structured_data import JsonSummariser, YamlSummariser
+from ctxmgr.text.tokens import Counter
+
+SUMMARISERS: tuple[Summariser, ...] = (
+    JsonSummariser(),
+    YamlSummariser(),
+    MarkdownSummariser(),
+    PythonSummariser(),
+    GrammarSummariser(),
+    LineSummariser(),
+    TextSummariser(),
+)
+"""All summarisers; the first one that can read a text has it, so that the parsers stand before the heuristics."""
+
+
+def summarise(name: str, text: str, kind: str, counter: Counter, most: int | None = None) -> Summary:
+    """Return the summary of a text: deterministic, never longer than the text in tokens or characters, never raises.
+
+    Args:
+        name: what the text is called; it tells the kind where ``kind`` is empty.
+        text: any text at all, however broken.
+        kind: one of `ctxmgr.text.content_kind.KINDS`, or empty.
+        counter: what the tokens are counted with.
+        most: tokens to aim at where that is less than the target of the kind.
+    """
+    return summarise_with(SUMMARISERS, name, text, kind, counter, most)

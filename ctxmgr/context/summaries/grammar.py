@@ -1,0 +1,226 @@
+"""Summarise code by tree-sitter (extra ``code``): every signature with the start of its documentation."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from ctxmgr.context.summaries.grammar_tables import GRAMMARS, PROTOTYPES, Grammar
+from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shortened
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node
+
+_BODY_TYPES = frozenset(
+    {
+        "declaration_list",
+        "field_declaration_list",
+        "ordered_field_declaration_list",
+        "enumerator_list",
+        "enum_variant_list",
+        "class_body",
+        "interface_body",
+        "enum_body",
+        "body_statement",
+    }
+)
+_WRAPPERS = frozenset({"export_statement", "template_declaration", "lexical_declaration", "variable_declaration"})
+_ATTRIBUTES = frozenset({"attribute_item", "decorator", "marker_annotation", "annotation"})
+_COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+_SIGNS = " \t/*#!"
+_MOST_NODES = 200_000
+_PROBE = 8_000
+_FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; what takes more takes the square of its size in time
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A definition: how deep it lies, its text up to the body, its text with the body, its documentation, what it does."""
+
+    depth: int
+    head: str
+    whole: str
+    doc: str
+    body: tuple[str, ...] = ()
+
+
+class GrammarSummariser:
+    """Ten languages, each by its own wheel; a missing or unfitting one leaves the text to the next summariser."""
+
+    strategy = "grammar/2"
+    kinds = frozenset(GRAMMARS)
+    target = 30
+    limit = 400_000
+
+    def drafts(self, text: str, kind: str) -> Iterator[str]:
+        """Yield summaries; the last has the signatures alone. Raises ImportError or ValueError without the wheel."""
+        found = list(_Walk(GRAMMARS[kind], text.encode("utf-8", "replace")).signatures(_language(kind)))
+        mark = "#" if kind in ("ruby", "shell") else "//"
+        if not found:
+            return
+        for count in BODY_LINES:
+            yield "\n".join(_written(found, 240, 400, mark, count)) + "\n"
+        for doc, data in ((240, 400), (160, 200), (100, 120), (60, 0), (0, 0)):
+            yield "\n".join(_written(found, doc, data, mark)) + "\n"
+
+
+def has_grammar(kind: str) -> bool:
+    """Whether the wheels for a kind are installed; nothing is loaded."""
+    return kind in GRAMMARS and all(importlib.util.find_spec(name) for name in ("tree_sitter", GRAMMARS[kind].package))
+
+
+@lru_cache(maxsize=len(GRAMMARS))
+def _language(kind: str) -> Language:
+    from tree_sitter import Language
+
+    grammar = GRAMMARS[kind]
+    return Language(cast("object", getattr(importlib.import_module(grammar.package), grammar.function)()))
+
+
+class _Walk:
+    """One walk over a syntax tree, with a stack of its own: how deep a text nests is up to whoever wrote it."""
+
+    def __init__(self, grammar: Grammar, source: bytes) -> None:
+        self._grammar = grammar
+        self._source = source
+
+    def signatures(self, language: Language) -> Iterator[Signature]:
+        """Yield the definitions in their order.
+
+        Raises:
+            ValueError: the text takes the parser too long, has too many nodes, or is mostly what the grammar can't read.
+        """
+        self._parsed(language, self._source[:_PROBE])  # what is made to take long mostly takes long from its start
+        root = self._parsed(language, self._source)
+        if root.type == "ERROR":
+            raise ValueError("the grammar can't read it")
+        stack: list[tuple[Node, int, Node]] = [(root, 0, root)]
+        for _ in range(_MOST_NODES):
+            if not stack:
+                return
+            node, depth, outer = stack.pop()
+            told = self._is_definition(node)
+            if told:
+                yield self._signature(node, depth, outer)
+            if node.type in self._grammar.holders or node.type == "ERROR":
+                inside = (self._body(node) or node) if told else node
+                children = [child for child in inside.children if child.is_named]
+                wrapped = outer if node.type in _WRAPPERS and node.type == outer.type else node
+                start = wrapped if node.type in _WRAPPERS else None
+                stack.extend((child, depth + told, start or child) for child in reversed(children))
+        raise ValueError("too many nodes")
+
+    def _parsed(self, language: Language, source: bytes) -> Node:
+        """Return the root of the tree, or give up by the steps taken: by a clock, the same text could end either way."""
+        from tree_sitter import Parser
+
+        steps = 0
+
+        def too_slow(offset: int, has_error: bool) -> bool:
+            nonlocal steps
+            steps += 1
+            return steps > _FREE_STEPS + offset * _STEPS_A_KILOBYTE // 1_000
+
+        def read(offset: int, place: object) -> bytes:
+            return source[offset : offset + 65_536]
+
+        return Parser(language).parse(read, progress_callback=too_slow).root_node
+
+    def _is_definition(self, node: Node) -> bool:
+        kind = node.type
+        if kind in ("struct_specifier", "union_specifier", "enum_specifier", "class_specifier"):
+            return node.child_by_field_name("body") is not None and node.child_by_field_name("name") is not None
+        if kind in self._grammar.definitions:
+            return True
+        if kind in PROTOTYPES and "prototype" in self._grammar.definitions:
+            return _declares_function(node)
+        if kind in ("variable_declarator", "field_definition", "public_field_definition"):
+            value = node.child_by_field_name("value")
+            functions = ("arrow_function", "function_expression", "generator_function", "class")
+            return "arrow_definition" in self._grammar.definitions and value is not None and value.type in functions
+        return False
+
+    def _body(self, node: Node) -> Node | None:
+        body = node.child_by_field_name("body")
+        if body is not None:
+            return body
+        value = node.child_by_field_name("value")
+        if value is not None and node.type.endswith(("declarator", "field_definition")):
+            return value.child_by_field_name("body")
+        if node.type == "preproc_function_def":
+            return value
+        return next((child for child in node.children if child.type in _BODY_TYPES), None)
+
+    def _signature(self, node: Node, depth: int, outer: Node) -> Signature:
+        around = outer.start_byte <= node.start_byte and outer.end_byte >= node.end_byte
+        start = outer.start_byte if around else node.start_byte
+        data = node.type in self._grammar.data
+        body = _inner_body(node) if data else self._body(node)
+        end = body.start_byte if body is not None else node.end_byte
+        head = _text(self._source[start:end]).rstrip("{ =\n\t")
+        if data and body is not None:
+            head += " " + _text(self._source[body.end_byte : node.end_byte])
+        whole = _text(self._source[start : node.end_byte]) if data else ""
+        does = _text(self._source[body.start_byte : body.end_byte]) if body is not None and not data else ""
+        lines = body_lines(does.splitlines()) if node.type not in self._grammar.holders else ()
+        return Signature(depth, one_line(head), one_line(whole), self._doc(outer), lines)
+
+    def _doc(self, node: Node) -> str:
+        """Return the first paragraph of the comments right above a node, past its attributes."""
+        lines: list[str] = []
+        below, above = node, node.prev_named_sibling
+        while above is not None and above.type in _COMMENTS | _ATTRIBUTES and _touches(above, below):
+            if above.type in _COMMENTS:
+                lines[:0] = _text(self._source[above.start_byte : above.end_byte]).splitlines()
+            below, above = above, above.prev_named_sibling
+        words: list[str] = []
+        for line in lines[:200]:
+            bare = line.strip(_SIGNS)
+            if words and (not bare or bare.startswith("@")):
+                break
+            words += [bare] if bare else []
+        return " ".join(words)
+
+
+def _inner_body(node: Node) -> Node | None:
+    """Return the fields or cases of a definition, which may lie in the type that it names."""
+    level = [node]
+    for _ in range(4):
+        found = next((child for one in level for child in one.children if child.type in _BODY_TYPES), None)
+        if found is not None:
+            return found
+        level = [child for one in level for child in one.children[:20] if child.is_named]
+    return None
+
+
+def _touches(above: Node, below: Node) -> bool:
+    gap = below.start_point[0] - above.end_point[0]
+    return gap <= (0 if above.end_point[1] == 0 else 1)
+
+
+def _declares_function(node: Node) -> bool:
+    declarator = node.child_by_field_name("declarator")
+    for _ in range(10):
+        if declarator is None or declarator.type == "function_declarator":
+            return declarator is not None
+        declarator = declarator.child_by_field_name("declarator")
+    return False
+
+
+def _text(source: bytes) -> str:
+    return source.decode("utf-8", "replace")
+
+
+def _written(found: list[Signature], doc: int, data: int, mark: str, body: int = 0) -> Iterator[str]:
+    for signature in found:
+        indent = "  " * min(signature.depth, 20)
+        if doc and signature.doc:
+            yield f"{indent}{mark} {first_sentence(signature.doc, doc)}"
+        yield indent + (
+            shortened(signature.whole, max(data, len(signature.head) + 1)) if data and signature.whole else signature.head
+        )
+        yield from cut_body(signature.body, body, indent + "  ")

@@ -1,0 +1,462 @@
+"""The state of one agent in one process: its steps, detectors and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ctxmgr.detect.fast_forward import FastForward, continues, may_stand, rounds_kept
+from ctxmgr.detect.finding_lifecycle import OpenFinding
+from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step
+from ctxmgr.types.observation import Observation
+
+
+class DetectorDispatch(NamedTuple):
+    """Detectors that are shown a step, each with whether it is if it remembers nothing; and those of them that are."""
+
+    all: list[tuple[Detector, bool]]
+    if_asleep: list[tuple[Detector, bool]]
+
+
+class Plans:
+    """Works out once for each combination of flags (see `Wake`) who is shown such a step."""
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        self._detectors = detectors
+        self._known: dict[int, DetectorDispatch] = {}
+
+    def of(self, flags: int) -> DetectorDispatch:
+        """Return which detectors are shown a step with these flags, and whether they are if they remember nothing."""
+        plan = self._known.get(flags)
+        if plan is not None:
+            return plan
+        shown: list[tuple[Detector, bool]] = []
+        for each in self._detectors:
+            heeds = each.wake | Wake.AGAIN if each.wake & Wake.REPEATED else each.wake
+            if each.watchful or flags & heeds:
+                shown.append((each, bool(flags & each.wake)))
+        plan = self._known[flags] = DetectorDispatch(shown, [(each, woken) for each, woken in shown if woken])
+        return plan
+
+
+def is_any_awake(detectors: Sequence[Detector]) -> bool:
+    """Whether any of the detectors remembers something."""
+    for detector in detectors:  # noqa: SIM110 - a generator costs more than the whole loop
+        if detector.state:
+            return True
+    return False
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The calls that share one ``step`` value; ``taken`` once they were shown to the detectors."""
+
+    calls: list[Call]
+    open: int
+    taken: Step | None = None
+
+
+class _Mark(NamedTuple):
+    """What takes later steps back; the detectors that slept by then are given back the state they began with."""
+
+    number: int
+    states: tuple[Any, ...]
+    cases: tuple[tuple[OpenFinding, tuple[Any, ...]], ...]
+
+
+class AgentScope:
+    """Turns calls into steps, shows each to every detector and lets the tightest description speak.
+
+    A step enters when its result is known: in the order of the results, so a call that stays open holds nothing up and
+    counts for nothing. A parallel batch enters when all its calls so far are answered; a later member of it takes the
+    step back and enters it again, complete.
+
+    Attributes:
+        is_explained: opinions may be asked for, so every step is shown to the detectors at once.
+        call: what it made of the entry it took last; None if it was only counted.
+    """
+
+    def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
+        self.session = session
+        self.is_explained = False
+        self._still: FastForward | None = None
+        self._settling: OpenFinding | None = None
+        self._settled = 0
+        self._settings = settings
+        self._detectors = detectors
+        self._watchful = [detector for detector in detectors if detector.watchful]
+        self._plans = Plans(detectors)
+        self._asleep = True
+        self._listeners: dict[str, list[Detector]] = {}
+        for detector in detectors:
+            for kind in detector.hears:
+                self._listeners.setdefault(kind, []).append(detector)
+        self._doubt = doubt
+        self._seen: dict[int, Step] = {}
+        self._latest: dict[str, Step] = {}
+        self.came_back: list[OpenFinding] = []
+        self.changes = self.others_changes = 0
+        self.heard = self._known_changes = 0
+        self.spoke_since = self.foreseen = False
+        self.opinions: list[tuple[Step, Opinion]] | None = None
+        self._steps: list[Step] = []
+        self.call: Call | None = None
+        self._number = 0
+        self._batches: dict[str | int, _Batch] = {}
+        self._boundary = 0
+        self._attempt: _Mark | None = None
+        self._replay: list[Step] = []
+        self._turn: str | int | None = None
+        self.active: list[OpenFinding] = []
+        self.cases: list[OpenFinding] = []
+        self._before_last: _Mark | None = None
+        self._is_fresh, self._remembers = True, False
+        self._blank = tuple(detector.state for detector in detectors)
+
+    def begin(self, start: Observation) -> None:
+        """Take the start of an entry."""
+        if start.turn is not None:
+            if self._turn is not None and self._turn != start.turn:
+                self.reset("user")
+            self._turn = start.turn
+        if start.step is None:
+            return
+        batch = self._batches.get(start.step)
+        if batch is None:
+            done = [key for key, old in self._batches.items() if not old.open]
+            for key in done:
+                del self._batches[key]
+            batch = self._batches[start.step] = _Batch([], 0)
+            self.set_boundary()
+        batch.open += 1
+
+    def end(self, start: Observation, finish: Observation | None, call: Call | None = None) -> list[OpenFinding]:
+        """Take the result of an entry (None: the log records none), or what another scope made of it; return what it raised."""
+        self.call = None
+        self._is_fresh = False
+        if self._still is not None:
+            if self._still.take(start, finish, self.others_changes + self.heard):
+                self._number += 1
+                return []
+            self._catch_up()
+        call = self.call = call or Call.of(start, finish)
+        if start.step is None and not self._settings.exempt_actions:
+            return self._take((call,))
+        batch = None if start.step is None else self._batches.get(start.step)
+        if batch is None:
+            return self._enter((call,), amend=False)
+        batch.calls.append(call)
+        batch.open -= 1
+        if batch.open > 0:
+            return []
+        amend = batch.taken is not None and bool(self._steps) and self._steps[-1] is batch.taken
+        calls = tuple(batch.calls) if amend or batch.taken is None else (call,)
+        raised = self._enter(calls, amend=amend)
+        batch.taken = self._steps[-1] if self._steps and self._steps[-1].calls is calls else None
+        return raised
+
+    def _enter(self, calls: tuple[Call, ...], *, amend: bool) -> list[OpenFinding]:
+        if self._settings.exempt_actions and any(call.start.action in self._settings.exempt_actions for call in calls):
+            return []
+        withdrawn: list[OpenFinding] = []
+        if amend and self._before_last is not None:
+            withdrawn = [case for case in self.active if case.raised[0] == self._steps[-1].calls[-1].start.id]
+            self._restore(self._before_last)
+            self.active = [case for case in self.active if case not in withdrawn]
+        if calls[0].start.step is not None:
+            self._before_last = self._mark()
+        raised = self._take(calls)
+        for old in withdrawn:
+            again = next((case for case in raised if case.key == old.key), None)
+            if again is None:
+                old.resolved = "progress"
+                continue
+            old.adopt(again)
+            raised.remove(again)
+            self.cases.remove(again)
+            self.active[self.active.index(again)] = old
+        return raised
+
+    def _take(self, calls: tuple[Call, ...]) -> list[OpenFinding]:
+        step = Step(calls, self._number, self.others_changes + self.heard)
+        step.foreseen = self.foreseen
+        if self._replay:
+            if step.same(self._replay[0]):
+                del self._replay[0]
+                return []
+            self._replay = []
+        if self._attempt is None:
+            self._attempt = self._mark()
+        past = self._steps
+        flags = self._flags(step)
+        plan = self._plans.of(flags)
+        shown = plan.if_asleep if self._asleep else plan.all
+        sightings = self._show(step, shown) if shown else None
+        if self.opinions is not None:
+            self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
+        raised = self._judge(step, sightings or []) if self.active or sightings else []
+        past.append(step)
+        self._seen[step.query] = self._latest[step.action] = step
+        self._number += 1
+        if len(past) > 2 * self._settings.window:
+            self._trim()
+        if self.active and not self.is_explained:
+            self._settle(step)
+        return raised
+
+    def _settle(self, step: Step) -> None:
+        """Count the steps by which nothing but the one active loop has gone on; from enough of them on, it stands still."""
+        case = self.active[0]
+        if len(self.active) > 1 or not case.is_last(step.calls[-1].start.id) or not may_stand(case, self._settings):
+            self._settling = None
+        elif case is not self._settling or not continues(step, self._steps, case.period, self._settings):
+            self._settling, self._settled = case, 0
+        else:
+            self._settled += 1
+            if self._settled >= rounds_kept(case, self._settings) + case.period:
+                self._still = FastForward(case, self._steps, self._settings)
+
+    def _catch_up(self) -> None:
+        """Show the detectors what they have missed: something else happens now."""
+        still, self._still, self._settling = self._still, None, None
+        if still is None or not still.count:
+            return
+        unseen, before = still.unseen()
+        self._steps = before
+        self._index()
+        for step in unseen:
+            plan = self._plans.of(self._flags(step))
+            self._show(step, plan.if_asleep if self._asleep else plan.all)
+            self._steps.append(step)
+            self._seen[step.query] = self._latest[step.action] = step
+        self._steps = still.past(self._steps)
+        self._index()
+
+    def _show(self, step: Step, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
+        """Show a step to the detectors of a plan that want to see it; return what they saw."""
+        sightings: list[Sighting] = []
+        for detector, woken in shown:
+            if woken or detector.state:
+                sighting = detector.take(step, self._steps)
+                if sighting is not None and not self._is_off(sighting.kind, step.action):
+                    sightings.append(sighting)
+        self._asleep = not is_any_awake(self._detectors)
+        return sightings
+
+    def _is_off(self, kind: str, action: str) -> bool:
+        return bool(self._settings.actions) and kind in self._settings.of(action).disabled
+
+    def _flags(self, step: Step) -> int:
+        """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
+        flags = step.traits | Wake.ALWAYS
+        before = self._seen.get(step.query)
+        if before is not None:
+            flags |= self._flags_again(step, before)
+        if self._steps and len(self._steps[-1].calls) > 1:
+            flags |= Wake.IN_BATCH
+        if step.failed:
+            return flags | Wake.FAILED
+        before = self._latest.get(step.action)
+        return flags | Wake.ECHO if before is not None and step.echoes(before) else flags
+
+    def _flags_again(self, step: Step, before: Step) -> int:
+        distance = step.number - before.number
+        if distance > self._settings.window:
+            return 0
+        flags = Wake.AGAIN | Wake.REPEATED if step.same(before) else Wake.AGAIN
+        if distance == 1:
+            flags |= Wake.NEXT
+        return flags | Wake.NEAR if distance <= self._settings.max_period else flags
+
+    def _trim(self) -> None:
+        past = self._steps
+        del past[: len(past) - self._settings.window]
+        self._index()
+
+    def _index(self) -> None:
+        self._seen = {step.query: step for step in self._steps}
+        self._latest = {step.action: step for step in self._steps}
+
+    def _judge(self, step: Step, sightings: Sequence[Sighting], *, spoken: bool = False) -> list[OpenFinding]:
+        """Let the cases grow or end, and open a new one for the tightest description that none of them covers.
+
+        What is said (``spoken``) is no step, so it ends none of the cases that rest on steps.
+        """
+        owned = warned = False
+        raised: list[OpenFinding] = []
+        for case in self.active:
+            match = next((each for each in sightings if each.kind == case.kind and each.key == case.key), None)
+            if match is not None:
+                if case.extend(step, match):
+                    raised.append(case)
+                if case.came_back():
+                    self.came_back.append(case)
+                mine = True
+            else:
+                mine = not spoken and case.note(step, step.meaning(self._settings.pollers))
+            owned = owned or (mine and case.severity != "warn")
+            warned = warned or (mine and case.severity == "warn")
+        if any(case.resolved for case in self.active):
+            self.active = [case for case in self.active if case.resolved is None]
+        if owned:
+            return raised
+        for sighting in sightings:
+            if warned and sighting.severity == "warn":
+                continue
+            rivals = [case for case in self.cases[-4:] if case.overlaps(sighting)]
+            if rivals:
+                # The agent was warned of these very steps: what was a suspicion is now proved.
+                rival = rivals[-1]
+                if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
+                    rival.escalate(sighting)
+                    return [*raised, rival]
+                continue
+            raised.append(self._open(sighting))
+            break
+        return raised
+
+    def _open(self, sighting: Sighting) -> OpenFinding:
+        case = OpenFinding(sighting, self.session, self._steps, self._settings.left_after)
+        case.confidence = round(case.confidence * self._doubt, 2)
+        self.active.append(case)
+        self.cases.append(case)
+        return case
+
+    def hear(self, event: Observation) -> list[OpenFinding]:
+        """Show an event to the detectors that listen to its kind; return the cases raised by it."""
+        if self._still is not None:
+            self._catch_up()
+        self._is_fresh = False
+        if self._attempt is None:
+            self._attempt = self._mark()
+        raised: list[OpenFinding] = []
+        listeners = self._listeners.get(event.type or "", ())
+        if self.others_changes != self._known_changes:
+            self._known_changes = self.others_changes
+            for detector in listeners:
+                if detector.kind == "monologue":
+                    detector.reset()  # others have worked meanwhile: to say the same again is not to talk to oneself
+        for detector in listeners:
+            sighting = detector.hear(event)
+            if sighting is not None:
+                raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
+            elif self.active:
+                self._drift_away(detector.kind)
+        self._asleep = not is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
+        return raised
+
+    def _drift_away(self, kind: str) -> None:
+        """Let a case that rests on events end when its detector no longer hears the pattern."""
+        for case in [case for case in self.active if case.kind == kind and case.is_spoken]:
+            case.miss()
+            if case.resolved is not None:
+                self.active.remove(case)
+
+    def answer(self, identity: str | None) -> None:
+        """Note that a continuation was given: for the loop with this identity, or for whatever is going on."""
+        for case in self.active:
+            if identity is None or case.identity == identity:
+                case.answer()
+
+    def tell(self) -> None:
+        """Note that the agent was told to change its way."""
+        for case in self.active:
+            case.tell()
+
+    def speak(self) -> None:
+        """Note that the agent said something new."""
+        for case in self.active:
+            if not case.is_spoken:
+                case.speak()
+
+    def last_changed_the_world(self) -> bool:
+        """Whether the newest step may have changed what others see."""
+        last = self._still.last if self._still is not None else self._steps[-1] if self._steps else None
+        return last is not None and last.changes(self._settings.pollers)
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether it was ever shown a step; what is said is none."""
+        return self._number > 0
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether any detector remembers something, so that steps it would else sleep through matter."""
+        return is_any_awake(self._watchful)
+
+    def think(self, step: Step) -> list[Opinion]:
+        """Return what each detector thinks of a step as things stand."""
+        self._catch_up()
+        return [detector.opinion(step, self._steps) for detector in self._detectors]
+
+    def covers(self, record: str) -> bool:
+        """Whether a record is the newest member of a case that lasts."""
+        return any(case.is_last(record) for case in self.active)
+
+    def set_boundary(self) -> None:
+        """Remember this place as the one that an attempt begins at: what follows is taken back if it is made once more."""
+        self._boundary = self._number
+        self._attempt = None
+
+    def replay(self) -> None:
+        """Take back what was done since the attempt began: its stream broke, and it is made once more.
+
+        A loop that stands is evidence already and stays, else one whose stream breaks now and then would never be found;
+        then the same steps are expected again, not to be counted twice.
+        """
+        self._catch_up()
+        if any(case.severity != "warn" for case in self.active):
+            self._replay = [step for step in self._steps if step.number >= self._boundary]
+            return
+        mark = self._attempt
+        if mark is None:
+            return
+        before = {id(case) for case, _ in mark.cases}
+        for case in self.active:
+            if id(case) not in before:
+                case.resolved = "retry"
+        self.active = [case for case in self.active if id(case) in before]
+        self._restore(mark)
+
+    def reset(self, why: str) -> None:
+        """Forget all evidence and close the cases: a person spoke. Costs next to nothing if nothing happened since the last."""
+        if self._is_fresh:
+            return
+        for case in self.active:
+            case.resolved = why
+        self.active = []
+        self._still = self._settling = None
+        self._steps.clear()
+        self._seen.clear()
+        self._latest.clear()
+        self._replay = []
+        if not self._asleep:
+            for detector in self._detectors:
+                detector.reset()
+            self._asleep, self._remembers = True, is_any_awake(self._detectors)
+        self.set_boundary()
+        self._before_last = None
+        self._is_fresh = True
+
+    def _mark(self) -> _Mark:
+        return _Mark(
+            self._number,
+            self._blank if self._asleep and not self._remembers else tuple(detector.state for detector in self._detectors),
+            tuple((case, case.mark()) for case in self.active) if self.active else (),
+        )
+
+    def _restore(self, mark: _Mark) -> None:
+        while self._steps and self._steps[-1].number >= mark.number:
+            self._steps.pop()
+        self._index()
+        self._number = mark.number
+        for detector, state in zip(self._detectors, mark.states, strict=True):
+            detector.state = state
+        self._asleep = not is_any_awake(self._detectors)
+        for case, case_mark in mark.cases:
+            case.restore(case_mark)
+        resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]
+        self.active = resumed + self.active

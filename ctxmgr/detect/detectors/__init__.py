@@ -1,0 +1,1 @@
+"""The detectors, one pattern a module. `ctxmgr.detect.DETECTORS` names them all."""

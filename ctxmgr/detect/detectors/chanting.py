@@ -1,0 +1,389 @@
+"""Find a model that is caught in its own text: one phrase over and over, or prose without end and without an action."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from ctxmgr.detect.interface import Opinion, Sighting, Wake
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.text.fingerprints import one_line
+from ctxmgr.detect.text.message_text import CHUNKS, MESSAGES, THOUGHTS, length_of, may_hold_stub, text_of
+from ctxmgr.types.finding import FindingKind
+from ctxmgr.types.observation import Observation
+
+_END = re.compile(r"[.!?…。！？](?=[\sA-Z])|\n")
+"""Where a phrase ends; it begins with a set of characters, since only these are looked for fast."""
+_STRUCTURE = ("|", "-", "*", "+", "•", "#", ">", "{", "[", "}", "]", "<", '"', "\t", "    ", "@@", "//")
+_NUMBERED = re.compile(r"\s*\(?[0-9]{1,4}[.):]\s")
+_NUMBER = re.compile(r"\s*\(?[0-9]{1,4}\.")
+_WORDY = re.compile(r"[^\W_]")
+_FENCES = ("```", "~~~")
+_SIGMAS = ("σ", "ς")
+_LONGEST = 1000
+"""Characters after which a phrase ends that has no end of its own."""
+_DECIDED = 10
+"""Characters that show whether an unfinished line is prose."""
+_STRIDE = 10
+_TRIES = 8
+_START = re.compile(r"(?<=[.!?…\s])[A-Z]")
+_WORD_START = re.compile(r"(?<=\s)\S")
+_END_SIZE = 12
+_MAX_PERIOD = 250
+_LEAST = 200
+"""Characters that at least repeat themselves where no phrases can be told apart."""
+_KEPT_TEXT = 2 * _LONGEST + _MAX_PERIOD * 2
+_PHRASES = 132
+_MAX_ROUND = 12
+_SHARE = 4
+_SHORT = 12
+_FEW = 5
+_LEFT = 120
+"""Characters of other prose after which a chant is over."""
+_KEPT = 64
+_LOOKS = (256, 1024)
+_NEXT = 2
+"""How far apart two neighbours of a log are (see `observations_of`): a record may be a start and a finish at once."""
+
+
+class _Chant(NamedTuple):
+    """What is chanted: its phrases (none where it has none), how often it came, and where the last of it ended."""
+
+    said: str
+    phrases: tuple[str, ...]
+    period: int
+    times: int
+    at: int
+
+
+class _Stream(NamedTuple):
+    """One stream of text as far as it matters.
+
+    Everything but ``events``, ``since`` and the unread messages depends on the joined text alone, not on how it was cut.
+
+    Attributes:
+        tail: the phrase that is not finished yet; taken: how many of its characters are in ``text``.
+        phrases: the last phrases of prose; text: the last characters of prose; read: how many were read in all.
+        fenced: it is within a block of code.
+        prose: characters of finished phrases.
+        chant: what is chanted now, if anything; is_over: something was, and is no more.
+        unread: whole messages after all that, in which nothing is chanted, and ``most`` how much prose they hold at most:
+            they are read when that may be too much, or when a piece comes that goes on where the last of them ended.
+    """
+
+    tail: str = ""
+    taken: int = 0
+    phrases: tuple[str, ...] = ()
+    text: str = ""
+    read: int = 0
+    fenced: bool = False
+    prose: int = 0
+    chant: _Chant | None = None
+    over: _Chant | None = None
+    events: tuple[Observation, ...] = ()
+    since: float | None = None
+    unread: tuple[str, ...] = ()
+    most: int = 0
+
+
+_NOTHING = _Stream()
+
+
+class ChantingDetector:
+    """Reads what is said phrase by phrase, in whatever pieces it comes; messages and thoughts apart.
+
+    Chanted is one phrase over and over, a round of several, a few in any order, or text that repeats itself without any.
+    Code, tables, lists, headings, quotes and JSON repeat themselves by nature and are passed over. A whole message is a
+    stream of its own; pieces go on where the last one ended. Any action ends the stream.
+
+    Much text in one message may be a long answer, and between others' words a conversation: a suspicion. Message after
+    message with nothing at all between is an agent that has stopped working.
+    """
+
+    kind: FindingKind = "chanting"
+    wake: int = Wake.NEVER
+    hears = MESSAGES | THOUGHTS | CHUNKS
+    watchful = True
+    session_wide = False
+
+    def __init__(self, settings: DetectSettings) -> None:
+        self._settings = settings
+        self.state: dict[str, _Stream] = {}
+
+    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+        """Forget the streams: the agent acted."""
+        self.state = {}
+        return None
+
+    def hear(self, event: Observation) -> Sighting | None:
+        """Return a sighting when a phrase came back often enough, or when the text is too much."""
+        text = text_of(event)
+        if not text:
+            return None
+        name = "thought" if "thought" in (event.type or "") or event.type in THOUGHTS else "message"
+        old = self.state.get(name, _NOTHING)
+        whole = event.type not in CHUNKS
+        since = event.at if old.since is None else old.since
+        events = (*old.events[1 - _KEPT :], event)
+        most = old.most + len(text)
+        rounds = self._settings.chant_rounds
+        if whole and most <= self._settings.volume_chars and _is_free(text, rounds):
+            unread = (*old.unread, text)
+            stream = old._replace(events=events, since=since, unread=unread, most=most, over=None)
+        else:
+            stream = _read_all(old, text, rounds, whole=whole)._replace(events=events, since=since)
+        self.state = {**self.state, name: stream}
+        return None if stream.unread else self._judge(name, stream, event, text)
+
+    def _judge(self, name: str, stream: _Stream, event: Observation, text: str) -> Sighting | None:
+        """Return what a stream shows that is read to its end."""
+        rounds = self._settings.chant_rounds
+        pieces = event.type in CHUNKS
+        chant = (stream.chant or stream.over) if pieces else _chanted_to_the_end(stream)
+        if chant is not None:
+            own = _steps(stream.events[-rounds:]) if pieces else (Step((Call.said(event, text),)),)
+            facts = (("said", one_line(chant.said, 300)),)
+            return Sighting(
+                self.kind, (name, "chant"), 1, own, rounds, 0.85, leave=1, facts=facts, total=chant.times,
+                over=stream.chant is None,
+            )  # fmt: skip
+        lasted = 0.0 if event.at is None or stream.since is None else event.at - stream.since
+        volume = _volume(stream)
+        if volume > self._settings.volume_chars and lasted > self._settings.volume_seconds:
+            facts = (("characters", volume), ("seconds", round(lasted, 3)))
+            alone = len(stream.events) >= self._settings.monologue_rounds and _speaks_on_end(stream)
+            return Sighting(
+                self.kind, (name, "volume"), 1, _steps(stream.events[-rounds:]), 1, 0.6, severity="loop" if alone else "warn",
+                leave=1, facts=facts,
+            )  # fmt: skip
+        return None
+
+    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+        """Say that the agent acted."""
+        return Opinion(self.kind, "", 0, self._settings.chant_rounds, "the agent acted, which ends the stream")
+
+    def reset(self) -> None:
+        """Forget everything: a person spoke."""
+        self.state = {}
+
+
+def _chanted_to_the_end(stream: _Stream) -> _Chant | None:
+    """Return what a whole message chants to its very end."""
+    chant = stream.chant
+    if chant is None:
+        return None
+    if not chant.period:
+        return chant if chant.at == stream.read else None
+    text = stream.text.rstrip("\n")
+    return chant if _is_periodic(text, len(text), chant.period, 2 * chant.period) else None
+
+
+def _steps(events: Sequence[Observation]) -> tuple[Step, ...]:
+    return tuple(Step((Call.said(event, text_of(event)),)) for event in events)
+
+
+def _phrases_of(text: str) -> tuple[list[str], str]:
+    """Return the whole phrases of a text, blanks and marks included, and the rest. The number of a list item ends none."""
+    phrases: list[str] = []
+    begin = 0
+    for match in _END.finditer(text):
+        end = match.end()
+        if match[0] == "." and end - begin <= _DECIDED and _NUMBER.fullmatch(text, begin, end):
+            continue
+        phrases.append(text[begin:end])
+        begin = end
+    return phrases, text[begin:]
+
+
+def _is_free(text: str, rounds: int) -> bool:
+    """Whether a look at its end shows that nothing is chanted in a whole message, nor is it longer than it is.
+
+    What would be chanted is its last phrase, or one of a few that all come often.
+    """
+    if may_hold_stub(text) or _may_fence(text):
+        return False  # what of it is prose only reading all of it can tell
+    for size in _LOOKS:
+        cut = len(text) > size
+        phrases, rest = _phrases_of(text[-size:])
+        phrases.append(rest)
+        for phrase in reversed(phrases[1:] if cut else phrases):
+            if len(phrase) >= _LEAST:
+                return False
+            if not phrase.isspace() and not _is_structure(phrase):
+                return _is_rare(phrase.strip().lower(), text.lower(), max(2, rounds // 2))
+        if not cut:
+            return True
+    return False
+
+
+def _may_fence(text: str) -> bool:
+    # One mark is looked for in a tenth of the time that three take, and most texts hold none.
+    return ("`" in text and _FENCES[0] in text) or ("~" in text and _FENCES[1] in text)
+
+
+def _is_rare(phrase: str, text: str, rounds: int) -> bool:
+    """Whether a phrase of a text comes less often than so many times, both in small letters; one with a sigma may not be.
+
+    How a sigma is written small depends on what follows it, so that it may differ between the two.
+    """
+    return not (_SIGMAS[0] in phrase or _SIGMAS[1] in phrase) and text.count(max(phrase.split(), key=len)) < rounds
+
+
+def _read_all(stream: _Stream, text: str, rounds: int, *, whole: bool) -> _Stream:
+    """Return the stream with everything unread and one more text read."""
+    for unread in stream.unread:
+        stream = _read(_begun(stream), unread + "\n", rounds)
+    stream = _read(_begun(stream), text + "\n", rounds) if whole else _read(stream, text, rounds)
+    return stream._replace(unread=(), most=_volume(stream))
+
+
+def _begun(stream: _Stream) -> _Stream:
+    """Return the stream at the start of a whole message."""
+    return _Stream(prose=_volume(stream), events=stream.events, since=stream.since, unread=stream.unread, most=stream.most)
+
+
+def _read(stream: _Stream, text: str, rounds: int) -> _Stream:
+    """Return the stream with more text: phrase by phrase, the unfinished one as far as it goes."""
+    stream = stream._replace(over=None)
+    phrases, rest = _phrases_of(stream.tail + text)
+    for phrase in phrases:
+        while len(phrase) > _LONGEST:
+            stream, phrase = _take(stream, phrase[:_LONGEST], rounds), phrase[_LONGEST:]
+        stream = _take(stream, phrase, rounds)
+    while len(rest) > _LONGEST:
+        stream, rest = _take(stream, rest[:_LONGEST], rounds), rest[_LONGEST:]
+    if stream.fenced and rest.lstrip().startswith(_FENCES):
+        rest = rest.lstrip()[3:]
+        stream = stream._replace(fenced=False)
+    stream = stream._replace(tail=rest)
+    if len(rest) < _DECIDED or stream.fenced or _opens(rest) or _is_structure(rest):
+        return stream
+    return _take_text(stream, rest, rounds)._replace(taken=len(rest))
+
+
+def _opens(phrase: str) -> bool:
+    return phrase.lstrip().startswith(_FENCES)
+
+
+def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
+    """Return the stream with one finished phrase more."""
+    if _opens(phrase):
+        if not stream.fenced:
+            return stream._replace(fenced=True, tail="", taken=0)
+        # What stands on the line after the end of a block of code is no code.
+        return _take(stream._replace(fenced=False, tail="", taken=0), phrase.lstrip()[3:], rounds)
+    if stream.fenced or _is_structure(phrase):
+        return stream._replace(tail="", taken=0)
+    stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + length_of(phrase))
+    words = " ".join(phrase.lower().split())
+    phrases = (*stream.phrases[1 - _PHRASES :], words)
+    stream = stream._replace(phrases=phrases)
+    chant = stream.chant
+    if chant is None:
+        found = _chanted(phrases, rounds)
+        if found is None:
+            return stream
+        said, times = found
+        return stream._replace(chant=_Chant(" ".join(said), said, 0, times, stream.read))
+    if words in chant.phrases:
+        times = chant.times + (words == chant.phrases[-1])
+        return stream._replace(chant=chant._replace(times=times, at=stream.read))
+    return stream
+
+
+def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
+    """Return the stream with what of a phrase of prose is new, looked at every few characters."""
+    text = stream.text + phrase[stream.taken :]
+    chant, over = stream.chant, stream.over
+    shift = stream.read - len(stream.text)
+    read = shift + len(text)
+    phrases = stream.phrases
+    for at in range(stream.read // _STRIDE * _STRIDE + _STRIDE, read + 1, _STRIDE):
+        if chant is not None:
+            if chant.period and _is_periodic(text, at - shift, chant.period, min(at - chant.at + chant.period, _KEPT_TEXT)):
+                chant = chant._replace(
+                    times=chant.times + (at - chant.at) // chant.period, at=at - (at - chant.at) % chant.period
+                )
+            elif at - chant.at > max(_LEFT, 2 * chant.period):
+                chant, over, phrases = None, chant, ()
+            continue
+        period = _period(text, at - shift, rounds)
+        if period:
+            chant = _Chant(_from_its_start(text[at - shift - period : at - shift]), (), period, rounds, at)
+    return stream._replace(text=text[-_KEPT_TEXT:], read=read, chant=chant, over=over, phrases=phrases)
+
+
+def _period(text: str, end: int, rounds: int) -> int:
+    """Return with what period a text repeats itself up to ``end``, long enough to be chanted; else 0.
+
+    It is looked for every few characters, so that as many may be missing.
+    """
+    if end < _LEAST:
+        return 0
+    last, before = text[end - _END_SIZE : end], end - _END_SIZE
+    for _ in range(_TRIES):
+        before = text.rfind(last, max(0, end - _MAX_PERIOD - _END_SIZE), before + _END_SIZE - 1)
+        if before < 0:
+            return 0
+        period = end - _END_SIZE - before
+        if _is_periodic(text, end, period, max(_LEAST, period * rounds - _STRIDE)):
+            return period if _WORDY.search(text, end - period, end) else 0
+    return 0
+
+
+def _from_its_start(said: str) -> str:
+    """Return a text that is said over and over from where a sentence in it begins, else a word."""
+    twice = said + said
+    match = _START.search(twice) or _WORD_START.search(twice)
+    begin = match.start() % len(said) if match else 0
+    return twice[begin : begin + len(said)]
+
+
+def _is_periodic(text: str, end: int, period: int, length: int) -> bool:
+    begin = end - length
+    return begin >= 0 and text[begin + period : end] == text[begin : end - period]
+
+
+def _speaks_on_end(stream: _Stream) -> bool:
+    """Whether the stream is whole messages that stand side by side in the log: nobody else spoke or did anything."""
+    return all(event.type in MESSAGES and event.agent is not None for event in stream.events) and all(
+        later.seq - event.seq <= _NEXT for event, later in pairwise(stream.events)
+    )
+
+
+def _volume(stream: _Stream) -> int:
+    """Return how many characters of prose a stream holds, its unfinished end included."""
+    return stream.prose + (0 if stream.fenced or _is_structure(stream.tail) else length_of(stream.tail))
+
+
+def _is_structure(piece: str) -> bool:
+    """Whether a line belongs to code, a table, a list or the like, or holds no word at all."""
+    if length_of(piece) != len(piece):
+        return False
+    return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _LONGEST) is None or _NUMBERED.match(piece) is not None
+
+
+def _chanted(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], int] | None:
+    """Return the phrases that are chanted, of which the last has just been said, and how often; or None."""
+    last = phrases[-1]
+    if last not in phrases[-1 - _MAX_ROUND : -1]:
+        return None
+    window = phrases[-rounds * _SHARE :]
+    times = window.count(last)
+    if times >= rounds and (len(last) >= _SHORT or times * 2 >= len(window[window.index(last) :])):
+        return (last,), times
+    for period in range(2, _MAX_ROUND + 1):
+        # A long round that comes back to the letter is less likely to be meant than a short one.
+        needed = rounds if period == 2 else max(2, rounds * 3 // 5)
+        seen = phrases[-period * needed :]
+        if len(seen) == period * needed and seen[period:] == seen[:-period] and any(" " in each for each in seen[:period]):
+            return seen[-period:], needed
+    window = phrases[-_FEW * rounds :]
+    few = set(window)
+    is_full = len(window) == _FEW * rounds and len(few) <= _FEW
+    if is_full and sum(" " in each for each in few) >= 2 and min(map(window.count, few)) >= rounds // 2:
+        return (*sorted(few - {last}), last), rounds
+    return None

@@ -1,0 +1,302 @@
+"""Detect stalls: a call beyond its limit, silence, a log that ends inside a call."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ctxmgr.detect.open_calls import Flow, OpenCall, Stall, declared_limit, stall_finding
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.text import vocabulary
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.observation import Observation
+
+State = Literal["new", "working", "done", "waiting", "paused", "ended"]
+"""What the run is doing apart from calls in flight; ``done`` is a finished turn, ``waiting`` waits for a person."""
+
+TURN_ENDS = frozenset({"message", "turn_end", "turnEnd", "agent_message", "result", "sessionEnd"})
+WAITS = frozenset(
+    {"waiting", "permission_request", "approval_request", "elicitation", "ask_user", "question", "input_required"}
+)
+PAUSES = frozenset({"interrupt", "pause", "paused"})
+WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "continuation", "resume"})
+PROGRESS = frozenset({"progress"})
+LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
+"""Signs that whoever makes a call is still there: a log that ends with one does not end inside the call."""
+
+BEGINS = "session"
+"""Type of the event that a process begins with: from then on something is to be expected of it."""
+
+_TELLING = {BEGINS} | LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
+"""Types of events that say what the run is doing; most others are thoughts."""
+
+_ASKING = {BEGINS} | WORK_STARTS | PAUSES
+"""Types of events by which something is asked of a run; any other is an answer, or a sign of one."""
+
+_MAX_DELEGATED = 64
+
+
+class StallWatch:
+    """Follows what is in flight and what happened last; judges only when asked, against a time it is given.
+
+    Progress is a new entry or a result (design ruling 9). Deltas and heartbeats are life, not progress. Silence is
+    measured from the newest of the agents' latest times, so neither a clock that steps back nor a log whose parts were
+    put together out of order makes silence longer than it was.
+    """
+
+    def __init__(self, session: str, settings: DetectSettings) -> None:
+        self._session = session
+        self._settings = settings
+        self._open: dict[str, OpenCall] = {}
+        self._flows: dict[str | None, dict[str | None, Flow]] = {}
+        self._state: State = "new"
+        self._last_id = ""
+        self._progress: Observation | None = None
+        self._success: Observation | None = None
+        self._past: list[Stall] = []
+        self._untimed = False
+        self._delegated: dict[str, OpenCall] = {}
+        self._begun = self._finished = 0
+        self._answered = False  # whether the agents said anything yet
+
+    @property
+    def untimed(self) -> bool:
+        """Whether entries without a usable time were seen, which switches judging against a clock off."""
+        return self._untimed
+
+    def begin(self, start: Observation) -> None:
+        """Take the start of an entry."""
+        flow = self._begun_flow(start)
+        flow.landed = False
+        limit = declared_limit(start)
+        if self._delegated or start.parent is not None:
+            self._keep_parents_alive(start)
+        call = OpenCall(start, limit or self._settings.call_seconds, limit is not None, flow)
+        self._open[start.id] = call
+        flow.calls.append(start.id)
+        if vocabulary.delegates(start.action):
+            self._delegated[start.id] = call
+            if len(self._delegated) > _MAX_DELEGATED:
+                del self._delegated[next(iter(self._delegated))]
+        self._begun += 1
+        self._moved(start, flow)
+
+    def _begun_flow(self, start: Observation) -> Flow:
+        """Return the flow that a call begins in; of one whose calls had landed these are over."""
+        flow = self._flow(start)
+        if flow.landed:
+            if self._open:
+                for left in flow.calls:
+                    self._drop(left)
+            flow.calls.clear()
+            flow.over = False
+        return flow
+
+    def end(self, finish: Observation) -> None:
+        """Take the result of an entry."""
+        flow = self._flow(finish)
+        flow.landed = True
+        if self._delegated or finish.parent is not None:
+            self._keep_parents_alive(finish)
+        call = self._drop(finish.id)
+        self._finished += 1
+        self._moved(finish, flow)
+        if finish.status == "ok":
+            self._success = finish
+            if not self._open and vocabulary.finishes(finish.action):
+                self._state = "done"
+        elif finish.status == "interrupted":
+            self._state = "paused"
+        if call is None:
+            return
+        began, ended = call.start.at, finish.at
+        if began is None or ended is None or ended - began <= call.limit + self._settings.call_grace:
+            return
+        if self._excused(call) or call.child_seen or call.flow.over:
+            return
+        last = (finish.id, finish.index)
+        self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress"))
+
+    def take_whole(self, start: Observation, finish: Observation) -> None:
+        """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
+        flow = self._begun_flow(start)
+        flow.landed = True
+        flow.calls.append(start.id)
+        if self._delegated or start.parent is not None:
+            self._keep_parents_alive(start)
+            if len(self._delegated) >= _MAX_DELEGATED and vocabulary.delegates(start.action):
+                del self._delegated[next(iter(self._delegated))]
+        self._begun += 1
+        self._finished += 1
+        self._moved(finish, flow)
+        if finish.status == "ok":
+            self._success = finish
+            if not self._open and vocabulary.finishes(finish.action):
+                self._state = "done"
+
+    def hear(self, event: Observation) -> None:
+        """Take an event; only some kinds say what the run is doing."""
+        kind = event.type or ""
+        if event.id:
+            self._last_id = event.id
+        self._answered = self._answered or kind not in _ASKING
+        if kind not in _TELLING:
+            return
+        if kind == BEGINS:
+            self._expect(event)
+            return
+        if kind in LIFE:
+            self._give_life(event)
+        if kind in TURN_ENDS:
+            for flow in self._flows_of(event):
+                flow.landed = flow.over = True
+            self._state = "done"
+        elif kind in WAITS:
+            self._state = "waiting"
+        elif kind in PAUSES:
+            self._state = "paused"
+        elif kind in WORK_STARTS or kind in PROGRESS:
+            if kind in ("user_message", "user_message_chunk"):
+                self.leave_open()
+            self._state = "working"
+            if event.at is None:
+                self._untimed = True
+            else:
+                self._flow(event).latest = event.at
+
+    def _expect(self, beginning: Observation) -> None:
+        if self._state == "new" and beginning.at is not None:
+            self._state = "working"
+            self._flow(beginning).latest = beginning.at
+
+    def _give_life(self, event: Observation) -> None:
+        for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
+            if (call := self._open.get(name)) is not None:
+                call.alive = True
+
+    def close(self) -> None:
+        """Note that a process ended its session."""
+        self._state = "ended"
+
+    def judge(self, now: float | None, live: bool = False) -> list[Finding]:
+        """Return all stalls: past ones, and what stalls as of ``now``.
+
+        Without ``now`` the log is all there will ever be, unless the process is ``live``: then nothing is claimed.
+        """
+        stalls = list(self._past)
+        if now is not None:
+            stalls += [] if self._untimed else self._standing(now)
+        elif not live:
+            stalls += self._torn()
+        return [stall_finding(stall, self._session, self._progress, self._success) for stall in stalls]
+
+    def _standing(self, now: float) -> list[Stall]:
+        if self._state in ("paused", "waiting", "ended"):
+            return []
+        flying = self._flying()
+        overdue = [call for call in flying if now - self._clock(call) > call.limit + self._settings.call_grace]
+        if overdue:
+            first = min(overdue, key=self._clock)
+            return [Stall(overdue, "overdue", now - self._clock(first), first.limit, self._last())]
+        times = [flow.latest for own in self._flows.values() for flow in own.values() if flow.latest is not None]
+        if self._state != "working" or not times:
+            return []
+        if any(self._excused(call) and not call.flow.over for call in self._open.values()):
+            return []
+        silent = max(0.0, now - max(times))
+        if silent <= self._settings.stall_seconds:
+            return []
+        waited = [call for call in flying if not call.child_seen]
+        if waited:
+            return self._lifeless(waited, now)
+        return [Stall(flying, "silent", silent, self._settings.stall_seconds, self._last())]
+
+    def _lifeless(self, waited: list[OpenCall], now: float) -> list[Stall]:
+        """Return a warning for calls that declare no limit and gave no sign of life; at their limit it becomes a stall."""
+        calls = [
+            call
+            for call in waited
+            if not call.declared and not call.alive and now - self._clock(call) > self._settings.stall_seconds
+        ]
+        if not calls or len(calls) < len(waited):
+            return []
+        first = min(calls, key=self._clock)
+        return [Stall(calls, "overdue", now - self._clock(first), first.limit, self._last(), severity="warn")]
+
+    def _torn(self) -> list[Stall]:
+        """Return what the log ends in: calls after which nothing came, of their agent or of one it launched.
+
+        A call whose agent gave signs of life, or whose child went on, was waited for when the log ended: that is not yet a
+        stall, and how long is too long needs a clock. A run that was asked for something and neither acted nor said anything
+        never began.
+        """
+        if self._state in ("paused", "waiting", "ended"):
+            return []
+        if self._state == "working" and not self._begun and not self._answered:
+            return [Stall([], "torn", None, None, self._last(), ended=True)]
+        calls = [call for call in self._flying() if not call.alive and not call.child_seen]
+        return [Stall(calls, "torn", None, None, self._last(), ended=True)] if calls else []
+
+    def _flying(self) -> list[OpenCall]:
+        """Return the calls that their agent still waits for; none when the log does not seem to record results."""
+        calls = [call for call in self._open.values() if not call.flow.over and not self._excused(call)]
+        if not self._finished and self._begun > 1:
+            steps = {call.start.step for call in calls}
+            if None in steps or len(steps) > 1:
+                return []
+        return calls
+
+    def leave_open(self) -> None:
+        """Forget what is open: a person spoke or a later process took over, so no result is waited for."""
+        self._open.clear()
+        self._delegated.clear()
+
+    def _drop(self, entry: str) -> OpenCall | None:
+        if self._delegated:
+            self._delegated.pop(entry, None)
+        return self._open.pop(entry, None)
+
+    def _clock(self, call: OpenCall) -> float:
+        began = call.start.at or 0.0
+        return began if call.child_at is None else max(began, call.child_at)
+
+    @staticmethod
+    def _excused(call: OpenCall) -> bool:
+        return vocabulary.asks_human(call.start.action)
+
+    def _keep_parents_alive(self, observation: Observation) -> None:
+        """Progress of a child is progress of the call that waits for it."""
+        parents = [call for call in self._delegated.values() if call.start.agent != observation.agent]
+        if observation.parent is not None and observation.parent in self._open:
+            parents.append(self._open[observation.parent])
+        for call in parents:
+            call.child_seen = True
+            if observation.at is not None:
+                call.child_at = max(observation.at, call.child_at or observation.at)
+
+    def _flows_of(self, event: Observation) -> list[Flow]:
+        if event.agent is None:
+            return [flow for own in self._flows.values() for flow in own.values()]
+        return list(self._flows.get(event.agent, {}).values())
+
+    def _flow(self, observation: Observation) -> Flow:
+        own = self._flows.get(observation.agent)
+        if own is None:
+            own = self._flows[observation.agent] = {}
+        flow = own.get(observation.process)
+        if flow is None:
+            flow = own[observation.process] = Flow([])
+        return flow
+
+    def _moved(self, observation: Observation, flow: Flow) -> None:
+        self._state = "working"
+        self._last_id = observation.id
+        self._progress = observation
+        if observation.at is None:
+            self._untimed = True
+        else:
+            flow.latest = observation.at
+
+    def _last(self) -> tuple[str, int | None]:
+        if self._progress is not None and self._last_id == self._progress.id:
+            return (self._progress.id, self._progress.index)
+        return (self._last_id, None)

@@ -1,0 +1,171 @@
+"""Calls in flight, their limits, and the stall findings made from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ctxmgr.detect.descriptions import duration, who
+from ctxmgr.detect.step import asked
+from ctxmgr.detect.text.fingerprints import one_line
+from ctxmgr.log.codec import fingerprint
+from ctxmgr.types.finding import Finding, Scope, Severity
+from ctxmgr.types.observation import Observation
+
+_SECONDS_KEYS = ("timeout_s", "timeout_seconds", "timeoutSeconds", "timeout_sec")
+_MILLISECONDS_KEYS = ("timeoutMs", "timeout_ms", "timeoutMillis")
+_LIMIT_KEYS = frozenset({*_SECONDS_KEYS, *_MILLISECONDS_KEYS, "timeout"})
+_SURELY_MILLISECONDS = 10_000
+
+
+@dataclass(slots=True)
+class Flow:
+    """One agent in one process.
+
+    Attributes:
+        calls: ids of its current batch of calls.
+        landed: whether anything came in since its last call, so that the next call begins a new batch and what the
+            old one left open is left behind.
+        over: whether it has spoken since its last call: it has gone on without what is still open.
+        latest: its latest time in seconds since 1970, None while it has none.
+    """
+
+    calls: list[str]
+    landed: bool = False
+    over: bool = False
+    latest: float | None = None
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call without a result, and whether other agents worked for it meanwhile."""
+
+    start: Observation
+    limit: float
+    declared: bool
+    flow: Flow
+    child_at: float | None = None
+    child_seen: bool = False
+    alive: bool = False
+
+
+@dataclass(slots=True)
+class Stall:
+    """A finding in the making."""
+
+    calls: list[OpenCall]
+    why: str
+    seconds: float | None
+    limit: float | None
+    last: tuple[str, int | None]
+    ended: bool = False
+    resolved: str | None = None
+    severity: Severity = "hung"
+
+
+def declared_limit(start: Observation) -> float | None:
+    """Return the limit in seconds that a call declares, in its record or within its input, or None.
+
+    A bare ``timeout`` may be seconds or milliseconds: from 10,000 on it is taken as milliseconds, since a limit that
+    is read too long only reports late, while one read too short would report a healthy call.
+    """
+    if start.timeout_ms is not None:
+        return _positive(start.timeout_ms, 1000)
+    if not isinstance(start.input, dict) or _LIMIT_KEYS.isdisjoint(cast("dict[str, Any]", start.input)):
+        return None
+    fields = cast("dict[str, Any]", start.input)
+    for keys, unit in ((_SECONDS_KEYS, 1), (_MILLISECONDS_KEYS, 1000)):
+        for key in keys:
+            if key in fields:
+                return _positive(fields[key], unit)
+    value = _positive(fields.get("timeout"), 1)
+    return value / 1000 if value is not None and value >= _SURELY_MILLISECONDS else value
+
+
+def _positive(value: object, unit: float) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+        return None
+    return value / unit
+
+
+def stall_finding(stall: Stall, session: str, progress: Observation | None, success: Observation | None) -> Finding:
+    """Return the finding for a stall.
+
+    Args:
+        stall: what was seen.
+        session: id of the session.
+        progress: the last start or result of the session.
+        success: the last successful result, which the finding names as its last progress.
+    """
+    place = ("", None) if success is None else (success.id, success.index)
+    first = stall.calls[0].start if stall.calls else progress
+    agent = None if first is None else first.agent
+    process = None if first is None else first.process
+    named = [call.start for call in stall.calls]
+    identity = fingerprint([agent, "hung", stall.why, [[call.action, call.input] for call in named]])
+    anchor = (first.id, first.index) if first is not None else stall.last
+    indexes: dict[str, Any] = {
+        "first": anchor[1],
+        "last": anchor[1] if not named else named[-1].index,
+        "raisedAt": stall.last[1],
+        "lastProgress": place[1],
+        "members": [call.index for call in named],
+    }
+    evidence: dict[str, Any] = {
+        "identity": identity,
+        "indexes": indexes,
+        "stalledSeconds": None if stall.seconds is None else round(stall.seconds, 3),
+        "limitSeconds": stall.limit,
+        "ended": stall.ended,
+        "openCalls": [
+            {
+                "id": call.start.id,
+                "action": call.start.action,
+                "input": call.start.input,
+                "limitSeconds": call.limit,
+            }
+            for call in stall.calls
+        ],
+    }
+    return Finding(
+        id=fingerprint([session, "hung", agent, process, anchor[0], stall.why]),
+        kind="hung",
+        severity=stall.severity,
+        period=0,
+        count=1,
+        first=anchor[0],
+        last=named[-1].id if named else anchor[0],
+        raised_at=stall.last[0],
+        resolved=stall.resolved,
+        members=[call.id for call in named],
+        last_progress=place[0] or None,
+        scope=Scope(agent=agent, process=process),
+        confidence=0.8 if stall.ended else 0.9,
+        reason=stall_reason(stall, agent, progress),
+        evidence=evidence,
+    )
+
+
+def stall_reason(stall: Stall, agent: str | None, progress: Observation | None) -> str:
+    """Return the sentence for a stall."""
+    name = who(agent)
+    if stall.calls:
+        call = stall.calls[0]
+        what = asked(call.start)
+        more = f" and {len(stall.calls) - 1} more" if len(stall.calls) > 1 else ""
+        if stall.ended:
+            return f"the log ends inside {what}{more} by {name}: no result was recorded"
+        limit = f"its {'declared ' if call.declared else ''}limit of {duration(call.limit)}"
+        took = duration(stall.seconds or 0)
+        if stall.resolved:
+            return f"{name} waited {took} for {what}, beyond {limit}; then the result came"
+        if stall.severity == "warn":
+            return f"{name} has waited {took} for {what}{more}, which gave no sign of life; its limit is {duration(call.limit)}"
+        if stall.why == "overdue":
+            return f"{name} has waited {took} for {what}{more}, beyond {limit}"
+    if progress is None:
+        lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
+        return f"the run began, and nothing was ever done{lasted}"
+    verb = "finished" if progress.kind == "finish" else "started"
+    after = f" since {who(progress.agent)} {verb} {one_line(asked(progress), 120)}"
+    return f"nothing has happened for {duration(stall.seconds or 0)}{after}, and nothing is in flight"

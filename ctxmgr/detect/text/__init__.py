@@ -1,0 +1,1 @@
+"""How detectors compare text: fingerprints, similarity, volatile parts, vocabulary."""

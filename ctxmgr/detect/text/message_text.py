@@ -1,0 +1,161 @@
+"""Read the comparable text of messages."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, cast
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.types.observation import Observation
+
+MESSAGES = frozenset({"message", "agent_message"})
+THOUGHTS = frozenset({"thought", "reasoning", "agent_thought"})
+CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
+
+_LABELS = frozenset({"observation", "thought", "action", "action input", "final answer"})
+"""What is left of an answer in the form "Thought, Action, Observation" when it was cut off there: no words of its own."""
+
+_LONGEST_LABEL = max(map(len, _LABELS))
+
+_TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
+_MAX_TEXT = 64 * 1024
+_WORD = re.compile(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
+_STUB = re.compile(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,80}[>\])]\s*$")
+_STUB_HINT = " char"
+_MAY_BE_STUB = re.compile(r"[0-9] char")
+_latest: tuple[Observation | None, str | None] = (None, None)
+"""The event whose text was asked for last, and the text: whoever hears an event asks for it."""
+_OPENING = 64
+_EMPTY_WORDS = word_set(
+    "the an and or but if then so to of in on at by for from with into as is are was be been am will would shall should can "
+    "could may might must do does did done have has had it its this that these those there here we you me my your our us he "
+    "she they them am going go let lets please now next just also again first second start starting started begin beginning "
+    "step steps order comes come came want wants need needs ll ve re what which how when where why well ok okay sure yes no"
+)
+
+
+def text_of(event: Observation) -> str | None:
+    """Return what an event says, None when it holds no text (which is not the same as an empty one)."""
+    global _latest
+    known, text = _latest
+    if known is event:
+        return text
+    data: object = event.data
+    if type(data) is dict and type(said := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
+        text = _words(said)  # as of most events
+    else:
+        text = _text(cast("object", data), 0)
+    _latest = event, text
+    return text
+
+
+def _words(text: str) -> str | None:
+    text = text[:_MAX_TEXT]
+    bare = text.strip(" *#:\n")
+    return None if len(bare) <= _LONGEST_LABEL and bare.lower() in _LABELS else text
+
+
+def _text(data: object, depth: int) -> str | None:
+    if isinstance(data, str):
+        return _words(data)
+    if depth > 3:
+        return None
+    if isinstance(data, dict):
+        fields = cast("dict[str, Any]", data)
+        for key in _TEXT_KEYS:
+            if key in fields:
+                return _text(fields[key], depth + 1)
+        return None
+    if isinstance(data, list):
+        parts = [_text(part, depth + 1) for part in cast("list[Any]", data)[:64]]
+        known = [part for part in parts if part is not None]
+        return "".join(known) if known else None
+    return None
+
+
+def plain(text: str) -> str:
+    """Return a text without differences of case and blanks."""
+    return " ".join(text[:_MAX_TEXT].lower().split())
+
+
+def gist(text: str) -> frozenset[str]:
+    """Return the stems of the words that carry a text's meaning, and its numbers."""
+    words = set(_WORD.findall(text[:4000].lower()))
+    return frozenset(map(_stem, words - _EMPTY_WORDS))
+
+
+@lru_cache(maxsize=8192)
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+def alike(one: frozenset[str], two: frozenset[str]) -> bool:
+    """Whether two gists say the same: most words shared, and every number."""
+    shared = len(one & two)
+    if shared < 3 or shared < 0.6 * len(one | two):
+        return False
+    return not any(word[0].isdecimal() for word in one ^ two)
+
+
+def length_of(text: str) -> int:
+    """Return the number of characters of a text; a stub that stands for a text left out counts for its length."""
+    stub = _STUB.match(text[:200]) if _STUB_HINT in text else None
+    return int(stub[1]) if stub else len(text)
+
+
+def may_hold_stub(text: str) -> bool:
+    """Whether any part of a text may count for more than its length."""
+    return _STUB_HINT in text and _MAY_BE_STUB.search(text) is not None
+
+
+class Saying:
+    """The text of an event, of which no more is worked out than is asked for; equal to another that says the same.
+
+    Most of what is said is never compared: the agent acts before it speaks again.
+
+    Attributes:
+        event: what it is the text of.
+        text: as said.
+    """
+
+    __slots__ = ("_gist", "_plain", "event", "text")
+
+    def __init__(self, event: Observation, text: str) -> None:
+        self.event = event
+        self.text = text
+        self._plain: str | None = None
+        self._gist: frozenset[str] | None = None
+
+    @property
+    def plain(self) -> str:
+        """The text without differences of case and blanks."""
+        if self._plain is None:
+            self._plain = plain(self.text)
+        return self._plain
+
+    @property
+    def gist(self) -> frozenset[str]:
+        """The stems of the words that carry its meaning, and its numbers."""
+        if self._gist is None:
+            self._gist = gist(self.text)
+        return self._gist
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Saying):
+            return NotImplemented
+        if self.text == other.text:
+            return True
+        return _may_equal(self.text, other.text) and self.plain == other.plain
+
+    def __hash__(self) -> int:
+        return hash(self.plain)
+
+
+def _may_equal(one: str, two: str) -> bool:
+    """Whether two texts begin with the same words, as far as a short look at both tells."""
+    mine, theirs = (text[:_OPENING].lower().split()[:-1] for text in (one, two))
+    return all(map(str.__eq__, mine, theirs))

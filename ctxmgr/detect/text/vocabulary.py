@@ -1,0 +1,295 @@
+"""What the names of actions and the words of results mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal, cast
+
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.types.observation import Observation
+
+ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]
+"""What a call does to the world. ``paced`` sleeps before it asks; ``other`` may change anything, so guards treat it
+like a mutation."""
+
+MUTATIONS = word_set(
+    "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
+    "publish install upload add set apply save merge deploy mkdir copy multiedit drop reply submit assign close"
+)
+QUERIES = word_set(
+    "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
+    "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot"
+)
+SEARCHES = word_set("search grep glob find query browse explore rg ls list recall")
+POLLS = word_set("poll wait await stdin bashoutput taskoutput monitor watch")
+GESTURES = word_set("scroll swipe press key keypress hotkey pagedown pageup next tap wheel")
+ASKS_HUMAN = word_set(
+    "askuser askuserquestion askhuman askfollowupquestion humaninput requestapproval requestuserinput waitforuser "
+    "waitforapproval waitforhuman getuserinput userinput approval confirm elicit exitplanmode requestpermission "
+    "confirmwithuser askquestion askforhelp humanapproval"
+)
+FINISHES = word_set(
+    "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
+    "taskdone finishtask endtask terminate"
+)
+WRITES = word_set("edit editor write patch insert replace create multiedit append strreplace")
+HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
+LOOKOUTS = word_set(
+    "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
+    "progress health heartbeat ps"
+)
+DELEGATES = word_set("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
+
+_ASKING = word_set("can is are has have does check get verify should")
+"""First words that make a name a question, whatever verb follows: ``can_send_mms`` sends nothing."""
+
+_COMMAND_KEYS = frozenset({"command", "cmd", "script"})
+_SHELLS = word_set("bash shell sh exec terminal command cmd powershell console")
+_SHELL_QUERIES = word_set(
+    "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
+    "jq nl less more diff test true printenv type hostname free uptime history man"
+)
+_SHELL_QUERY_PAIRS = frozenset(
+    f"{tool} {verb}"
+    for tool, verbs in {
+        "git": "status log diff show branch blame remote ls-files rev-parse grep describe",
+        "docker": "ps logs images inspect stats",
+        "kubectl": "get describe logs top",
+        "systemctl": "status is-active is-enabled",
+        "npm": "ls view outdated",
+        "pip": "list show freeze",
+        "gh": "status",
+    }.items()
+    for verb in verbs.split()
+)
+_SHELL_MUTATIONS = word_set(
+    "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
+)
+_MAY_BE_QUERY = _SHELL_QUERIES | {"cd"} | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
+"""First words of a command that may ask for something and change nothing."""
+_SEPARATORS = ("&&", ";", "|")
+_SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
+_SLEEP_STARTS = "sStT\u017f"
+_SLEEP_HINTS = ("leep", "meout")
+"""What every pause holds, in small letters."""
+_TIME = re.compile(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
+_CLOCKS = word_set("time date datetime clock now timestamp")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_LETTERS = re.compile(r"[^a-z]")
+_MAX_REMEMBERED = 400
+_MAX_COMMAND = 2000
+_MAX_WORD = 80
+
+_WAITING = re.compile(
+    r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
+    r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b"
+)
+_WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
+_FAILURE = re.compile(
+    r"\b(?:can ?not|can't|could not|couldn't|unable to|failed|failure|failing|fails|error|no connection|not working"
+    r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"\b(?:401|unauthori[sz]ed|unauthenticated|not (?:logged in|authenticated)|authentication (?:required|failed|error)"
+    r"|invalid (?:x-)?(?:api[ _-]?key|access token|token|credentials?)"
+    r"|(?:token|session|credentials?|api key) (?:has |is )?expired"
+    r"|login required)\b",
+    re.IGNORECASE,
+)
+_TRANSIENT = (
+    "too many requests", "rate limit", "rate-limit", "ratelimit", "rate_limit", "overloaded", "service unavailable",
+    "bad gateway", "gateway timeout", "gateway time-out", "temporarily unavailable", "try again later",
+    "connection reset", "connection refused", "connection aborted", "connection timed out", "econnreset",
+    "econnrefused", "etimedout", "eai_again", "name resolution", "timed out", "timeout", "time-out",
+)  # fmt: skip
+_TRANSIENT_CODE = re.compile(r"(?:429|50[234]|529)\b")
+
+
+@lru_cache(maxsize=1024)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(name[:200]))
+
+
+@lru_cache(maxsize=1024)
+def _plain(name: str) -> str:
+    return _LETTERS.sub("", name[:200].lower())
+
+
+@lru_cache(maxsize=1024)
+def asks_human(action: str) -> bool:
+    """Whether the action's answer comes from a person, however long that takes."""
+    return _plain(action) in ASKS_HUMAN
+
+
+def writes(start: Observation) -> bool:
+    """Whether the call writes content of the agent's own making, as editors and patches do."""
+    if isinstance(start.input, dict):
+        for key in ("command", "cmd", "script"):
+            command = cast("dict[str, object]", start.input).get(key)
+            if isinstance(command, str):
+                return _classify_command(command) == "mutation" or ">" in command
+    return not WRITES.isdisjoint(_words(start.action))
+
+
+def is_lookout(start: Observation) -> bool:
+    """Whether the call looks at something that others change: a board, an inbox, the state of a repository or a job."""
+    command = start.input if isinstance(start.input, str) else ""
+    if isinstance(start.input, dict):
+        fields = cast("dict[str, object]", start.input)
+        command = next((str(fields[key])[:80] for key in ("command", "cmd", "script") if key in fields), "")
+    if command:
+        return not LOOKOUTS.isdisjoint(_words(" ".join(command.split()[:3])))
+    return not LOOKOUTS.isdisjoint(_words(start.action))
+
+
+def searches(start: Observation) -> bool:
+    """Whether the call looks for something that need not be there, so that a miss is an answer; any command may."""
+    if isinstance(start.input, dict) and not _COMMAND_KEYS.isdisjoint(cast("dict[object, object]", start.input)):
+        return True
+    return is_shell(start.action) or not SEARCHES.isdisjoint(_words(start.action))
+
+
+def asks_the_time(start: Observation) -> bool:
+    """Whether the call asks for the time and nothing else."""
+    command = start.input if isinstance(start.input, str) and is_shell(start.action) else ""
+    if isinstance(start.input, dict):
+        fields = cast("dict[str, object]", start.input)
+        command = next((fields[key] for key in ("command", "cmd", "script") if key in fields), "")
+        if isinstance(command, list):
+            command = " ".join(str(word) for word in cast("list[object]", command)[-1:])
+    if command:
+        return isinstance(command, str) and _TIME.fullmatch(command[:400]) is not None
+    words = _words(start.action)
+    return not _CLOCKS.isdisjoint(words[-2:]) and words[:1] != ("set",)
+
+
+@lru_cache(maxsize=1024)
+def finishes(action: str) -> bool:
+    """Whether the action declares the work done."""
+    return _plain(action) in FINISHES
+
+
+@lru_cache(maxsize=1024)
+def delegates(action: str) -> bool:
+    """Whether the action hands work to another agent."""
+    return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
+
+
+def hands_over(action: str) -> bool:
+    """Whether the action gives words or work to another agent."""
+    return delegates(action) or not HAND_OVERS.isdisjoint(_words(action))
+
+
+def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) -> ActionClass:
+    """Return what a call does.
+
+    Args:
+        action: name of the action.
+        verb: an ``action`` or ``operation`` within its input ("" when there is none), which is more telling.
+        command: the shell command within its input ("" when there is none).
+        pollers: further actions that are polls.
+    """
+    if action in pollers:
+        return "poll"
+    if len(action) + len(verb) + len(command) > _MAX_REMEMBERED:
+        return _classify(action, verb, command)
+    return _known_class(action, verb, command)
+
+
+def surely_changes(command: str) -> bool:
+    """Whether a look at its first word shows that a command is a mutation or unknown; most need no longer one.
+
+    Only what `classify` finds in the whole command says that one is not.
+    """
+    first = command[:_MAX_WORD].split(None, 1)
+    if len(first) < 2 or first[0] in _MAY_BE_QUERY or ";" in first[0] or "|" in first[0] or "&" in first[0]:
+        return False
+    lower = command[:_MAX_COMMAND].lower()
+    return _SLEEP_HINTS[0] not in lower and _SLEEP_HINTS[1] not in lower
+
+
+def _classify(action: str, verb: str, command: str) -> ActionClass:
+    if command:
+        return _classify_command(command)
+    for name in (verb, action):
+        words = _words(name)
+        if words in (("sleep",), ("delay",), ("pause",)):
+            return "sleep"
+        if words[:1] and words[0] in _ASKING and POLLS.isdisjoint(words):
+            return "query"
+        for vocabulary, meaning in _MEANINGS:
+            if not vocabulary.isdisjoint(words):
+                return meaning
+    return "other"
+
+
+_known_class = lru_cache(maxsize=1024)(_classify)
+"""Agents make few different calls: what one does is worked out once, unless its text is too long to be kept."""
+
+_MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
+    (POLLS, "poll"), (GESTURES, "gesture"), (MUTATIONS, "mutation"), (QUERIES, "query"),
+)  # fmt: skip
+
+
+def _classify_command(command: str) -> ActionClass:
+    head = command[:_MAX_COMMAND]
+    for mark in _SEPARATORS:
+        if mark in head:
+            head = head.replace(mark, "\n")
+    parts = [part for each in head.split("\n") if (part := each.strip())]
+    slept = [part for part in parts if part[0] in _SLEEP_STARTS and _SLEEP.match(part)]
+    if slept:
+        return "sleep" if len(slept) == len(parts) else "paced"
+    if not parts or (">" in command and ">" in command.replace("2>&1", "").replace("2>/dev/null", "")):
+        return "other"
+    meaning: ActionClass = "query"
+    for part in parts:
+        words = part.split(None, 2)
+        if words[0] == "git":
+            words = _plain_git(part.split())
+        if words[0] in _SHELL_MUTATIONS:
+            return "mutation"
+        if words[0] not in _SHELL_QUERIES and words[0] != "cd" and " ".join(words[:2]) not in _SHELL_QUERY_PAIRS:
+            meaning = "other"
+    return meaning
+
+
+def _plain_git(words: list[str]) -> list[str]:
+    """Return the words of a git command without its global options, which say nothing about what it does."""
+    while len(words) > 2 and words[0] == "git" and words[1].startswith("-"):
+        words = words[:1] + words[(3 if words[1] in ("-C", "-c") else 2) :]
+    return words
+
+
+def is_waiting(text: str) -> bool:
+    """Whether a result says that something is still under way; only a short text is an answer to that question."""
+    if len(text) > 2000:
+        return False
+    head = text[:400].lower()
+    return any(hint in head for hint in _WAITING_HINTS) and _WAITING.search(head) is not None
+
+
+def is_transient(error: str) -> bool:
+    """Whether an error is trouble of the infrastructure (rate limits, time-outs), which waiting may cure."""
+    head = error[:2000].lower()
+    if any(phrase in head for phrase in _TRANSIENT):
+        return True
+    return any(not head[: match.start()][-1:].isalnum() for match in _TRANSIENT_CODE.finditer(head))
+
+
+def is_login_error(error: str) -> bool:
+    """Whether an error says that whoever asks is not known: the same for everything that could be asked."""
+    return _LOGIN.search(error[:2000]) is not None
+
+
+def says_failure(text: str) -> bool:
+    """Whether a short answer says that something does not work; a long one holds such words by chance."""
+    return len(text) <= 300 and _FAILURE.search(text) is not None
+
+
+def is_shell(action: str) -> bool:
+    """Whether the action runs commands, so that its name says nothing about what it does."""
+    return not _SHELLS.isdisjoint(_words(action))

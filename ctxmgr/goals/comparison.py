@@ -1,0 +1,138 @@
+"""Compare the brief with the history that an agent would read without it."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+
+from ctxmgr.log.codec import Record
+from ctxmgr.log.json_value import plain
+from ctxmgr.types.goal import ActionView, GoalState, SubtaskView
+from ctxmgr.types.goal_plan import Comparison, Fact, FactKind, Size
+
+LAST = 10
+"""Messages that a loop without a brief often keeps."""
+NEEDED_ACTIONS = 3
+
+_SAID = frozenset({
+    "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "nudge",
+    "interrupt", "error",
+})  # fmt: skip
+_TELLING = 40
+"""Characters by which a text is known again; a brief may shorten the rest."""
+
+
+def messages(records: Iterable[Record]) -> Iterator[str]:
+    """Yield a history as the messages a loop would send: calls and results as JSON, what was said as text. Never raises."""
+    for record in records:
+        kind = record.get("kind")
+        if kind == "entry":
+            yield _line({"role": "assistant", "call": record.get("action"), "arguments": record.get("input")})
+            if record.get("status") is not None:
+                yield _result(record)
+        elif kind == "result":
+            yield _result(record)
+        elif kind == "event" and isinstance(type_ := record.get("type"), str) and type_ in _SAID:
+            data = record.get("data")
+            text = cast("dict[str, object]", data).get("text") if isinstance(data, dict) else data
+            yield _line({"role": "user" if type_ == "user_message" else "assistant", "content": text})
+
+
+def _result(record: Record) -> str:
+    told = {"error": record["error"]} if record.get("error") is not None else {}
+    return _line({"role": "tool", "status": record.get("status"), "content": record.get("output"), **told})
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def compare(
+    records: Iterable[Record], state: GoalState, text: str, count: Callable[[str, str], int], counter: str
+) -> Comparison:
+    """Return how much shorter the brief is, and which of the facts that the next step needs it holds.
+
+    Args:
+        records: the goal's history, in order.
+        state: the goal now.
+        text: the brief.
+        count: returns the tokens of a text of a kind, ``text`` or ``json``; ``counter`` is what it is called.
+        counter: see ``count``.
+    """
+    number = chars = tokens = 0
+    last: deque[tuple[int, int]] = deque(maxlen=LAST)
+    for message in messages(records):
+        size = (len(message), count(message, "json"))
+        last.append(size)
+        number, chars, tokens = number + 1, chars + size[0], tokens + size[1]
+    whole = Size(messages=number, chars=chars, tokens=tokens)
+    ten = Size(messages=len(last), chars=sum(size[0] for size in last), tokens=sum(size[1] for size in last))
+    brief = Size(messages=1, chars=len(text), tokens=count(text, "text"))
+    return Comparison(
+        brief=brief, last_ten=ten, history=whole, counter=counter, facts=facts(state, text),
+        saved_chars=_saved(brief.chars, whole.chars), saved_tokens=_saved(brief.tokens, whole.tokens),
+        saved_chars_of_last_ten=_saved(brief.chars, ten.chars), saved_tokens_of_last_ten=_saved(brief.tokens, ten.tokens),
+    )  # fmt: skip
+
+
+def _saved(part: int, whole: int) -> float | None:
+    return round(100 * (1 - part / whole), 1) if whole else None
+
+
+def facts(state: GoalState, text: str) -> list[Fact]:
+    """Return what the next step needs, each with whether the text holds it."""
+    found: list[Fact] = []
+    lines = [_known(line) for line in text.splitlines()]
+    whole = _known(text)
+
+    def add(kind: FactKind, told: str, held: bool) -> None:
+        found.append(Fact(kind=kind, text=told, held=held))
+
+    task, leaf = _current(state)
+    for kind, node in (("task", task), ("subtask", leaf)):
+        if node is not None:
+            add("task" if kind == "task" else "subtask", node.description, _beginning(node.description) in whole)
+    for action in state.actions[-NEEDED_ACTIONS:]:
+        add("action", _told(action), any(_names(line, action) for line in lines))
+    for blocked in state.blocked_actions:
+        add("blocked", f"{blocked.action}: {blocked.reason}", any(_known(blocked.action) in line for line in lines))
+    return found
+
+
+def _current(state: GoalState) -> tuple[SubtaskView | None, SubtaskView | None]:
+    """Return the current task, and its subtask where it has any."""
+    for task in state.goal.tasks:
+        if task.id == state.current:
+            return task, None
+        for part in task.subtasks:
+            if part.id == state.current:
+                return task, part
+    return None, None
+
+
+def _told(action: ActionView) -> str:
+    return f"{action.action}: {action.status}" + (f", {action.result}" if action.result else "")
+
+
+_OUTCOMES = {
+    "ok": ("ok", "success"), "error": ("error", "fail"), "denied": ("denied",), "interrupted": ("interrupt",),
+    "open": ("open", "unknown", "running", "in flight"),
+}  # fmt: skip
+
+
+def _names(line: str, action: ActionView) -> bool:
+    """Whether a line names an action and how it ended: by its result's beginning, or by the word for its status."""
+    if _beginning(action.action) not in line:
+        return False
+    said = _beginning(action.result or "")
+    return bool(said and said in line) or any(word in line for word in _OUTCOMES[action.status])
+
+
+def _known(text: str) -> str:
+    return " ".join(text.split()).lower()
+
+
+def _beginning(text: str) -> str:
+    return _known(text)[:_TELLING].rstrip()

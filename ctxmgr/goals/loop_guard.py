@@ -1,0 +1,153 @@
+"""Ask the detectors whether an action would close a loop or an attempt failed too often.
+
+The answer is a function of the bounded window in the state and of the candidate alone: it costs the same after ten
+actions and after a hundred thousand, and is the same before and after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ctxmgr.detect.detectors.cycle import CycleDetector
+from ctxmgr.detect.detectors.escalating_failure import EscalatingFailureDetector
+from ctxmgr.detect.detectors.repetition import RepetitionDetector
+from ctxmgr.detect.interface import Detector
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.goals.state import Item, State
+from ctxmgr.log.ids import parse_time
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.goal_status import LoopType
+from ctxmgr.types.observation import Observation
+
+_REPEATS: tuple[type[Detector], ...] = (RepetitionDetector, CycleDetector)
+_FAILURES: tuple[type[Detector], ...] = (EscalatingFailureDetector,)
+
+_ENOUGH = 12
+"""Repeats by which even a poll or a key press counts as repeated."""
+
+
+class Verdict(NamedTuple):
+    """A loop that the candidate would close."""
+
+    type: LoopType
+    finding: Finding
+
+
+class Judge:
+    """Holds the thresholds of the three types of loops.
+
+    Args:
+        settings: of detection. Where a repetition is found at its n-th round, the one after it is refused; of two actions in
+            turn the last of the round before the threshold is.
+    """
+
+    def __init__(self, settings: DetectSettings | None = None) -> None:
+        common = settings or DetectSettings()
+        self._settings = common
+        own = {name: _one_more(each) for name, each in common.actions.items()}
+        self._longer = replace(_one_more(common), actions=own)
+        self._turns = replace(self._longer, cycle_rounds=max(2, common.cycle_rounds - 1), max_period=2)
+
+    def action(self, state: State, candidate: Item) -> Verdict | None:
+        """Return the loop that an action would close.
+
+        ``candidate`` has the keys of ``State.actions``; without a ``status`` its result is taken to be that of the last
+        time it was asked.
+        """
+        window = [each for each in state.actions if each["n"] > state.fresh]
+        periods = _periods([each for each in window if each.get("agent") == candidate.get("agent")], candidate)
+        if not periods:
+            return None  # looking at what came back spares the engine what can be no loop
+        if "status" not in candidate:
+            last = next(each for each in reversed(window) if each["key"] == candidate["key"])
+            candidate = {**candidate, "status": last["status"], "output": last["output"], "error": last["error"]}
+        shown = list(_observations(state.session, [*window, candidate]))
+        for settings in (self._turns, self._longer):
+            if periods == {2} if settings is self._longer else 2 not in periods:
+                continue
+            finding = _raised_last(settings, _REPEATS, shown)
+            if finding is not None and finding.severity == "loop":
+                return Verdict("A" if finding.period == 1 else "B", finding)
+        return None
+
+    def is_old_news(self, state: State, item: Item) -> bool:
+        """Whether an action came back with the result it had the last time; true when there is nothing to compare."""
+        last = next((each for each in reversed(state.actions) if each["key"] == item["key"]), None)
+        if last is None:
+            return True
+        told = [{**last, "id": f"told-{number}", "ts": item["ts"], "began": None} for number in range(_ENOUGH)]
+        return _raised_last(self._longer, _REPEATS, list(_observations(state.session, [*told, item]))) is not None
+
+    def failure(self, state: State, node: str) -> Finding | None:
+        """Return what the engine says when the attempt at ``node`` now fails: null while it may be tried again."""
+        outcomes = [*state.outcomes, {"node": node, "success": False}]
+        shown = [
+            Observation(
+                "event", number, f"attempt-{number}", state.session, type="subtask_result",
+                data={"subtask": each.get("node"), "success": each.get("success")},
+            )
+            for number, each in enumerate(outcomes)
+        ]  # fmt: skip
+        monitor = Monitor(self._settings, _FAILURES)
+        for each in shown:
+            monitor.observe(each)
+        found = [each for each in monitor.findings(live=True) if each.resolved is None and each.severity == "loop"]
+        return next((each for each in found if each.evidence.get("task") == node), None)
+
+
+def _periods(own: Sequence[Item], candidate: Item) -> set[int]:
+    """Return the periods for which the last steps, the candidate's among them, were asked in the same order just before."""
+    keys = [*(each["key"] for each in own), candidate["key"]]
+    return {
+        period
+        for period in range(1, len(keys) // 2 + 1)
+        if keys[-period:] == keys[-2 * period : -period] and _may_be_alike(own[-period], candidate)
+    }
+
+
+def _may_be_alike(earlier: Item, candidate: Item) -> bool:
+    """Whether the engine might take two results for the same; one that is not known yet might be any."""
+    if "status" not in candidate:
+        return True
+    if earlier["status"] != candidate["status"]:
+        return False
+    one, two = earlier["output"], candidate["output"]
+    return not (isinstance(one, str) and isinstance(two, str)) or blur(one, ids=True) == blur(two, ids=True)
+
+
+def _one_more(settings: DetectSettings) -> DetectSettings:
+    return replace(settings, repeat_rounds=settings.repeat_rounds + 1)
+
+
+def _observations(session: str, items: Sequence[Item]) -> Iterable[Observation]:
+    for place, item in enumerate(items):
+        common: Mapping[str, Any] = {
+            "id": item["id"], "session": session, "index": place, "agent": item.get("agent"), "action": item["action"],
+            "input": item["args"],
+        }  # fmt: skip
+        ended = parse_time(item.get("ts"))
+        began = parse_time(item.get("began"))
+        yield Observation("start", 2 * place, at=ended if began is None else began, **common)
+        yield Observation(
+            "finish",
+            2 * place + 1,
+            at=ended,
+            status=item["status"],
+            output=item.get("output"),
+            error=item.get("error"),
+            **common,
+        )
+
+
+def _raised_last(settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]) -> Finding | None:
+    """Return the finding that lasts when the last observation was taken, and to which that one belongs."""
+    monitor = Monitor(settings, detectors)
+    for each in shown:
+        monitor.observe(each)
+    last = shown[-1].id
+    lasting = [each for each in monitor.findings(live=True) if each.resolved is None and each.kind != "hung"]
+    return next((each for each in lasting if each.last == last), None)

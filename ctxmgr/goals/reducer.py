@@ -1,0 +1,196 @@
+"""Fold the history of a goal into its state, one record at a time. Pure; never raises.
+
+A record that is not legal where it stands (a hand wrote it, or an owner that was already superseded) changes nothing and
+is counted.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.goals.changes import CHANGES, Data, enter, lift_all, note_loop
+from ctxmgr.goals.state import KEPT_BLOCKED, KEPT_OPEN, KEPT_PROBES, WINDOW, Item, State
+from ctxmgr.goals.tree import Node
+from ctxmgr.goals.truncation import key_of, plain_line, reduced
+from ctxmgr.log.codec import Record
+
+EVENT, ENDED = "goal", "subtask_result"
+"""Types of the events that change a goal: the second is what the detection engine knows a failed attempt by."""
+
+_RESULTS = frozenset({"ok", "error", "denied", "interrupted"})
+_PERSON = frozenset({"user_message", "interrupt"})
+
+
+def task_of(node: str, attempt: int) -> str:
+    """Return what an entry names as its ``task``: the attempt at a leaf."""
+    return f"{node}/{attempt}"
+
+
+def fold(state: State, record: Record) -> None:
+    """Take one more record of the history."""
+    try:
+        kind, ts = record.get("kind"), record.get("ts")
+        op = _data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
+        if op in ("create", "own", "release"):
+            _change(state, {**_data(record), "session": record.get("session")}, ts)
+        elif state.exists and record.get("session") == state.session:
+            _take(state, record, kind, ts if isinstance(ts, str) else None)
+        if isinstance(ts, str):
+            state.last_ts = ts[:64]
+    except (CtxmgrError, TypeError, ValueError, KeyError, AttributeError, RecursionError):
+        state.ignored += 1
+
+
+def _take(state: State, record: Record, kind: object, ts: str | None) -> None:
+    if kind == "entry":
+        _entry(state, record, ts)
+    elif kind == "result":
+        _result(state, record, ts)
+    elif kind == "continuation":
+        _continued(state, record)
+    elif kind == "event":
+        _event(state, record, ts)
+
+
+def _event(state: State, record: Record, ts: str | None) -> None:
+    kind, data = record.get("type"), _data(record)
+    if kind == EVENT:
+        _change(state, data, ts)
+    elif kind == ENDED:
+        _change(state, {**data, "op": "end"}, ts)
+    elif kind == "compaction":
+        state.moment = "compaction"
+    elif kind in _PERSON and data.get("synthetic") is not True:
+        lift_all(state, by_hand=False)
+        state.fresh = state.count("actions")
+
+
+def _change(state: State, data: Data, ts: object) -> None:
+    op = data.get("op")
+    when = ts if isinstance(ts, str) else None
+    if isinstance(op, str) and op in CHANGES:
+        check, change = CHANGES[op]
+        check(state, data)
+        change(state, data, when)
+    elif op == "own":
+        _own(state, data, when)
+    elif op == "release":
+        if data.get("epoch") == state.epoch:
+            state.owner = None
+    elif op == "refused":
+        _refused(state, data, when)
+    elif op == "step":
+        state.next_step = plain_line(data.get("text"), 500) or None
+    elif op == "probes":
+        state.probes = _named(data.get("probes"))
+    elif op == "probed":
+        state.probe_state = _named(data.get("results"))
+
+
+def _own(state: State, data: Data, ts: str | None) -> None:
+    epoch = data.get("epoch")
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch <= state.epoch:
+        raise ValueError("an epoch only grows")
+    state.epoch = epoch
+    names = ("owner", "pid", "host", "boot", "start")
+    state.owner = {**{name: data.get(name) for name in names}, "ts": ts} if data.get("held") is True else None
+    if state.count("actions") or state.in_flight:
+        state.moment = "resume"
+
+
+def _entry(state: State, record: Record, ts: str | None) -> None:
+    name, action = record.get("id"), record.get("action")
+    if not isinstance(name, str) or not isinstance(action, str):
+        raise ValueError("an entry has an id and an action")
+    node, number = _place(state, record)
+    item: Item = {
+        "id": name, "agent": record.get("agent"), "action": action[:1000], "key": key_of(action, record.get("input")),
+        "args": reduced(record.get("input")), "began": ts, "node": node.id, "attempt": number,
+    }  # fmt: skip
+    state.in_flight = [each for each in state.in_flight if each.get("key") != item["key"] or each.get("node") != node.id]
+    attempt = node.attempt
+    if attempt is not None and attempt.number == number:
+        attempt.actions += 1
+        attempt.first, attempt.last = attempt.first or name, name
+    state.add("begun")
+    state.moment = "continue"
+    if record.get("status") in _RESULTS:
+        _finish(state, item, record, ts)
+    else:
+        state.in_flight = [*state.in_flight[1 - KEPT_OPEN :], item]
+
+
+def _place(state: State, record: Record) -> tuple[Node, int]:
+    """Return the leaf and the number of the attempt that an entry belongs to, the leaf made active where it can be."""
+    named, _, _ = str(record.get("task") or "").rpartition("/")
+    node = state.tree.get(named) or state.current() or state.goal
+    if state.tree.can_work(node):
+        if state.active != node.id or node.status != "in_progress":
+            enter(state, node)
+        return node, node.begin().number
+    return node, node.attempt.number if node.attempt else 0
+
+
+def _result(state: State, record: Record, ts: str | None) -> None:
+    item = next((each for each in state.in_flight if each["id"] == record.get("entry")), None)
+    if item is None or record.get("status") not in _RESULTS:
+        return
+    state.in_flight = [each for each in state.in_flight if each is not item]
+    _finish(state, item, record, ts)
+
+
+def _finish(state: State, item: Item, record: Record, ts: str | None) -> None:
+    done = {
+        **item, "n": state.add("actions"), "status": record["status"], "output": reduced(record.get("output")),
+        "error": reduced(record.get("error")), "ts": ts,
+    }  # fmt: skip
+    state.actions = [*state.actions[1 - WINDOW :], done]
+    if item["key"] in {each.get("key") for each in state.blocked}:
+        # It was let through because its result is a new one: what it was blocked for is over.
+        state.blocked = [each for each in state.blocked if each["key"] != item["key"] or each.get("node") != item["node"]]
+    state.next_step = None
+
+
+def _continued(state: State, record: Record) -> None:
+    """Lift what the guard blocked; the evidence stays, or a loop would reset it against itself (ruling 8)."""
+    lift_all(state, by_hand=False, evidence=False)
+    options = record.get("alternatives")
+    first = cast("list[object]", options)[0] if isinstance(options, list) and options else None
+    text = cast("dict[str, object]", first).get("text") if isinstance(first, dict) else None
+    state.next_step = plain_line(text or record.get("goal") or record.get("reason") or "", 500) or state.next_step
+
+
+def _refused(state: State, data: Data, ts: str | None) -> None:
+    action, loop, node = data.get("action"), data.get("type"), data.get("node")
+    if not isinstance(action, str) or loop not in ("A", "B", "C", None) or not isinstance(node, str):
+        raise ValueError("a refusal names the action, the node and the type of loop")
+    state.add("refused")
+    if loop not in ("A", "B"):
+        return
+    state.add(str(loop))
+    key, reason = str(data.get("key"))[:64], plain_line(data.get("reason"), 500)
+    old = next((each for each in state.blocked if each.get("key") == key and each.get("node") == node), None)
+    if old is not None:
+        old["times"] += 1
+        return
+    count, signature = data.get("count"), plain_line(data.get("signature") or action, 300)
+    note_loop(
+        state, ts, str(loop), signature, count if isinstance(count, int) else 1, node, plain_line(data.get("kind"), 40), reason
+    )
+    blocked: Item = {
+        "key": key, "action": action[:1000], "args": reduced(data.get("args")), "type": loop, "node": node, "reason": reason,
+        "times": 1, "since": ts,
+    }  # fmt: skip
+    state.blocked = [*state.blocked[1 - KEPT_BLOCKED :], blocked]
+
+
+def _named(value: object) -> list[Item]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    found = [cast("Item", each) for each in items if isinstance(each, dict)]
+    return [each for each in found if isinstance(each.get("name"), str)][:KEPT_PROBES]
+
+
+def _data(record: Record) -> Data:
+    data = record.get("data")
+    return cast("Data", data) if isinstance(data, dict) else {}

@@ -1,0 +1,315 @@
+"""Answer every request about a goal, for the library, the command line and tools; start reading here.
+
+Each change is decided on the state, written to the history, synced, and only then folded in. A refused or illegal change
+writes nothing but, where an action was refused, that it was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, cast
+
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.errors import Conflict, InvalidInput
+from ctxmgr.goals import actions, change_requests
+from ctxmgr.goals.base import FOLDER
+from ctxmgr.goals.brief import write_brief
+from ctxmgr.goals.changes import find
+from ctxmgr.goals.edits import PlanEdits, probes_data
+from ctxmgr.goals.facts import source_of
+from ctxmgr.goals.reducer import ENDED
+from ctxmgr.goals.responses import owner_view
+from ctxmgr.goals.state import Item, State
+from ctxmgr.goals.tree import Node
+from ctxmgr.goals.truncation import is_shortened, plain_line
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import new_id
+from ctxmgr.log.journal import read
+from ctxmgr.log.json_value import plain
+from ctxmgr.types.goal import (
+    ActionRequest,
+    BriefAnswer,
+    BriefRequest,
+    Claim,
+    EndRequest,
+    GoalAnswer,
+    NextRequest,
+    ProbeResult,
+    RecordAnswer,
+    RecordRequest,
+    ResumeAnswer,
+    ResumeRequest,
+    StartRequest,
+)
+from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.record import build
+
+_KEYS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
+_TAKES_AWAY = re.compile(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
+_MOST_PATHS, _MOST_DONE = 20, 20
+
+
+def claims_of(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Claim]:
+    """Return what is verified, what is refuted, and what is only assumed, in this order of worth.
+
+    Files that recent actions name are looked for below ``root``, and nothing else of them is touched.
+    """
+    claims = [_of_probe(each) for each in probed]
+    claims += [_of_path(root, path, action) for path, action in _paths(state).items()]
+    node = state.current()
+    task = state.tree.parent(node) if node is not None else None
+    if task is not None:
+        done = [each for each in task.children if each.status == "done"][-_MOST_DONE:]
+        claims += [
+            Claim(text=f"{each.id} is done: {plain_line(each.text)}", basis="assumed") for each in done
+        ]  # fmt: skip
+    if node is not None and (attempt := node.attempt) is not None and attempt.actions:
+        text = f"{attempt.actions} actions of attempt {attempt.number} at {node.id} had the effect that was recorded"
+        claims.append(Claim(text=text, basis="assumed"))
+    return claims
+
+
+def _of_probe(seen: ProbeResult) -> Claim:
+    detail = f": {plain_line(seen.detail)}" if seen.detail else ""
+    basis = "assumed" if seen.ok is None else "verified" if seen.ok else "refuted"
+    return Claim(text=f"{plain_line(seen.name, 60)}{detail}", basis=basis, probe=seen.name)
+
+
+def _paths(state: State) -> dict[str, str]:
+    """Return the paths that the latest successful actions name, each with the action that named it last."""
+    found: dict[str, str] = {}
+    for item in state.actions:
+        if item.get("status") == "ok" and (path := _path(item)):
+            found.pop(path, None)
+            found[path] = item["action"]
+    return dict(list(found.items())[-_MOST_PATHS:])
+
+
+def _path(item: Item) -> str | None:
+    args = item.get("args")
+    if not isinstance(args, dict) or _TAKES_AWAY.search(str(item.get("action"))):
+        return None
+    fields = cast("dict[str, Any]", args)
+    path = next((fields[key] for key in _KEYS if isinstance(fields.get(key), str)), None)
+    if not path or "\0" in path or "://" in path or is_shortened(path):
+        return None
+    return path
+
+
+def _of_path(root: str, path: str, action: str) -> Claim:
+    shown, by = plain_line(path, 200), plain_line(action, 60)
+    try:
+        os.stat(os.path.join(root, path))
+    except (FileNotFoundError, NotADirectoryError):
+        return Claim(text=f"{shown} is not there, though {by} of it succeeded", basis="refuted")
+    except (OSError, ValueError):
+        return Claim(text=f"{shown} can't be looked at ({by} of it succeeded)", basis="assumed")
+    return Claim(text=f"{shown} is there ({by})", basis="verified")
+
+
+class Goals(PlanEdits):
+    """A goal in a folder.
+
+    Args:
+        folder: where its files are; made by `start`, with mode 0700.
+        agent: whose actions they are, where a request does not say.
+        hold: whether this process keeps the goal from its first change on, until `close`; without it every call stands for
+            itself, as commands do.
+        settings: thresholds of the detection of loops.
+        durability: what a change waits for; by default that it is on the disk.
+        mask: whether secrets of known shapes are masked.
+        timeout: seconds to wait for another process's change.
+        root: the folder that recorded paths and probes are relative to; by default the one the folder is in.
+        commands: whether probes may run commands, or the fingerprints of those that may (`ctxmgr.goals.probes.fingerprint`).
+
+    Raises (all methods):
+        NotFound: there is no goal here, or no task of that id.
+        InvalidInput: the change is not legal where the goal stands; nothing was written.
+        Busy: another process holds the goal. Superseded: another took it over; nothing was written.
+        StorageFailed: the system refused.
+    """
+
+    @classmethod
+    def open(
+        cls, project: str | os.PathLike[str] = ".", *, create: bool = False, hold: bool = False,
+        commands: bool | Collection[str] = False, agent: str = "agent", settings: DetectSettings | None = None,
+    ) -> Goals:  # fmt: skip
+        """Return the goal of a project: the one in its folder ``.agent_context``.
+
+        Raises:
+            NotFound: there is none, and ``create`` is false.
+        """
+        folder = os.path.join(os.fspath(project), FOLDER)
+        goals = cls(folder, agent=agent, hold=hold, commands=commands, settings=settings)
+        if not create:
+            goals.state()
+        return goals
+
+    def __enter__(self) -> Goals:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the goal, so that another process may hold it at once."""
+        self._ledger.release()
+
+    def start(self, request: StartRequest) -> GoalAnswer:
+        """Begin a goal, or take up the one that is there.
+
+        Raises:
+            Conflict: another, unfinished goal is there. NotFound: the request names none, and there is none.
+        """
+        if request.goal is None:
+            self._existing(self._ledger.look())
+        with self._ledger.change(work=True, anew=True, create=True) as change:
+            state = change.state
+            if state.exists and not request.replace and self._goes_on(state, request):
+                change.write([])
+                return self._answer([], "the goal goes on")
+            text = request.goal or ""
+            session = new_id()
+            data = self._checked("create", {"text": text, "nodes": change_requests.tasks(request.tasks, 0)})
+            records = [
+                build("session", session, self._ledger.clock(), process=new_id(), workflow="goal", meta={"goal": text}),
+                self._ledger.event(data, session=session),
+            ]
+            if request.probes:
+                records.append(self._ledger.event(probes_data(request.probes), session=session))
+            change.write(records)
+        return self._answer(["goal"])
+
+    def check(self, request: ActionRequest) -> RecordAnswer:
+        """Say whether an action would be allowed; nothing is written."""
+        actions.check_action(request)
+        state = self._existing(self._ledger.look())
+        item, node = actions.candidate(state, request, self.agent, self._ledger.clock())
+        return actions.answer(item, node, actions.refusal(state, item, node, self._judge), recorded=False)
+
+    def begin(self, request: ActionRequest) -> RecordAnswer:
+        """Begin an action, unless it is refused: until its result is recorded its effect is unknown."""
+        return self._act(ActionRequest(action=request.action, args=request.args, agent=request.agent))
+
+    def record(self, request: RecordRequest) -> RecordAnswer:
+        """Record an action with its result (of an action begun before: its result), unless it is refused.
+
+        A request without any result begins the action, as `begin` does.
+        """
+        if request.entry is None:
+            return self._act(request)
+        with self._ledger.change(work=True) as change:
+            state = self._existing(change.state)
+            item = next((each for each in state.in_flight if each["id"] == request.entry), None)
+            change.write([actions.result(state, request, state.session, self._ledger.clock())], save=False)
+        place = item or {}
+        return RecordAnswer(allowed=True, entry=request.entry, node=place.get("node"), attempt=place.get("attempt"))
+
+    def _act(self, request: ActionRequest) -> RecordAnswer:
+        actions.check_action(request)
+        with self._ledger.change(work=True) as change:
+            state = self._existing(change.state)
+            item, node = actions.candidate(state, request, self.agent, self._ledger.clock())
+            no = actions.refusal(state, item, node, self._judge)
+            if no is not None:
+                change.write([self._ledger.event(actions.refused_event(state, item, node, no), name=item["id"])])
+            else:
+                change.write([actions.entry(state, item, node, request, state.session)], save=False)
+        return actions.answer(item, node, no, recorded=True)
+
+    def next(self, request: NextRequest) -> GoalAnswer:
+        """Go to the next leaf that can be worked on, or to the one named."""
+        with self._ledger.change(work=True) as change:
+            state = self._existing(change.state)
+            active = state.tree.get(state.active)
+            if request.to is not None:
+                node: Node | None = find(state, request.to)
+            elif active is not None and state.tree.can_work(active):
+                node = active
+            else:
+                node = state.tree.first_open(active)
+            if node is None:
+                return self._answer([], change_requests.nothing_left(state))
+            if node is active and node.status == "in_progress" and request.to is not None:
+                return self._answer([], f"{node.id} is the one in progress")
+            data = {"op": "enter", "id": node.id, "leave": request.to is not None}
+            if node is active and node.status == "in_progress":
+                raise InvalidInput(f"{node.id!r} is still in progress", "say 'goal done' or 'goal fail' first")
+            change.write([self._ledger.event(self._checked("enter", data))])
+        return self._answer([node.id])
+
+    def done(self, request: EndRequest) -> GoalAnswer:
+        """End the attempt at the current leaf as done."""
+        return self._end(request, success=True)
+
+    def fail(self, request: EndRequest) -> GoalAnswer:
+        """End the attempt at the current leaf as failed; where that is one too many, the leaf is blocked."""
+        return self._end(request, success=False)
+
+    def _end(self, request: EndRequest, *, success: bool) -> GoalAnswer:
+        with self._ledger.change(work=True) as change:
+            state = self._existing(change.state)
+            node = state.current() if request.id is None else find(state, request.id)
+            if node is None:
+                raise InvalidInput(change_requests.nothing_left(state))
+            attempt = node.attempt
+            open_ = attempt is not None and attempt.status == "in_progress"
+            number = attempt.number + (not open_) if attempt else 1
+            data: dict[str, Any] = {"subtask": node.id, "success": success, "attempt": number, "reason": request.reason}
+            message = None
+            self._checked("end", data)
+            if not success and (finding := self._judge.failure(state, node.id)) is not None:
+                message = data["blocked"] = f"{finding.count} failed attempts; try a different approach"
+                data["finding"] = finding.id
+            change.write([self._ledger.event({key: value for key, value in data.items() if value is not None}, ENDED)])
+            message = f"{node.id} is blocked: {message}" if message else None
+        return self._answer([node.id], message)
+
+    def brief(self, request: BriefRequest | None = None) -> BriefAnswer:
+        """Return what an agent needs to know now, in at most ``max_chars`` characters. Writes nothing."""
+        asked = request or BriefRequest()
+        return write_brief(self._existing(self._ledger.look()), asked.max_chars, asked.moment)
+
+    def resume(self, request: ResumeRequest | None = None) -> ResumeAnswer:
+        """Take the goal up where it was left, and say where that is; a second time nothing is written.
+
+        What the probes see on the disk now is kept.
+        """
+        asked = request or ResumeRequest()
+        probed = self._look_at_files()
+        with self._ledger.change(work=True, anew=True, take_over=asked.take_over) as change:
+            state = self._existing(change.state)
+            seen = [plain(each.to_json()) for each in probed]
+            records = [self._ledger.event({"op": "probed", "results": seen})] if seen and seen != state.probe_state else []
+            took, rebuilt = change.takes and change.previous is not None, list(self._ledger.damaged)
+            previous, replayed = change.previous, self._ledger.replayed
+            change.write(records)
+        self._ledger.replayed = 0
+        view = self._view(state)
+        return ResumeAnswer(
+            state=view, claims=claims_of(state, self.root, probed), in_flight=view.in_flight, replayed=replayed, took_over=took,
+            previous=owner_view(state.epoch - 1, previous) if took and previous else None, rebuilt=rebuilt,
+            brief=write_brief(state, BriefRequest().max_chars, "resume").text,
+        )  # fmt: skip
+
+    def source(self) -> GoalSource:
+        """Return where the goal stands, for recovery and context packages. Writes nothing."""
+        return source_of(self._existing(self._ledger.look()))
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records of the goal's session, oldest first."""
+        session = self._existing(self._ledger.look()).session
+        for line in read(self._ledger.path):
+            if line.record.get("session") == session:
+                yield line.record
+
+    def _goes_on(self, state: State, request: StartRequest) -> bool:
+        same = request.goal is None or request.goal.strip() == state.goal.text.strip()
+        if same or state.goal.status == "done":
+            return same
+        raise Conflict(
+            f"another goal is under way here: {state.goal.text[:200]!r}",
+            "go on with it, or give it up for this one with 'ctxmgr goal start --replace'",
+        )

@@ -1,0 +1,225 @@
+"""Find out what is wrong with sessions by replaying them through the detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.errors import InvalidInput
+from ctxmgr.history.query.address import session_key
+from ctxmgr.history.replay import KINDS, replay
+from ctxmgr.log.ids import parse_time
+from ctxmgr.store import Store
+from ctxmgr.types.finding import Finding, SessionVerdict, summary_of, verdict_of
+from ctxmgr.types.observation import Observation
+from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
+from ctxmgr.types.query import Page
+from ctxmgr.types.view import EntryView, SessionView
+
+FIRST_LOOK = 4_000
+"""Entries that are replayed at first. A shorter session is replayed whole, so that nothing is approximate for it."""
+
+_DEEPER = 4
+_MARGIN = 4
+
+
+def judged_end(
+    store: Store, key: int, settings: DetectSettings, kinds: tuple[str, ...], moment: float | None, *, live: bool
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings at the end of a session, and the monitor's notes.
+
+    What lasts is the same as in a replay of the whole session: a finding that begins in the first quarter of what was
+    replayed may have begun earlier, so it makes the look go further back. Findings that were over before are not among them.
+    """
+    total = store.sessions.entry_count(key)
+    size = FIRST_LOOK
+    while True:
+        start = max(0, total - size)
+        border = start + (total - start) // _MARGIN
+        monitor = Monitor(settings)
+        opened = store.sessions.open_before(key, start)
+        early: set[str] = set()
+        seen = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
+        monitor.observe_all(_noted(seen, start, border, early))
+        findings = monitor.findings(moment, live)
+        # A finding may begin with an entry or with a message: which of the two, its id does not say.
+        if start == 0 or not any(each.resolved is None and each.first in early for each in findings):
+            return findings, list(monitor.notes)
+        size *= _DEEPER
+
+
+def _noted(observations: Iterable[Observation], place: int, border: int, early: set[str]) -> Iterator[Observation]:
+    """Pass on what happened; ids of what lies before the border are put into ``early``."""
+    rest = iter(observations)
+    for observation in rest:
+        if observation.kind == "start" and observation.index is not None:
+            place = observation.index
+        if place >= border:
+            yield observation
+            break
+        early.add(observation.id)
+        yield observation
+    yield from rest
+
+
+GONE_AFTER = 900.0
+"""An imported session counts as running while one of its files was written to within this many seconds."""
+
+FAILURES_IN_ROW = 3
+"""Latest actions of a session that all failed, from which on it is not called healthy."""
+
+_SHOWN = 24
+
+
+def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> SessionVerdict:
+    """Return what is wrong with a session at its end; of a long one no more is replayed than that takes.
+
+    Raises:
+        InvalidInput: as `judge`.
+    """
+    session = store.sessions.name(key)
+    moment, live = _moment(store, key, session, now)
+    findings, _ = judged_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
+    return _verdict(store, key, session, findings)
+
+
+def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, list[str]]:
+    """Return the verdict on one session, and notes such as "no timestamps: stalls are not judged".
+
+    Raises:
+        InvalidInput: ``now`` is not a time, or a setting is wrong.
+    """
+    monitor = Monitor(DetectSettings.from_table(settings))
+    monitor.observe_all(replay(store, key))
+    session = store.sessions.name(key)
+    moment, live = _moment(store, key, session, now)
+    findings = monitor.findings(moment, live)
+    return _verdict(store, key, session, findings), list(monitor.notes)
+
+
+def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
+    verdict, notes = verdict_of(findings), _notes(store, key)
+    return SessionVerdict(session=session, verdict=verdict, findings=findings, notes=notes, summary=summary_of(verdict, notes))
+
+
+def _notes(store: Store, key: int) -> list[str]:
+    """Return what keeps a session from being called healthy though it is no finding (design ruling 28)."""
+    notes: list[str] = []
+    if store.sessions.entry_count(key) == 0:
+        notes.append("no action recorded")
+    failures = store.sessions.failures_in_row(key)
+    if failures >= FAILURES_IN_ROW:
+        notes.append(f"{failures:,} failures in a row")
+    error = store.sessions.last_error(key)
+    if error is not None and error.get("reason") != "hookFailed":
+        notes.append("ended in an error")
+    elif (ran := store.sessions.processes(key)) and ran[-1].outcome == "failed":
+        notes.append("ended as failed")
+    return notes
+
+
+def _moment(store: Store, key: int, session: str, now: str | None) -> tuple[float | None, bool]:
+    """Return what stalls are judged against (None: the end of the log) and whether the session is running."""
+    if now is not None:
+        moment = store.clock() if now == "now" else parse_time(now)
+        if moment is None:
+            raise InvalidInput(f"--now {now!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
+        return moment, True
+    if store.is_live(session) or _seems_to_run(store, key, session):
+        return store.clock(), True
+    return None, False
+
+
+def _seems_to_run(store: Store, key: int, session: str) -> bool:
+    """Whether an imported session is probably going on: its file was written to lately, and with recent records.
+
+    The file's time alone is not enough: copying a log makes it new.
+    """
+    last = store.sessions.last_moment(key)
+    if last is None or not 0 <= store.clock() - last < GONE_AFTER:
+        return False
+    for name, _ in store.imported.sources(session):
+        try:
+            if 0 <= store.clock() - Path(name).stat().st_mtime < GONE_AFTER:
+                return True
+        except (OSError, ValueError):
+            continue  # the file is gone, and so is whoever wrote it
+    return False
+
+
+def detect_(store: Store, request: DetectRequest, settings: Mapping[str, Any]) -> DetectResponse:
+    """Return the verdict on one session, or on all of them."""
+    if request.all_sessions:
+        keys = [key for key, _ in store.sessions.page(0, None)]
+    else:
+        key = session_key(store, request.session)
+        keys = [] if key is None else [key]
+    verdicts: list[SessionVerdict] = []
+    entries: dict[str, EntryView] = {}
+    notes: list[str] = []
+    for key in keys:
+        verdict, said = judge(store, key, settings, request.now)
+        verdict = _diagnosed(store, verdict)
+        verdicts.append(verdict)
+        notes += [f"{verdict.session}: {note}" for note in said]
+        for finding in verdict.findings:
+            named = [*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""]
+            for name in named:
+                if name and name not in entries and (entry := _entry(store, key, name)) is not None:
+                    entries[name] = entry
+    return DetectResponse(status="ok" if verdicts else "empty", verdicts=verdicts, entries=entries, notes=notes)
+
+
+def _diagnosed(store: Store, verdict: SessionVerdict) -> SessionVerdict:
+    """Return the verdict with the causes of what lasts; where nothing does, nothing is loaded for that."""
+    if all(finding.resolved is not None for finding in verdict.findings):
+        return verdict
+    from ctxmgr.history.evidence import diagnosed
+
+    return verdict.model_copy(update={"findings": diagnosed(store, verdict.session, verdict.findings)})
+
+
+def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
+    """Return the entry with exactly this id; a finding may name an event, or an entry that is gone."""
+    try:
+        found = store.queries.entry_by_id(key, entry_id)
+    except InvalidInput:
+        return None  # no entry has the id, and several have ids that start so
+    return found if found is not None and found.id == entry_id else None
+
+
+def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]) -> SessionsResponse:
+    """Return one page of sessions, latest activity first, each with its verdict when asked for."""
+    page = store.sessions.page(request.offset, request.limit, request.agent)
+    views: list[SessionView] = []
+    for key, view in page:
+        update: dict[str, Any] = {"live": store.is_live(view.session)}
+        if request.judge:
+            verdict = judge_now(store, key, settings, None)
+            unresolved = [finding for finding in verdict.findings if finding.resolved is None]
+            update |= {
+                "verdict": verdict.verdict,
+                "summary": verdict.summary,
+                "findings": len(unresolved),
+                "last_progress": _last_progress(store, key, verdict) or view.last,
+            }
+        views.append(view.model_copy(update=update))
+    total = store.sessions.count(request.agent)
+    return SessionsResponse(
+        status="ok" if views else "empty",
+        sessions=views,
+        page=Page.of(request.offset, request.limit, len(views), total),
+    )
+
+
+def _last_progress(store: Store, key: int, verdict: SessionVerdict) -> str | None:
+    """Return when the session last brought anything new: before the oldest unresolved finding, or null."""
+    for finding in verdict.findings:
+        if finding.resolved is None and finding.last_progress is not None:
+            entry = _entry(store, key, finding.last_progress)
+            return entry.ts if entry is not None else None
+    return None

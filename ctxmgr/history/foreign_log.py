@@ -1,0 +1,164 @@
+"""Read another agent's log in place: into a disposable index in the cache folder, without an import.
+
+Nothing is written beside the log, nor into the project. The same log again is answered from its index; one that has changed is
+read anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from ctxmgr import importers
+from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.ingest import import_session
+from ctxmgr.history.live.record_sources import session_files
+from ctxmgr.history.recognition import holds_own_records, read_head, recognised, refused
+from ctxmgr.importers import IMPORTERS
+from ctxmgr.importers.interface import Importer
+from ctxmgr.store import DamagedRange, Store
+from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
+from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.store.integrity import Examined
+from ctxmgr.store.repositories.imported_files import FileState
+from ctxmgr.types.importing import FileCount
+
+_STEM = "foreign"
+_INDEXED = 32_768
+"""Records up to which a search index is made at once; of a longer log a search reads the records themselves."""
+
+
+class ForeignStore(Store):
+    """What another agent's log says, as a store of its own.
+
+    Attributes:
+        importer: of its format.
+        files: of the session: the log and those of its sub-agents.
+    """
+
+    def __init__(self, engine: SqliteEngine, path: str, importer: Importer, files: list[Path]) -> None:
+        super().__init__(engine, path, readonly=False, masked=True)
+        self.origin = importer.title
+        self.importer = importer
+        self.files = files
+
+    def fill(self, progress: Callable[[int, int], None] | None) -> None:
+        """Read the log, unless it is all here already.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        states = [FileState.of(path) for path in self.files]
+        if all(self.imported.unchanged(path, state) for path, state in zip(self.files, states, strict=True)):
+            return
+        with self.engine.transaction():
+            import_session(self, self.importer, self.files, progress)
+        if self.unindexed() <= _INDEXED:
+            self.index()
+
+    def damage(self) -> list[DamagedRange]:
+        """Return the ranges of the log that hold no readable record."""
+        return [
+            DamagedRange(int(item["offset"]), int(item["length"]), str(item["reason"]))
+            for report in self.imported.reports()
+            for item in cast("list[dict[str, Any]]", report["damaged"])
+        ]
+
+    def examine(self) -> Examined:
+        """Read the log again and report what can't be read; another agent's log carries no sums to check.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        counts: list[FileCount] = []
+        for _ in self.importer.read(self.files, counts):
+            pass
+        damaged = [DamagedRange(*found) for count in counts for found in count.damaged]
+        unchecked = [f"a log of {self.origin} carries no sums: only that its records can be read was checked"]
+        return Examined(sum(count.records for count in counts), damaged, unchecked=unchecked)
+
+    def seal(self) -> None:
+        """Let nothing be written any more."""
+        self.readonly = True
+
+
+def foreign_importer(path: str) -> Importer | None:
+    """Return the importer of a log, None when it is one of our own.
+
+    Raises:
+        InvalidInput: it is a log of no known format.
+        OSError: it can't be read.
+    """
+    place = Path(path)
+    head = read_head(place)
+    name = recognised(place, head)
+    for importer in IMPORTERS:
+        if importer.name == name:
+            return importer
+    if name is None and not holds_own_records(place):
+        raise refused(place, head)
+    return None
+
+
+def open_foreign(
+    path: str, importer: Importer, *, scratch: bool = False, progress: Callable[[int, int], None] | None = None
+) -> ForeignStore:
+    """Open another agent's log as a store that can only be read.
+
+    Args:
+        path: of the log.
+        importer: of its format.
+        scratch: what is written is taken, and gone when the store is closed.
+        progress: hears of bytes read and in all.
+
+    Raises:
+        NotFound, StorageFailed: it is gone, or can't be read.
+        InvalidInput: it holds no record of a session.
+    """
+    try:
+        return _filled(path, importer, scratch=scratch, progress=progress)
+    except FileNotFoundError:
+        raise NotFound(f"no log at {path}", "check the path") from None
+    except OSError as error:
+        raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
+
+
+def _filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None) -> ForeignStore:
+    files = session_files(importer, Path(os.path.realpath(path)))
+    engines = [open_in_memory] if scratch else [lambda: open_cache(_STEM, _variant(importer, files)), open_in_memory]
+    for opened in engines:
+        store = ForeignStore(opened(), path, importer, files)
+        try:
+            store.fill(progress)
+        except (Busy, StorageFailed):  # somebody else is reading the same log, or the disk is full
+            store.close()
+            if opened is open_in_memory:
+                raise
+            continue
+        except BaseException:
+            store.close()
+            raise
+        if store.sessions.count() == 0:
+            store.close()
+            raise InvalidInput(
+                f"{path}: looks like a log of {importer.title}, but nothing in it could be read", "check the file"
+            )
+        if not scratch:
+            store.seal()
+        return store
+    raise StorageFailed(f"can't read {path}", "try again")
+
+
+def _variant(importer: Importer, files: list[Path]) -> str:
+    """Return the name of the index: another one for other content, and for other importers."""
+    said = [importer.name, *(repr((str(path), FileState.of(path))) for path in files), *_code()]
+    return cache_name("\n".join(said).encode("utf-8", "surrogateescape"))
+
+
+def _code() -> list[str]:
+    """Return what tells the importers of one version from those of the next."""
+    folder = os.path.dirname(importers.__file__)
+    with os.scandir(folder) as found:
+        return sorted(f"{entry.name} {entry.stat().st_mtime_ns}" for entry in found if entry.name.endswith(".py"))

@@ -1,0 +1,1 @@
+"""A running workflow: event bus, blackboard, live monitor, following. Start with `blackboard`."""

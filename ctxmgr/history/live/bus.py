@@ -1,0 +1,214 @@
+"""Publish and subscribe inside one process, in one order and without loss.
+
+Not built on blinker (1.9 was tried): its order of receivers is undefined (a set), one that raises keeps the event from those
+after it and stops the publisher, a lambda vanishes unless asked for otherwise, and events published at once from several
+threads reach a receiver interleaved. What is left of it once those four are made good is a list.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
+
+_KEPT = 100
+_DEEPEST = 50
+_log = logging.getLogger("ctxmgr.bus")
+
+
+@runtime_checkable
+class EventSubscriber(Protocol):
+    """What an event bus delivers to."""
+
+    def receive(self, event: object, seq: int) -> None:
+        """Take one event.
+
+        Args:
+            event: as it was published.
+            seq: its number among all that were published while this subscriber was subscribed: 1, 2, 3, without a gap.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A subscriber raised: which one, at which event, with what number, and what it raised."""
+
+    subscriber: str
+    event: object
+    seq: int
+    error: BaseException
+
+
+class Subscription:
+    """One subscriber's place on a bus; ends with `close`, or with its ``with`` block.
+
+    Attributes:
+        published: how many events were published since it began; the number of the latest one.
+    """
+
+    def __init__(self, bus: EventBus, receive: Callable[[object, int], object], name: str) -> None:
+        self.published = 0
+        self.receive = receive
+        self.name = name
+        self._bus = bus
+
+    def close(self) -> None:
+        """Unsubscribe; when this returns no event is on its way to the subscriber. Calling it again does nothing."""
+        self._bus.unsubscribe(self)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class _Delivery:
+    event: object
+    to: list[tuple[Subscription, int]]
+    depth: int
+    guard: bool = False
+
+
+class EventBus:
+    """Delivers every event to every subscriber, in the order of subscription, before `publish` returns.
+
+    All subscribers see all events in one order, whichever threads publish. What a subscriber publishes while it receives is
+    delivered after the event it received, to everyone. A subscriber that raises is reported and stops nobody, except by a
+    `DegenerateLoopError` or `HungError`: whoever published hears of these. Subscribers are held strongly: they stay until
+    they are closed.
+
+    A subscriber must not wait for another thread that publishes: that thread waits for the subscriber.
+
+    Args:
+        on_error: hears of every failure of a subscriber; without it they are logged as warnings.
+
+    Attributes:
+        failed: how many deliveries a subscriber ended by raising.
+        failures: the latest of them.
+    """
+
+    def __init__(self, on_error: Callable[[Failure], None] | None = None) -> None:
+        self.failed = 0
+        self.failures: deque[Failure] = deque(maxlen=_KEPT)
+        self._on_error = on_error
+        self._lock = threading.RLock()
+        self._subscriptions: list[Subscription] = []
+        self._queue: deque[_Delivery] = deque()
+        self._depth = 0  # of the event that is being delivered; 0 for none
+        _buses.add(self)
+
+    def subscribe(self, subscriber: EventSubscriber | Callable[[object, int], object]) -> Subscription:
+        """Deliver from now on to an `EventSubscriber`, or to any callable that takes an event and its number.
+
+        Raises:
+            InvalidInput: it is neither, or it is a coroutine function, which nobody would await.
+        """
+        receive = subscriber.receive if isinstance(subscriber, EventSubscriber) else subscriber
+        if not callable(receive) or inspect.iscoroutinefunction(receive):
+            raise InvalidInput(
+                f"a {type(subscriber).__name__} can't subscribe", "give an object with receive(event, seq), or a plain function"
+            )
+        subscription = Subscription(self, receive, type(subscriber).__qualname__)
+        with self._lock:
+            self._subscriptions.append(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; see `Subscription.close`."""
+        with self._lock:
+            if subscription in self._subscriptions:
+                self._subscriptions.remove(subscription)
+
+    def publish(self, event: object, *, guard: bool = True) -> None:
+        """Deliver an event; returns when every subscriber has had it.
+
+        Called from within a subscriber it returns at once, and the event is next.
+
+        Args:
+            event: anything.
+            guard: raise the `DegenerateLoopError` or `HungError` that a subscriber answers with, after all have had the event.
+                From within a subscriber it is raised to the publisher of the event that this subscriber received. Without
+                it such an error is a failure like any other.
+
+        Raises:
+            DegenerateLoopError, HungError: the workflow is stuck, and a subscriber says so.
+            InvalidInput: subscribers answer each other's events without an end.
+        """
+        with self._lock:
+            depth = self._depth + 1
+            if depth > _DEEPEST:
+                raise InvalidInput(
+                    f"{_DEEPEST} events were published in answer to each other", "look for subscribers in a loop"
+                )
+            self._queue.append(_Delivery(event, [(each, _numbered(each)) for each in self._subscriptions], depth, guard))
+            if self._depth:
+                return
+            stops = self._deliver_all()
+        if stops:
+            raise stops[0]
+
+    def _deliver_all(self) -> list[BaseException]:
+        """Empty the queue; return what the publisher must hear: that it is stuck, or an interruption such as Ctrl-C."""
+        stops: list[BaseException] = []
+        try:
+            while self._queue:
+                delivery = self._queue.popleft()
+                self._depth = delivery.depth
+                for subscription, seq in delivery.to:
+                    try:
+                        subscription.receive(delivery.event, seq)
+                    except Exception as error:
+                        if delivery.guard and isinstance(error, (DegenerateLoopError, HungError)):
+                            stops.append(error)
+                        else:
+                            self._report(Failure(subscription.name, delivery.event, seq, error))
+                    except BaseException as interruption:
+                        # The others get the event all the same: whoever presses Ctrl-C wants no hole in the history.
+                        stops.insert(0, interruption)
+        finally:
+            self._depth = 0
+        return stops
+
+    def _report(self, failure: Failure) -> None:
+        self.failed += 1
+        self.failures.append(failure)
+        if self._on_error is None:
+            kind = type(failure.error).__name__  # its message may quote what was published
+            _log.warning("subscriber %s raised %s at event %d", failure.subscriber, kind, failure.seq)
+            return
+        with suppress(Exception):
+            self._on_error(failure)
+
+    def leave_parent(self) -> None:
+        """Go on in a forked child, where no other thread lives that could give a lock back."""
+        self._lock = threading.RLock()
+        self._queue.clear()
+        self._depth = 0
+
+
+def _numbered(subscription: Subscription) -> int:
+    subscription.published += 1
+    return subscription.published
+
+
+_buses: weakref.WeakSet[EventBus] = weakref.WeakSet()
+
+
+def _leave_parent() -> None:
+    for bus in list(_buses):
+        bus.leave_parent()
+
+
+os.register_at_fork(after_in_child=_leave_parent)

@@ -1,0 +1,117 @@
+"""Open the store that is meant, or an empty one in its place."""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.store import empty_store, exists, open_store
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from ctxmgr.store import DamagedRange, Store
+    from ctxmgr.store.log.log_store import Progress
+
+NOTHING_RECORDED = "nothing was recorded: {} is another agent's log; 'ctxmgr import' it to keep what is answered"
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+_DATABASE = b"SQLite format 3\0"
+_OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
+_ENOUGH = 64
+
+NOTHING_YET = "no history here yet: 'ctxmgr import' reads the logs on this machine"
+
+
+def open_history(
+    path: str,
+    *,
+    explicit: bool,
+    create: bool = False,
+    readonly: bool = False,
+    masked: bool = True,
+    progress: Progress | None = None,
+    scratch: bool = False,
+) -> tuple[Store, list[str]]:
+    """Return the store and what a person should hear about it.
+
+    Args:
+        path: of the store.
+        explicit: somebody named it. One that nobody named and that is not there is read as an empty one.
+        create: make it when it is not there.
+        readonly: refuse to write; never migrates the store.
+        masked: mask secrets in what is written.
+        progress: hears of long indexing.
+        scratch: where nothing can be recorded, as beside another agent's log, work all the same and keep nothing.
+
+    Raises:
+        NotFound: a store was named and is not there.
+        InvalidInput: a file of no known format, or another agent's log that is to be written to.
+        CtxmgrError: it can't be opened.
+    """
+    if not create and not explicit and not exists(path):
+        return empty_store(path), [NOTHING_YET]
+    warnings: list[str] = []
+    head = _head(path)
+    is_log = head.startswith(_OWN)
+    store = None if is_log or not head else _foreign(path, readonly=readonly, scratch=scratch, progress=progress)
+    if store is None:
+        is_log = is_log or bool(head)
+        store = open_store(path, create=create, readonly=readonly, masked=masked, progress=progress, is_log=is_log)
+    elif not readonly:
+        warnings.append(NOTHING_RECORDED.format(path))
+    try:
+        return store, warnings + _heard(store.damage())
+    except BaseException:
+        store.close()
+        raise
+
+
+def _head(path: str) -> bytes:
+    """Return how a file begins that is no database; nothing where its name or its content says that it is one.
+
+    An empty file is what its name says, and a database that is damaged at its beginning is not taken for anything else.
+    """
+    if path.lower().endswith(_DATABASES) or not os.path.isfile(path):
+        return b""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_ENOUGH)
+    except OSError:  # told where it is opened
+        return b""
+    return b"" if head.startswith(_DATABASE) else head
+
+
+def _foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | None) -> Store | None:
+    """Open another agent's log; None when records of our own are in it."""
+    from ctxmgr.history.foreign_log import foreign_importer, open_foreign
+
+    try:
+        importer = foreign_importer(path)
+    except OSError as error:
+        raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
+    if importer is None:
+        return None
+    if not readonly and not scratch:
+        raise InvalidInput(
+            f"{path} is a log of {importer.title}, which ctxmgr only reads", f"'ctxmgr import {path}' takes it into a store"
+        )
+    return open_foreign(path, importer, scratch=not readonly, progress=progress)
+
+
+def _heard(damage: list[DamagedRange]) -> list[str]:
+    warnings = [f"damaged: {item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in damage[:5]]
+    if (more := len(damage) - 5) > 0:
+        warnings.append(f"{more} more damaged ranges; 'ctxmgr verify' lists them all")
+    return warnings
+
+
+def check_asking(agent: str) -> None:
+    """Refuse a name by which rules mean something else than an agent.
+
+    Raises:
+        InvalidInput: it is one.
+    """
+    from ctxmgr.access.patterns import check_agent
+    from ctxmgr.access.resources import PROJECT_OWNER, USER
+
+    if check_agent(agent) in (USER, PROJECT_OWNER):
+        raise InvalidInput(f"no agent can be called {agent!r}: the rules mean something else by it", "name the agent")

@@ -1,0 +1,1 @@
+"""The history tools and what an agent may see through them. Start with `tools`."""

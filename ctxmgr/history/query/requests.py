@@ -1,0 +1,148 @@
+"""Answer requests of the history tools with models (FR-007 to FR-012, FR-022 to FR-025).
+
+Each takes one request and returns one response. Reading an empty history answers ``empty``; asking for one thing in it is
+an error (ruling 4). How they go about it is in `ctxmgr.history.query.tools`.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.errors import NotFound
+from ctxmgr.history.query import annotations as noting
+from ctxmgr.history.query import tools
+from ctxmgr.history.query.address import entry_of, session_key
+from ctxmgr.history.query.annotations import note_record as note_record
+from ctxmgr.history.query.annotations import snapshot_record as snapshot_record
+from ctxmgr.store import Store
+from ctxmgr.types.query import (
+    AddNoteRequest,
+    AddNoteResponse,
+    CreateSnapshotRequest,
+    CreateSnapshotResponse,
+    ListNotesRequest,
+    ListNotesResponse,
+    ListRequest,
+    ListResponse,
+    ListSnapshotsRequest,
+    ListSnapshotsResponse,
+    MessagesRequest,
+    MessagesResponse,
+    Page,
+    SearchHit,
+    SearchRequest,
+    SearchResponse,
+    ShowRequest,
+    ShowResponse,
+    ShowSnapshotRequest,
+    ShowSnapshotResponse,
+    TraceRequest,
+    TraceResponse,
+)
+from ctxmgr.types.view import EntryView, EventView, NoteView, SnapshotView
+
+
+def add_note(store: Store, request: AddNoteRequest) -> AddNoteResponse:
+    """Attach a note to entries.
+
+    Raises:
+        InvalidInput: "Note content cannot be empty", or no entries named.
+        NoHistory: "No history available". OutOfBounds: "Index out of bounds".
+    """
+    return AddNoteResponse(note=NoteView.model_validate(noting.add_note(store, request)))
+
+
+def list_notes(store: Store, request: ListNotesRequest) -> ListNotesResponse:
+    """Return notes by tags and text, oldest first."""
+    found = noting.list_notes(store, request)
+    return ListNotesResponse(
+        status=found.status,
+        session=found.session,
+        notes=[NoteView.model_validate(row) for row in found.rows],
+        page=Page.of(*found.page),
+    )
+
+
+def create_snapshot(store: Store, request: CreateSnapshotRequest) -> CreateSnapshotResponse:
+    """Store a curated bundle of entries; its hash covers their records.
+
+    Raises:
+        InvalidInput: an empty summary, or no entries named.
+        NoHistory, OutOfBounds: as `add_note`.
+    """
+    return CreateSnapshotResponse(snapshot=SnapshotView.model_validate(noting.create_snapshot(store, request)))
+
+
+def list_snapshots(store: Store, request: ListSnapshotsRequest) -> ListSnapshotsResponse:
+    """Return a session's snapshots, oldest first."""
+    found = noting.list_snapshots(store, request)
+    return ListSnapshotsResponse(
+        status=found.status,
+        session=found.session,
+        snapshots=[SnapshotView.model_validate(row) for row in found.rows],
+        page=Page.of(*found.page),
+    )
+
+
+def show_snapshot(store: Store, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
+    """Return a snapshot, its entries as they stand now, and whether they are what was bundled.
+
+    Raises:
+        NotFound: no such snapshot.
+    """
+    key = session_key(store, request.session)
+    snapshot = None if key is None else store.annotations.snapshot(key, request.snapshot_id)
+    if key is None or snapshot is None:
+        raise NotFound(f"no snapshot {request.snapshot_id!r}", "'ctxmgr snapshot list' shows the ids")
+    entries: list[EntryView] = [
+        entry_of(store, key, None, entry) for entry in snapshot.entries if entry not in snapshot.missing
+    ]
+    intact = not snapshot.missing and noting.content_hash(store, key, snapshot.entries) == snapshot.hash
+    return ShowSnapshotResponse(snapshot=snapshot, entries=entries, intact=intact)
+
+
+def trace(store: Store, request: TraceRequest) -> TraceResponse:
+    """Return the ordered history of an action or agent."""
+    found = tools.trace(store, store.queries, request)
+    return TraceResponse(status=found.status, session=found.session, entries=found.rows, page=Page.of(*found.page))
+
+
+def list_(store: Store, request: ListRequest) -> ListResponse:
+    """Return one page of a session's entries, events, or both."""
+    found = tools.list_(store, store.queries, request)
+    return ListResponse(status=found.status, session=found.session, rows=found.rows, page=Page.of(*found.page))
+
+
+def search(store: Store, request: SearchRequest) -> SearchResponse:
+    """Return the rows that contain the query literally, regardless of case, inside words too.
+
+    Raises:
+        InvalidInput: "Query cannot be empty".
+    """
+    found = tools.search(store, store.queries, request, _hit)
+    return SearchResponse(status=found.status, session=found.session, hits=found.rows, page=Page.of(*found.page))
+
+
+def _hit(row: EntryView | EventView, field: str, excerpt: str) -> SearchHit:
+    return SearchHit(field=field, excerpt=excerpt, row=row)
+
+
+def show(store: Store, request: ShowRequest) -> ShowResponse:
+    """Return one entry with all details.
+
+    Raises:
+        NoHistory: "No history available".
+        OutOfBounds: "Index out of bounds".
+        NotFound, InvalidInput: no such entry or session, or an ambiguous id.
+    """
+    return ShowResponse(entry=tools.show(store, store.queries, request))
+
+
+def messages(store: Store, request: MessagesRequest) -> MessagesResponse:
+    """Return what was said at an entry, or in the whole session when none is named.
+
+    Raises:
+        NoHistory, OutOfBounds, NotFound, InvalidInput: as `show`, when an entry is named.
+    """
+    found = tools.messages(store, store.queries, request)
+    return MessagesResponse(
+        status=found.status, session=found.session, entry=found.entry, messages=found.rows, page=Page.of(*found.page)
+    )

@@ -1,0 +1,1 @@
+"""The importer of Claude Code logs. Start with `importer`."""

@@ -1,0 +1,1 @@
+"""The importer of Codex logs. Start with `importer`."""

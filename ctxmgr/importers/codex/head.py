@@ -1,0 +1,157 @@
+"""Read the head of a Codex log: thread, parent, version, title."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ctxmgr.importers.codex.known_types import ROLLOUT_NAME, harness_origin, looks_generated
+from ctxmgr.importers.codex.log_objects import ZstdMissingError, plain_name, read_log
+from ctxmgr.importers.codex.values import clean, mapping, sequence, spoken, text
+from ctxmgr.log.foreign_jsonl import Line
+
+_SEARCHED_LINES = 60
+_TITLE = 80
+
+
+@dataclass(slots=True)
+class Head:
+    """What the first lines of a log say.
+
+    Attributes:
+        thread: id of the thread; from the file name when the first line is unreadable.
+        root: ``session_id`` where it names another thread: the one whose session this belongs to.
+        parent: the thread that spawned this one; forked_from: the thread whose history it continues.
+        fork_point: {thread, ordinal?, byteOffset?}; by_reference: the history before it is not in this file.
+        sub_agent: written by an agent that another agent spawned.
+        title: the first words of a person, one line of at most 80 characters.
+    """
+
+    thread: str
+    shape: Literal["rollout", "exec"] = "rollout"
+    root: str | None = None
+    parent: str | None = None
+    forked_from: str | None = None
+    fork_point: dict[str, Any] | None = None
+    sub_agent: bool = False
+    nickname: str | None = None
+    role: str | None = None
+    version: str = ""
+    cwd: str | None = None
+    git: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    originator: str | None = None
+    model: str | None = None
+    started: str | None = None
+    title: str | None = None
+
+    @property
+    def agent(self) -> str:
+        """Name of the agent: ``main``, or a sub-agent's name with the start of its thread id.
+
+        Ids are UUIDv7: threads started within a minute share their first 8 digits, so an agent without a nickname of
+        its own gets the last 4 as well.
+        """
+        if not self.sub_agent:
+            return "main"
+        short = self.thread[:8] if self.nickname else f"{self.thread[:8]}-{self.thread[-4:]}"
+        return f"{self.nickname or self.role or 'agent'}-{short}"
+
+
+def read_head(path: Path) -> Head:
+    """Return the head of a log; a file that says nothing about itself is named by its file name.
+
+    Raises:
+        OSError: when the file can't be read.
+    """
+    named = ROLLOUT_NAME.search(path.name)
+    name_id = named[1].lower() if named else None
+    head = Head(thread=name_id or plain_name(path).rsplit(".", 1)[0] or path.name)
+    with suppress(ZstdMissingError):
+        _fill(head, _first_lines(path), name_id)
+    return head
+
+
+def read_meta(head: Head, payload: dict[str, Any]) -> None:
+    """Take over what a ``session_meta`` payload says, or the header line of logs before 0.32."""
+    source = mapping(payload.get("source"))
+    child: object = source.get("subagent", source.get("sub_agent"))
+    spawn = mapping(mapping(child).get("thread_spawn")) or mapping(child)
+    head.parent = text(payload.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
+    head.sub_agent = bool(head.parent or child or text(payload.get("thread_source")) == "subagent")
+    head.nickname = text(payload.get("agent_nickname")) or text(spawn.get("agent_nickname"))
+    head.role = text(payload.get("agent_role")) or text(spawn.get("agent_role")) or text(child) or text(spawn.get("other"))
+    root = text(payload.get("session_id"))
+    head.root = root if root != head.thread else None
+    base = mapping(payload.get("history_base"))
+    head.forked_from = text(payload.get("forked_from_id")) or text(base.get("thread_id"))
+    if head.forked_from and base:
+        head.fork_point = {
+            "thread": text(base.get("thread_id")) or head.forked_from,
+            "ordinal": clean(base.get("end_ordinal_exclusive")),
+            "byteOffset": clean(base.get("end_byte_offset")),
+        }
+    head.version = text(payload.get("cli_version")) or ""
+    head.cwd = text(payload.get("cwd"))
+    head.originator = text(payload.get("originator"))
+    head.git = {key: value for key, value in mapping(clean(payload.get("git"))).items() if value is not None}
+
+
+def user_title(value: dict[str, Any]) -> tuple[str | None, bool]:
+    """Return a person's words in one line of a log, and whether the line itself proves that a person wrote them."""
+    payload = mapping(value.get("payload")) or value
+    kind = payload.get("type")
+    if kind == "user_message":
+        return text(payload.get("message")), True
+    item = mapping(payload.get("item"))
+    if kind == "item_completed" and item.get("type") == "UserMessage":
+        return spoken(item.get("content")), True
+    if kind in ("message", None) and payload.get("role") == "user":
+        words = spoken(payload.get("content"))
+        parts = sequence(mapping(payload.get("internal_chat_message_metadata_passthrough")).get("content_item_metadata"))
+        marks = {text(mapping(mapping(part).get("provenance")).get("type")) for part in parts}
+        if "user" in marks:
+            return words, True
+        if not marks - {None, "unknown"} and not harness_origin(words) and not looks_generated(words):
+            return words, False
+    return None, False
+
+
+def _first_lines(path: Path) -> Iterator[Line]:
+    def ignore(offset: int, length: int, reason: str) -> None:
+        """Leave damage to the reader of the whole file."""
+
+    for count, line in enumerate(read_log(path, ignore)):
+        yield line
+        if count >= _SEARCHED_LINES:
+            return
+
+
+def _fill(head: Head, lines: Iterator[Line], name_id: str | None) -> None:
+    described, guess = False, None
+    for place, line in enumerate(lines):
+        value = line.value
+        payload = mapping(value.get("payload"))
+        if place == 0 and text(value.get("thread_id")) and value.get("type") == "thread.started":
+            head.thread, head.shape = value["thread_id"], "exec"
+            return
+        if value.get("type") in ("turn.started", "item.started", "item.completed") and not payload:
+            head.shape = "exec"
+            return
+        meta = payload if value.get("type") == "session_meta" else {}
+        if place == 0 and "type" not in value and "record_type" not in value and text(value.get("id")):
+            meta = value
+        own = text(meta.get("id")) or text(meta.get("session_id"))
+        if not described and own and (line.number == 1 or name_id in (None, own)):
+            head.thread, described = own, True
+            read_meta(head, meta)
+            head.started = text(meta.get("timestamp")) or text(value.get("timestamp"))
+        words, certain = user_title(value)
+        line_of_words = " ".join(words.split())[:_TITLE] if words and not harness_origin(words) else None
+        if line_of_words and certain:
+            head.title = line_of_words
+            return
+        guess = guess or line_of_words
+    head.title = guess

@@ -1,0 +1,213 @@
+"""The state of one thread while its log is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctxmgr.importers.codex.head import Head
+from ctxmgr.importers.codex.values import mapping, text, whole
+from ctxmgr.log.codec import Record
+from ctxmgr.log.foreign_jsonl import Line
+from ctxmgr.log.ids import parse_time
+from ctxmgr.types.importing import FileCount
+from ctxmgr.types.record import build
+
+_UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z]{24,})\Z")
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+_COPYING_SECONDS = 1.0
+_LONGEST_NAME = 100
+_PASSTHROUGH = "internal_chat_message_metadata_passthrough"
+
+
+@dataclass(slots=True)
+class Item:
+    """One line, unwrapped: the payload of a ``{timestamp, type, payload}`` line, or a bare item as it stands.
+
+    Attributes:
+        ts: the line's timestamp where it is one.
+        part: 2 for the second object that a damaged line holds, and so on.
+    """
+
+    number: int
+    ts: str | None
+    payload: dict[str, Any]
+    metadata: dict[str, Any]
+    bare: bool = False
+    part: int = 1
+
+    @property
+    def turn(self) -> str | None:
+        """The turn that the line itself names."""
+        passed = mapping(self.payload.get(_PASSTHROUGH))
+        attribution = mapping(self.payload.get("turn_attribution"))
+        return text(passed.get("turn_id")) or text(self.payload.get("turn_id")) or text(attribution.get("turn_id"))
+
+
+@dataclass(slots=True)
+class Thread:
+    """One log in the making.
+
+    Attributes:
+        origin, shift: the thread that the present lines were first written for, and how many lines later they stand
+            here than there: other than the own thread and 0 in old forks, which begin with a copy of the original.
+        items_seen: whether conversation items were met; the events that repeat them are then left out.
+        used: ids given so far with the moment and content hash of their line, to tell a repeat from a reuse.
+        rounds: entry ids since each message of the user, for rollbacks.
+    """
+
+    head: Head
+    session: str
+    count: FileCount
+    file: str
+    origin: str = ""
+    shift: int = 0
+    turn_id: str | None = None
+    user_turn: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    items_seen: bool = False
+    used: dict[str, tuple[str | None, int]] = field(default_factory=lambda: dict[str, tuple[str | None, int]]())
+    rounds: list[list[str]] = field(default_factory=lambda: [list[str]()])
+    _number: int = 0
+    _part: int = 1
+    _copy_started: float | None = None
+    _spoken: set[int] = field(default_factory=lambda: set[int]())
+
+    def __post_init__(self) -> None:
+        self.origin = self.origin or self.head.thread
+        self.cwd = self.head.cwd
+
+    def item(self, line: Line, payload: dict[str, Any], bare: bool = False) -> Item:
+        """Return the line as an item; a second object on the same line becomes its part 2."""
+        value = line.value
+        self._part = self._part + 1 if line.number == self._number else 1
+        self._number = line.number
+        ts = text(value.get("timestamp"))
+        metadata = {} if bare else mapping(value.get("metadata"))
+        return Item(line.number, ts if parse_time(ts) is not None else None, payload, metadata, bare, self._part)
+
+    def unknown(self, name: str) -> None:
+        """Count a record type that is not known."""
+        self.count.unknown[name[:_LONGEST_NAME]] += 1
+
+    @property
+    def copied(self) -> bool:
+        """Whether the present lines are a copy of another thread's."""
+        return self.origin != self.head.thread
+
+    @property
+    def turn(self) -> str | None:
+        """Id of the present turn, else of the last message of the user."""
+        return self.turn_id or self.user_turn
+
+    def follow_origin(self, item: Item, kind: str) -> None:
+        """Notice where the copy of another thread's lines begins and where the thread's own lines begin."""
+        if kind == "session_meta":
+            of = text(item.payload.get("id")) or text(item.payload.get("session_id")) or self.head.thread
+            self.origin, self.shift = of, 0 if of == self.head.thread else item.number - 1
+            if self._copy_started is None:
+                self._copy_started = parse_time(item.ts)
+            return
+        if not self.copied:
+            return
+        moment, started = parse_time(item.ts), self._copy_started
+        late = moment is not None and started is not None and moment - started > _COPYING_SECONDS
+        turn = item.turn or ""
+        young = _UUID7.match(turn) and _UUID7.match(self.head.thread) and turn[:13] >= self.head.thread[:13]
+        if late or young or item.payload.get("thread_id") == self.head.thread:
+            self.origin, self.shift = self.head.thread, 0
+
+    def place(self, item: Item) -> str:
+        """Return the id of a line that has none: thread and line number."""
+        return f"{self.origin}:{self._line(item)}"
+
+    def _line(self, item: Item) -> str:
+        part = f".{item.part}" if item.part > 1 else ""
+        return f"{item.number - self.shift}{part}"
+
+    def own_id(self, item: Item, *names: object) -> str | None:
+        """Return a unique id from the first usable name, or None when the line repeats an earlier one exactly.
+
+        Ids of hosted models are unique everywhere and are kept; the short counters of local servers (``call_0``) are
+        told apart by thread, and by line where a thread uses one twice.
+        """
+        name = next((found for name in names if (found := text(name))), None)
+        if name is None:
+            return self.place(item)
+        return self._claim(name if _UNIQUE.search(name) else f"{self.origin}:{name}", item)
+
+    def call_entry_id(self, item: Item, item_id: object, call_id: object) -> str | None:
+        """Return the id of a tool call's entry: item id, else thread and call id, else thread and line."""
+        if text(item_id) is None and text(call_id) is not None:
+            return self._claim(f"{self.origin}:{call_id}", item)
+        return self.own_id(item, item_id)
+
+    def _claim(self, wanted: str, item: Item) -> str | None:
+        payload = item.payload
+        mark = (item.ts, hash(str(payload.get("arguments") or payload.get("input") or payload.get("content"))))
+        known = self.used.get(wanted)
+        if known is not None:
+            if known == mark and item.ts is not None:
+                return None
+            wanted = f"{wanted}:{self._line(item)}"
+        self.used[wanted] = mark
+        return wanted
+
+    def event(self, item: Item, kind: str, data: Any, event_id: str | None = None) -> Record:
+        """Return an event record; without an id it is named by its line."""
+        return build(
+            "event", self.session, item.ts, id=event_id or self.place(item), type=kind, agent=self.head.agent,
+            process=self.head.thread, turn=self.turn, data=data,
+        )  # fmt: skip
+
+    def said(self, words: str) -> None:
+        """Remember a text taken from an event, in case an item repeats it."""
+        self._spoken.add(hash(words.strip()))
+
+    def heard(self, words: str) -> bool:
+        """Whether a text was already taken from an event; forgets it, so that a later repeat counts again."""
+        mark = hash(words.strip())
+        known = mark in self._spoken
+        self._spoken.discard(mark)
+        return known
+
+
+@dataclass(slots=True)
+class Steps:
+    """Which calls one model response issued together.
+
+    The response's own id is written only after its calls, so the boundaries between responses are found instead: the
+    sequence number that new versions put on each item, else changes of the token total and per-call context lines,
+    else (in logs without these) any tool output.
+    """
+
+    thread: Thread
+    current: int = 0
+    _sampled: int | None = None
+    _marked: bool = True
+    _answered: bool = False
+    _marks_work: bool = False
+
+    def mark(self, reliable: bool = False) -> None:
+        """Note that a response began or ended here; a reliable mark comes once for every response."""
+        self._marked = True
+        self._marks_work = self._marks_work or reliable or self._answered
+
+    def turn_began(self) -> None:
+        """Note that a person spoke or a turn began: whatever comes next is a new response."""
+        self._marked, self._answered = True, False
+
+    def answered(self) -> None:
+        """Note that a tool output came."""
+        self._answered = True
+
+    def spoke(self, item: Item) -> str:
+        """Return the step that an item issued by the model belongs to."""
+        sampled = whole(item.metadata.get("sampled_through_sequence"))
+        guessed = self._marked or (self._answered and not self._marks_work)
+        if self.current == 0 or (guessed if sampled is None else sampled != self._sampled):
+            self.current += 1
+        self._sampled, self._marked, self._answered = sampled, False, False
+        return f"{self.thread.head.thread}:{self.current}"

@@ -1,0 +1,377 @@
+"""Encode and decode one record of log format 1: its bytes, its limits and its checksum chain.
+
+A line is ASCII JSON without blanks. ASCII escapes keep line separators, lone surrogates and terminal control bytes out
+of the file; NaN and infinities are refused (design section 4). Standard library only, of which a program that writes one
+record loads next to nothing: the interpreter's own scanner, encoder and hash.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log.fast_json import cast
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to write a record
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from json import JSONDecoder
+    from typing import Any, NoReturn
+
+    Record = dict[str, Any]
+    """A record of the log: camelCase keys, ``v`` and ``kind`` first, unknown keys kept."""
+
+    _Chunks = Callable[[object, int], Iterable[str]]
+
+    decoder: JSONDecoder
+    """Reads JSON as this format understands it: NaN and infinities, however they are spelled, are no numbers."""
+else:
+    Record = dict
+
+MAX_LINE = 16 * 1024 * 1024
+"""Longest accepted line in bytes; longer content belongs into an artifact, referred to by its hash."""
+
+MAX_DEPTH = 256
+"""Deepest accepted nesting: what is written must be readable however deep the reader's own stack is by then."""
+
+EVENT_ALIASES = {
+    "NodeStreamDeltaEvent": "agent_message_chunk",
+    "NodeThoughtDeltaEvent": "agent_thought_chunk",
+    "ToolCallEvent": "tool_call",
+}
+"""Event names of the source documents (spec 000, US7) and the types they are stored as."""
+
+_DELETE = 0x7F  # the one ASCII character that only the standard library escapes
+_LEVELS, _CONTAINERS = 8, 64  # beyond these to look at a value takes longer than to write it
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+_SUM_MEMBER = b',"sum":"'
+_SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
+
+
+def _parts() -> Any:
+    """Return the interpreter's own scanner and encoder, or None: then `json` does their work."""
+    try:
+        import _json
+    except ImportError:
+        return None
+    parts: Any = _json
+    return parts if hasattr(parts, "make_encoder") and hasattr(parts, "make_scanner") else None
+
+
+_own: Any = _parts()
+
+
+def _whole_encoder() -> Any:
+    import json
+
+    return json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _no_json(value: object) -> NoReturn:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _prepared() -> _Chunks:
+    """Return what the whole encoder would make anew for every record, where this Python has it in C."""
+    if _own is None:
+        return cast("_Chunks", _whole_encoder().iterencode)
+    return _own.make_encoder({}, _no_json, _own.encode_basestring_ascii, None, ":", ",", False, False, False)
+
+
+_chunks = _prepared()
+
+
+def use_loaded_encoder() -> None:
+    """Let orjson write what it writes byte for byte as this module does, if the program has loaded it for itself.
+
+    It is not loaded here: that takes longer than to record a thousand entries.
+    """
+    global _faster
+    dumps = cast("Callable[[object], bytes] | None", getattr(sys.modules.get("orjson"), "dumps", None))
+    _faster = dumps if dumps is not None and dumps(_SAMPLE) == "".join(_chunks(_SAMPLE, 0)).encode("ascii") else None
+
+
+_faster: Callable[[object], bytes] | None = None
+_SAMPLE: Record = {"text": "".join(map(chr, range(127))), "list": [0, -1, 2**63 - 1, True, False, None, {}, []]}
+_SAME = frozenset({str, int, bool, type(None)})
+"""Types of which the faster encoder writes the same. Not float: it writes 1e16 for 1e+16 and null for NaN."""
+
+
+def _is_same(value: object) -> bool:
+    """Whether a value is small, not deep, and made of nothing but JSON's own types without numbers that are not whole."""
+    if type(value) is dict and _SAME.issuperset(map(type, cast("dict[object, object]", value).values())):
+        return True  # what most tools are given
+    level: list[object] = [value]
+    for _ in range(_LEVELS):
+        below: list[object] = []
+        for item in level:
+            if type(item) is dict:
+                members = cast("dict[object, object]", item).values()
+            elif type(item) is list:
+                members = cast("list[object]", item)
+            elif type(item) in _SAME:
+                continue
+            else:
+                return False
+            if not _SAME.issuperset(map(type, members)):
+                below.extend(member for member in members if type(member) not in _SAME)
+        if not below:
+            return True
+        if len(below) > _CONTAINERS:
+            return False
+        level = below
+    return False
+
+
+def _text(value: object) -> str:
+    global _chunks
+    try:
+        return "".join(_chunks(value, 0))
+    except (TypeError, ValueError, KeyError, RecursionError):
+        # It remembers the containers that it was inside of, and so does the one that another thread was using. A new
+        # one has the last word.
+        _chunks = _prepared()
+        return _whole_encoder().encode(value)
+
+
+def encode(record: Record) -> bytes:
+    """Return the record as one line without its line end.
+
+    Raises:
+        InvalidInput: when a value is not JSON (NaN, an infinity, a set, a cycle), nested too deep, or too long.
+    """
+    return encode_value(record, 0)
+
+
+def encode_value(value: object, depth: int) -> bytes:
+    """Return a value inside of a record as ASCII JSON, spelled as `encode` does it.
+
+    Args:
+        value: any JSON.
+        depth: how many containers it will stand in.
+
+    Raises:
+        InvalidInput: as `encode`.
+    """
+    if (size := _longest_text(value)) > MAX_LINE:  # not even to be encoded: a text of 1 GB takes six times its size
+        raise _too_long(size)
+    if _faster is not None and _is_same(value):
+        # It raises a TypeError at lone surrogates, integers of more than 64 bits, keys that are no text.
+        try:
+            line = _faster(value)
+            if line.isascii() and _DELETE not in line and len(line) <= MAX_LINE:
+                return line
+        except TypeError:
+            pass
+    try:
+        text = _text(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InvalidInput(
+            f"record is not JSON: {reason}", "pass only text, numbers, lists, objects, true, false and null"
+        ) from None
+    if len(text) > MAX_LINE:
+        raise _too_long(len(text))
+    if len(text) > MAX_DEPTH and not _is_flat(value) and _is_deep(value, MAX_DEPTH - depth, text):
+        raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
+    return text.encode("ascii")
+
+
+def _too_long(size: int) -> InvalidInput:
+    return InvalidInput(
+        f"record is {size:,} bytes long or longer; the limit is {MAX_LINE:,}",
+        "record a reference to large content (a path and a hash) instead of the content",
+    )
+
+
+def _longest_text(value: object) -> int:
+    """Return the length of the longest text that is the value itself, or stands in it at one or two levels."""
+    if type(value) is str:
+        return len(value)
+    if type(value) is not dict:
+        return 0
+    longest = 0
+    for item in cast("dict[object, object]", value).values():
+        if type(item) is str:
+            longest = max(longest, len(item))
+        elif type(item) is dict:
+            for inner in cast("dict[object, object]", item).values():
+                if type(inner) is str:
+                    longest = max(longest, len(inner))
+    return longest
+
+
+def _is_flat(value: object) -> bool:
+    if type(value) is dict:
+        return _LEAVES.issuperset(map(type, cast("dict[str, object]", value).values()))
+    return type(value) in _LEAVES
+
+
+def _is_deep(value: object, limit: int, text: str) -> bool:
+    if text.count("[") + text.count("{") <= limit:
+        return False
+    level: list[object] = [value]
+    for _ in range(limit):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(cast("dict[str, object]", item).values())
+            elif isinstance(item, (list, tuple)):
+                below.extend(cast("list[object]", item))
+        level = [item for item in below if isinstance(item, (dict, list, tuple))]
+        if not level:
+            return False
+    return True
+
+
+def decode(line: bytes) -> Record:
+    """Return the record in ``line``.
+
+    Raises:
+        ValueError: when the line is not UTF-8, not one JSON object, holds NaN or an infinity, or is nested too deep.
+    """
+    try:
+        value = _read(line.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return cast("Record", value)
+
+
+_SPACE = " \t\n\r"
+
+
+def _read(text: str) -> object:
+    if _own is not None:
+        bare = text.strip(_SPACE)
+        try:
+            value, end = _scan(bare, 0)
+            if end == len(bare):
+                return value
+        except (StopIteration, ValueError):  # the whole decoder says what is wrong, and where
+            pass
+    return _whole_decoder().decode(text)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in _INFINITIES:
+        raise ValueError(f"{text[:40]} is too large for a number")
+    return number
+
+
+_INFINITIES = (float("inf"), float("-inf"))
+
+
+class _Strict:
+    """What the scanner asks a decoder for."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = staticmethod(_finite)
+    parse_int = int
+    parse_constant = staticmethod(_refuse_constant)
+
+
+_scan: Any = None if _own is None else _own.make_scanner(_Strict)
+
+
+def _whole_decoder() -> JSONDecoder:
+    """Return the decoder of the standard library for JSON as this format understands it; it is made once."""
+    found = globals().get("decoder")
+    if found is None:
+        import json
+
+        found = globals()["decoder"] = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+    return found
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Make what few programs need when it is first asked for."""
+        if name == "decoder":
+            return _whole_decoder()
+        raise AttributeError(f"module 'ctxmgr.log.codec' has no attribute {name!r}")
+
+
+def chain(previous: str, body: bytes) -> str:
+    """Return the sum that follows ``previous`` ("" at the start) over ``body``: 16 hex digits of SHA-256."""
+    return _sha256(previous.encode("ascii") + body).hexdigest()[:16]
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of some bytes in 64 hex digits."""
+    return str(_sha256(data).hexdigest())
+
+
+_FEW, _SHORT = 64, 4096
+_hashed = 0
+
+
+def _hash_of_few(data: bytes) -> Any:
+    """Return the hash that the interpreter itself has; whoever needs many loads the one of a library, which is faster."""
+    global _sha256, _hashed
+    _hashed += 1
+    own: Any = None
+    if _hashed <= _FEW and len(data) <= _SHORT and "hashlib" not in sys.modules:
+        own = _built_in()
+    if own is None:
+        from hashlib import sha256
+
+        _sha256 = own = sha256
+    return own(data)
+
+
+def _built_in() -> Any:
+    for name in ("_sha2", "_sha256"):  # of Python 3.12 and newer, of 3.11
+        try:
+            return __import__(name).sha256
+        except (ImportError, AttributeError):
+            continue
+    return None
+
+
+_sha256: Callable[[bytes], Any] = _hash_of_few
+
+
+def seal(body: bytes, total: str, end: bytes = b"") -> bytes:
+    """Return ``body`` (from `encode`, without a sum) with its sum as the last member, and behind it ``end``."""
+    return b"".join((body[:-1], _SUM_MEMBER, total.encode("ascii"), b'"}', end))
+
+
+def unseal(line: bytes) -> tuple[bytes, str | None]:
+    """Split a line into the bytes its sum covers and the sum; the sum is None when the line carries none."""
+    if line[-_SUM_TAIL:-18] == _SUM_MEMBER and line.endswith(b'"}'):
+        return line[:-_SUM_TAIL] + b"}", line[-18:-2].decode("ascii", "replace")
+    return line, None
+
+
+def fingerprint(value: object) -> str:
+    """Return 16 hex digits that are equal for equal JSON values, whatever the order of their keys.
+
+    Values that are not JSON are compared by their type name; this never raises.
+    """
+    try:
+        text = "".join(_sorted_chunks()(value, 0))
+    except (TypeError, ValueError, RecursionError):
+        text = f"<{type(value).__name__}>"
+    return _sha256(text.encode("ascii", "replace")).hexdigest()[:16]
+
+
+def _sorted_chunks() -> _Chunks:
+    if _own is not None:
+        return _own.make_encoder({}, _name_of_type, _own.encode_basestring_ascii, None, ":", ",", True, False, True)
+    import json
+
+    return cast("_Chunks", json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_name_of_type).iterencode)
+
+
+def _name_of_type(odd: object) -> str:
+    return f"<{type(odd).__name__}>"

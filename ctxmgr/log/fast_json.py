@@ -1,0 +1,87 @@
+"""Read and write JSON without importing the `json` package, for commands that live a few milliseconds.
+
+The package around the two brings regular expressions, which alone take half as long to load as Python takes to start.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+    from typing import cast as cast
+
+    _Scan = Callable[[str, int], tuple[Any, int]]
+    """Returns a value and where it ends, given where it begins; of a text, what is behind its first quotation mark."""
+else:
+
+    def cast(kind: object, value: Any) -> Any:
+        """Return the value, as `typing.cast` does, without what loads with `typing`."""
+        return value
+
+
+_SPACE = " \t\n\r"
+_SAFE_DEL = ("\x7f", "\\u007f")
+_CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+class _Plain:
+    """What the scanner asks a decoder for: JSON as it is, read the way `json.loads` reads it."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = _CONSTANTS.__getitem__
+
+
+def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan, _Scan]]:
+    import _json
+
+    parts: Any = _json
+    scan = parts.make_scanner(_Plain)
+    encoder = parts.make_encoder(None, str, parts.encode_basestring_ascii, None, ":", ",", False, False, False)
+
+    def read(text: str) -> Any:
+        bare = text.strip(_SPACE)
+        try:
+            value, end = scan(bare, 0)
+        except StopIteration:
+            raise ValueError("no JSON value") from None
+        if end != len(bare):
+            raise ValueError("more than one JSON value")
+        return value
+
+    def write(value: Any) -> str:
+        return "".join(encoder(value, 0))
+
+    if write(read(' {"a":[1,2.5,"\\u00e9",null]} ')) != '{"a":[1,2.5,"\\u00e9",null]}':
+        raise ValueError("an unknown scanner")
+    return read, write, (scan, parts.scanstring)
+
+
+def _by_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
+    import json
+
+    encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False, default=str)
+    return json.loads, encoder.encode, None
+
+
+parts: tuple[_Scan, _Scan] | None
+"""What reads a value inside of a longer text, and what reads a text there; None with another interpreter."""
+
+try:
+    loads, _write, parts = _by_parts()
+except (ImportError, AttributeError, TypeError, ValueError):  # another interpreter: slower to start, the same in effect
+    loads, _write, parts = _by_package()
+
+
+def dumps(value: Any) -> str:
+    """Return JSON in printable ASCII without blanks; what JSON has no form for appears as its text.
+
+    Raises:
+        ValueError: NaN or an infinity.
+    """
+    # DEL is the one control character that the escapes leave.
+    return _write(value).replace(*_SAFE_DEL)

@@ -1,0 +1,249 @@
+"""Convert any Python value to plain JSON without raising.
+
+Standard library only; pydantic models and dataclasses are recognised by what they can do.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import math
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, time
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+MAX_REPR = 10_000
+"""Characters kept of the ``repr`` of a value that has no JSON form."""
+
+_MAX_DEPTH = 100
+_MAX_OBJECTS, _OBJECTS_DEEP = 1_000, 6  # an agent's own object may hold its client, and that the whole program
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+_ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
+_MAX_DIGITS = 4_000  # Python itself refuses to print or read longer integers
+_SMALL = 1 << 62
+_TEXT = frozenset({str})
+_LEAVES = frozenset({str, bool, type(None)})
+_LEAVES_AND_NUMBERS = _LEAVES | {int}
+_NAMES = {"dict": "object", "list": "array", "tuple": "array", "str": "string", "bool": "boolean", "int": "number",
+          "float": "number", "NoneType": "null"}  # fmt: skip
+
+
+class _Here(threading.local):
+    """What this thread's walk through objects has come to."""
+
+    def __init__(self) -> None:
+        self.unstored = 0
+        self.left = _MAX_OBJECTS
+        self.depth = 0
+
+
+_here = _Here()
+
+
+def plain(value: object) -> Any:
+    """Return ``value`` as values that strict JSON can hold.
+
+    Dataclasses, pydantic models, mappings and enumerations keep their structure, and so do the fields of plain objects
+    and of those with ``__slots__``; sets become lists in a stable order; dates and paths become text; bytes become text
+    when they are UTF-8, else ``{"base64": ...}``; an exception becomes its type, message and fields; NaN and infinities
+    become ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; what contains itself becomes ``"<circular>"``; anything else its
+    ``repr``. What has no content that can be read becomes ``"<its class>"`` and is counted by `unstored`.
+    """
+    _here.left, _here.depth = _MAX_OBJECTS, 0
+    try:
+        return _plain(value, ())
+    except Exception:
+        # Properties and methods of a recorded object are its author's code and may raise anything.
+        return _represent(value)
+
+
+def unstored() -> int:
+    """Return how many values `plain` could not keep the content of in this thread, ever."""
+    return _here.unstored
+
+
+def is_plain(value: object) -> bool:
+    """Whether `plain` would return the same value beyond doubt; False says nothing."""
+    if type(value) is not dict:
+        return type(value) in _LEAVES
+    members = cast("dict[object, object]", value)
+    if not _TEXT.issuperset(map(type, members)):
+        return False
+    kinds = set(map(type, members.values()))
+    if int in kinds:
+        return kinds <= _LEAVES_AND_NUMBERS and all(-_SMALL < n < _SMALL for n in members.values() if isinstance(n, int))
+    return kinds <= _LEAVES
+
+
+def type_name(value: object) -> str:
+    """Return the JSON name of the value's type, or the name of its Python class where JSON has none."""
+    name = type(value).__name__
+    return _NAMES.get(name, name)
+
+
+def shorten(value: object) -> dict[str, Any]:
+    """Return what stands for a value too large to record: its size in characters, its hash and its beginning."""
+    text = value if isinstance(value, str) else _represent(value, None)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return {"tooLarge": len(text), "sha256": digest, "head": text[:MAX_REPR]}
+
+
+def describe(error: BaseException) -> str:
+    """Return the error's message, or its ``repr`` when it has none."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return text[:MAX_REPR] or _represent(error)
+
+
+def _plain(value: object, parents: tuple[int, ...]) -> Any:
+    kind = type(value)
+    if kind is str or value is None or kind is bool or (kind is int and -_SMALL < cast("int", value) < _SMALL):
+        return value
+    if kind is dict or kind is list:  # which are none of what is looked for here
+        return _inside(value, parents)
+    if isinstance(value, enum.Enum):
+        return _plain(cast("object", value.value), parents)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value) if value.bit_length() < 3 * _MAX_DIGITS else hex(value)[:MAX_REPR]
+    if isinstance(value, float):
+        return _number(float(value))
+    if isinstance(value, memoryview):
+        value = cast("memoryview[int]", value).tobytes()
+    if isinstance(value, (bytes, bytearray)):
+        return _text_or_base64(bytes(value))
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, os.PathLike):
+        return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
+    return _inside(value, parents)
+
+
+def _inside(value: object, parents: tuple[int, ...]) -> Any:
+    if id(value) in parents:
+        return "<circular>"
+    if len(parents) >= _MAX_DEPTH:
+        return f"<nested deeper than {_MAX_DEPTH}>"
+    return _container(value, (*parents, id(value)))
+
+
+def _text_or_base64(value: bytes) -> Any:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        from binascii import b2a_base64
+
+        return {"base64": b2a_base64(value, newline=False).decode("ascii")}
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _container(value: object, parents: tuple[int, ...]) -> Any:
+    if type(value) is dict or isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return {name if type(name) is str else _key(name): _plain(item, parents) for name, item in items}
+    if isinstance(value, (set, frozenset)):
+        members = [_plain(item, parents) for item in cast("Iterable[object]", value)]
+        return sorted(members, key=repr)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, parents) for item in cast("Iterable[object]", value)]
+    if isinstance(value, type):
+        return _represent(value)
+    if callable(dump := getattr(value, "model_dump", None)):
+        return _plain(cast("Callable[[], object]", dump)(), parents)
+    if fields := getattr(value, "__dataclass_fields__", None):
+        return {str(name): _plain(getattr(value, name, None), parents) for name in cast("Iterable[str]", fields)}
+    if isinstance(value, BaseException):
+        fields = _object(value, parents)
+        return {**(fields if isinstance(fields, dict) else {}), "type": type(value).__name__, "message": describe(value)}
+    if _has_own_repr(value) and not _ADDRESS.search(text := _represent(value)):
+        return text
+    if isinstance(value, _CODE) or not (names := _field_names(value)):
+        return _bare(value)
+    return _object(value, parents, names)
+
+
+def _has_own_repr(value: object) -> bool:
+    return type(value).__repr__ is not object.__repr__
+
+
+def _bare(value: object) -> Any:
+    """Return what stands for an object without fields: nothing is lost of code, or of a class that declares none."""
+    if type(value).__module__ != "builtins" and not _has_own_repr(value):
+        return {}
+    return _represent(value)
+
+
+def _field_names(value: object) -> list[str]:
+    """Return the names of an object's fields: the public ones, or the others where there are none."""
+    names = [name for kind in reversed(type(value).__mro__) for name in _slots(kind)]
+    names += vars(value) if hasattr(value, "__dict__") else ()
+    names = [name for name in dict.fromkeys(names) if not name.startswith("__")]
+    return [name for name in names if not name.startswith("_")] or names
+
+
+def _slots(kind: type) -> list[str]:
+    own: Any = vars(kind).get("__slots__", ())
+    return [own] if isinstance(own, str) else [name for name in own if isinstance(name, str)]
+
+
+def _object(value: object, parents: tuple[int, ...], names: Iterable[str] | None = None) -> dict[str, Any] | str:
+    """Return the fields of an object that can be read; one too many, or too deep inside of others, is not looked into."""
+    if _here.left <= 0 or _here.depth >= _OBJECTS_DEEP:
+        return _unstored(value)
+    _here.left -= 1
+    _here.depth += 1
+    try:
+        return {name: _field(value, name, parents) for name in names or _field_names(value) if _is_set(value, name)}
+    finally:
+        _here.depth -= 1
+
+
+def _is_set(value: object, name: str) -> bool:
+    try:
+        return hasattr(value, name)
+    except Exception:  # a property of its author's
+        return True
+
+
+def _field(value: object, name: str, parents: tuple[int, ...]) -> Any:
+    try:
+        return _plain(getattr(value, name), parents)
+    except Exception:
+        return _unstored(value)
+
+
+def _unstored(value: object) -> str:
+    _here.unstored += 1
+    return f"<{type(value).__name__}>"
+
+
+def _key(name: object) -> str:
+    if isinstance(name, str):
+        return str.__str__(name)
+    made = _plain(name, ())
+    return made if isinstance(made, str) else _represent(made)
+
+
+def _represent(value: object, limit: int | None = MAX_REPR) -> str:
+    """Return the ``repr`` of a value without the address of anything, which says nothing and differs each time."""
+    try:
+        text = repr(value)
+    except Exception:
+        return _unstored(value)
+    if " at 0x" in text[:MAX_REPR]:
+        if not isinstance(value, _CODE):
+            _here.unstored += 1
+        text = _ADDRESS.sub("", text)
+    return text[:limit]

@@ -1,0 +1,117 @@
+"""Mask secrets quickly: run the patterns of `ctxmgr.log.masking` only on lines where a secret can begin.
+
+To load and compile the patterns takes as long as Python takes to start, and a hook that records one action mostly meets
+none of the words that secrets begin with. Whoever masks many lines gets the patterns, which are quicker then.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.log.secret_shapes import beginnings
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to mask a line
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BEGIN = beginnings()
+"""What tokens begin with, as it is written; behind it stand at least so many of these signs."""
+_LEAST = 12
+_TOKEN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-./+=\\:"
+
+_NAMES = (
+    b"password", b"passwd", b"pwd", b"secret", b"token", b"key", b"authorization", b"bearer", b"pass",
+    b"passphrase", b"passcode", b"auth", b"cookie", b"ignature", b"sig", b"login",
+)  # fmt: skip
+"""What the name of every assigned secret ends in, in small letters; one of these signs stands behind it."""
+_BEHIND = b"_-0123456789\\\"'` \t:=>"
+_ALWAYS = (
+    b"curl ", b"mysql", b"sshpass", b"pgpass", b":*:", b"slack.com/", b"/webhooks/", b":aa", b"rzp_", b"dapi", b"-us",
+    b".eyj", b"\\x", b"\\u00ad", b"\\u034f", b"\\u061c", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufeff", b"\\u001b",
+)  # fmt: skip
+"""What is left to the patterns wherever it stands: programs that are given passwords, and what secrets hide behind."""
+
+_OWNERS = (
+    b"api", b"access", b"secret", b"private", b"account", b"auth", b"encryption", b"signing", b"master", b"shared", b"license",
+)  # fmt: skip
+"""Whose key is a secret."""
+
+_HIGH = b"234567"
+_LONG, _ENCODED = 40, 40
+_WORDS = bytes(code if (chr(code).isalnum() and code < 128) or code in b"+/.-_" else 32 for code in range(256))
+
+_FEW = 32
+_asked = 0
+
+
+def mask(line: bytes) -> bytes:
+    """Return the line with every secret masked, see `ctxmgr.log.masking.mask`."""
+    return _mask(line)
+
+
+def _mask_one_of_few(line: bytes) -> bytes:
+    global _mask, _asked
+    _asked += 1
+    if _asked <= _FEW and is_free(line):
+        return line
+    from ctxmgr.log.masking import mask as by_patterns
+
+    _mask = by_patterns
+    return by_patterns(line)
+
+
+_mask: Callable[[bytes], bytes] = _mask_one_of_few
+
+
+def is_free(line: bytes) -> bool:
+    """Whether a line holds no secret beyond doubt; False says nothing."""
+    if b"@" in line and b"://" in line:  # perhaps a password in a URL
+        return False
+    lowered = line.lower()
+    if any(each in lowered for each in _ALWAYS) or (b"%" in line and _is_quoted(line)) or _has_parts(line):
+        return False
+    return not any(_is_begun(line, begin) for begin in _BEGIN if begin in line) and not any(
+        _is_assigned(lowered, name) for name in _NAMES if name in lowered
+    )
+
+
+def _is_quoted(line: bytes) -> bool:
+    """Whether a sign may be written as in a URL, as ``%5F``."""
+    at = line.find(b"%")
+    while at >= 0:
+        if line[at + 1 : at + 2] in _HIGH and line[at + 1 : at + 2]:
+            return True
+        at = line.find(b"%", at + 1)
+    return False
+
+
+def _has_parts(line: bytes) -> bool:
+    """Whether a line holds words long enough to be encoded, or parts joined by dots as tokens of Discord and Airtable are."""
+    words = line.translate(_WORDS).split()
+    return any(len(word) >= _LONG for word in words) and any(
+        len(part) >= _ENCODED or (word.count(b".") and len(word) >= _LONG) for word in words for part in word.split(b".")
+    )
+
+
+def _is_begun(line: bytes, begin: bytes) -> bool:
+    """Whether a token may follow one of the places at which it could begin."""
+    at = line.find(begin)
+    while at >= 0:
+        behind = line[at + len(begin) : at + len(begin) + _LEAST]
+        if len(behind) == _LEAST and not behind.translate(None, _TOKEN):
+            return True
+        at = line.find(begin, at + 1)
+    return False
+
+
+def _is_assigned(lowered: bytes, name: bytes) -> bool:
+    """Whether something may be assigned to a name at one of its places."""
+    at = lowered.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if lowered[end : end + 1] in _BEHIND and (name != b"key" or _is_owned(lowered[max(0, at - 16) : at])):
+            return True
+        at = lowered.find(name, at + 1)
+    return False
+
+
+def _is_owned(before: bytes) -> bool:
+    return before.rstrip(b"_- ").endswith(_OWNERS)

@@ -1,0 +1,332 @@
+"""Mask secrets of known shapes in one encoded line, before anything is written.
+
+Works on the ASCII JSON of a whole record, so every string, key and nested document is covered at once, and an escaped
+line end counts as the end of a word. Only the secret part is replaced, by ``[masked:<kind>]``; a public
+prefix such as ``ghp_`` stays, and the line stays valid JSON. Standard library only.
+
+The shapes are in `ctxmgr.log.secret_shapes` (tokens), `ctxmgr.log.secret_names` (values that are named as secrets) and
+`ctxmgr.log.secret_disguises` (both behind terminal escapes, invisible signs, line ends and encodings).
+
+Speed decides the form. Sieves first look at the line in an alphabet in which the anchors of many shapes are one byte; what
+passes none holds no secret, which is nearly every line. The finders then say exactly what is one. Each begins with one
+literal byte that is rare in text, which the ``re`` module looks for without entering its matcher, and tells the shapes
+apart by looking behind. No pattern has an unbounded repeat before something that can still fail at overlapping places,
+so hostile text costs linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from ctxmgr.log.secret_disguises import RUN_OF as _RUN_OF
+from ctxmgr.log.secret_disguises import RUNS as _RUNS
+from ctxmgr.log.secret_disguises import decoded, joined, views
+from ctxmgr.log.secret_names import OWNERS, URL_TOKEN, USERINFO, Span, named_spans
+from ctxmgr.log.secret_shapes import ALNUM, FRAMED, TOKENS, WORD, beginnings
+
+_LEAST = 16
+"""Signs of a word that stand behind the anchor of every token, whatever follows."""
+_INSIDE_DOTTED = "[A-Za-z0-9_]"
+"""What a token that ends its beginning with a dot may not stand behind; the others may stand behind an underscore."""
+
+
+def _alphabet() -> bytes:
+    """Return the table of the sieves.
+
+    Lower case; an anchor of a token is ``_``, the middle of a name begins with ``ke``, what other places turn on is ``u``.
+    """
+    table = bytearray(bytes(range(256)).lower())
+    for letters, one in ((b"_-.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e"), (b"pquPQU", b"u")):
+        for letter in letters:
+            table[letter] = one[0]
+    return bytes(table)
+
+
+_ALPHABET = _alphabet()
+_HEXLIKE = "[0-9aefk]"
+"""Hex digits in the alphabet of the sieves."""
+
+
+@cache
+def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
+    """Return a pattern for each anchor, and the kinds of its groups."""
+    shapes: dict[str, list[tuple[str, str, str]]] = {}
+    for kind, starts, body, _ in TOKENS:
+        same: dict[tuple[int, str, str], list[str]] = {}
+        for start in starts.split():
+            at = _anchor_of(start)
+            same.setdefault((at, start[at], start[at + 1 :]), []).append(start[: at + 1])
+        for (_, anchor, tail), heads in same.items():
+            shapes.setdefault(anchor, []).append((kind, "|".join(map(re.escape, heads)), f"{tail}({body})"))
+    return tuple((_pattern(anchor, rows), tuple(kind for kind, _, _ in rows)) for anchor, rows in sorted(shapes.items()))
+
+
+def _anchor_of(start: str) -> int:
+    """Return the place of the anchor in the beginning of a token: its last sign, or a capital that stands near it."""
+    return max(map(start.rfind, "_-.AS"))
+
+
+def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]:
+    """Return all shapes that share an anchor as branches of one pattern; few processes ever need it compiled."""
+    inside = _INSIDE_DOTTED if anchor == "." else ALNUM
+    branches: list[str] = []
+    for _, heads, rest in rows:
+        behind = f"(?:{heads})"
+        # A word begins after anything but `inside`, or right after an escape, whose last letter is no letter.
+        escapes = (r"\\[bfnrt]", r"\\u[0-9a-f]{4}", r"\[[0-9]m", r"\[[0-9]{2}m")
+        start = "|".join((f"(?<!{inside}{behind})", *(f"(?<={escape}{behind})" for escape in escapes)))
+        # Where the beginning is a sign, it stands behind what else belongs to the token.
+        branches.append(f"(?<={behind}){rest}" if heads.startswith(r"\.") else f"(?<={behind})(?:{start}){rest}")
+    before = "".join(
+        sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1})
+    )
+    near = f"(?<=[{re.escape(before)}]{re.escape(anchor)})" if before and anchor in "_-." else ""
+    return re.compile(f"{re.escape(anchor)}{near}(?={WORD}{{{_LEAST}}})(?:{'|'.join(branches)})".encode())
+
+
+@cache
+def _framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str], ...]:
+    return tuple((re.compile(pattern.encode()), re.compile(gate.encode()), kind) for kind, gate, pattern, _ in FRAMED)
+
+
+_DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")
+_DENSE = re.compile(rb"[A-Za-z0-9]{12}")
+
+
+def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
+    """Yield (start, end, kind) of every token; those of `FRAMED` alone where no other is there."""
+    for pattern, kinds in _finders() if anchored else ():
+        for match in pattern.finditer(line):
+            index = match.lastindex or 1
+            kind, value = kinds[index - 1], match[index]
+            if kind == "openai":
+                if not _is_api_key(value):
+                    continue
+                kind = _provider(value)
+            yield match.start(index), match.end(index), kind
+    for pattern, gate, kind in _framed():
+        if gate.search(line):
+            yield from ((*match.span(1), kind) for match in pattern.finditer(line))
+
+
+def _is_api_key(value: bytes) -> bool:
+    """Whether what follows ``sk-`` is a key and not a name such as ``sk-toggleable__content``."""
+    return _DIGIT.search(value) is not None and _DENSE.search(value) is not None
+
+
+def _provider(value: bytes) -> str:
+    if value.startswith(b"ant-"):
+        return "anthropic"
+    return "openrouter" if value.startswith(b"or-") else "openai"
+
+
+def _folded(start: bytes) -> str:
+    return start.translate(_ALPHABET, b"\\").decode("ascii")
+
+
+def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
+    """Return what finds a place in every line in which a token stands that has an anchor.
+
+    ``dotted``: also what looks like one of Discord's, which are told by where their dots are; it is the only group.
+    """
+    hex_starts = {start.encode() for _, starts, body, _ in TOKENS for start in starts.split() if body.startswith("[0-9a")}
+    usual: dict[int, set[str]] = {}
+    apart: set[str] = set()
+    before: set[str] = set()
+    begun: set[str] = set()
+    pairs: dict[str, set[str]] = {}
+    for start in [*beginnings(), b":AA"]:
+        word = _folded(start)
+        at = word.rfind("_")
+        head, tail = word[: at + 1], word[at + 1 :]
+        fill = f"{_HEXLIKE if start in hex_starts and tail else '.'}{{{_LEAST - len(tail)}}}"
+        found = f"{re.escape(head)}{tail}{fill}"
+        if at < 2:
+            begun.add(f"(?<={found})(?=[0-9aefkn]{{14}})" if start in hex_starts else f"(?<={found})")
+        elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
+            # It could be the end of a part of a UUID, of which every record holds several.
+            left = max(0, 4 - at)
+            guard = (
+                f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_[0-9aefk_]{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})"
+                if left
+                else ""
+            )
+            apart.add(f"(?<={found})(?:{guard})" if guard else f"(?<={found})")
+            before.add(head[-2])
+        else:
+            usual.setdefault(at, set()).add(found)
+            pairs.setdefault(head[-3], set()).add(head[-2])
+    ends = "|".join(f"(?<={'|'.join(sorted(found))})" for _, found in sorted(usual.items()))
+    # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
+    ends = f"(?<!isk_.{{16}})(?<![^0-9aefk]ask_.{{16}})(?:{ends})"
+    # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
+    lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
+    discord = "|((?<=_[a-z0-9][a-z0-9_]{5}_.{9}))" if dotted else ""
+    return re.compile(
+        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
+    )
+
+
+def _name_sieve() -> re.Pattern[bytes]:
+    """Return what finds a place in every line in which a name such as "secret" is given a value, or a bearer stands."""
+    sign = r"""(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=>]"""
+    # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
+    short = r"""[_0-9"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
+    owners = OWNERS.encode().translate(_ALPHABET).decode().replace("a", "[a_]").replace("s", "[s_]").split("|")
+    key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", "[_ ]"))
+    key = rf"y(?:(?<=_key)[ ]|(?:{key})(?:{sign}|(?: klekk)?_____))"
+    option = r"(?<=_ekeet) |(?<=_[s_]ekeet) "
+    cookie = r"""kie(?<=keekie)["'`]?[ ]{0,2}[:= ]"""
+    hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
+    return re.compile(
+        (
+            rf"ke(?:n(?<=teken)(?:{sign}|(?<=_teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})"
+            rf"|e(?<=[s_]{{2}}keee){sign})|{short}|{key}|[a_]eee |{hooks})"
+        ).encode()
+    )
+
+
+def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
+    """Return what finds a place in every line with a token or a name that neither of the other sieves looks for.
+
+    ``hidden``: also escapes that something may hide behind, which are its groups.
+    """
+    passwords = (
+        r"""[a_][s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
+        r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
+    )
+    auth = r"""th(?<=[a_]uth)["'`]?[ ]{0,4}[:=]"""
+    curl = r"el (?<=kuel )(?:[^|;]{0,300} )?_[a-z_]{0,4}u"  # with an option that gives a user
+    escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
+    return re.compile(
+        (
+            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|{curl}"
+            rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}|_(?<=ezu_)(?:live|te[s_]t)_"
+            rf"|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
+        ).encode()
+    )
+
+
+_passes_tokens, _passes_tokens_surely = (_token_sieve(dotted=dotted).search for dotted in (True, False))
+_passes_names = _name_sieve().search
+_dotted = re.compile(rb"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}").search
+_passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for hidden in (True, False))
+_passes_authorization = re.compile(rb"""z[a_]tien(?<=[a_]utheeiz[a_]tien)["'`]?[ ]{0,4}[:=]""").search
+_may_code, _may_quote = re.compile(rb"x[2-7][0-9aefk]").search, re.compile(rb"%[2-7][0-9aefk]").search
+_J, _Z, _AT, _AND, _STAR, _X, _PERCENT = b"Jz@&*x%"  # as numbers they are looked for without any call
+
+
+def mask(line: bytes) -> bytes:
+    """Return the line with every secret of a known shape replaced by ``[masked:<kind>]``.
+
+    ``line`` is one record as ASCII JSON (from `ctxmgr.log.codec.encode`); the answer is valid JSON again. A line without
+    secrets comes back as the same object.
+    """
+    folded = line.translate(_ALPHABET, b"\\")
+    tokens, other = _passes_tokens(folded), _passes_others(folded)
+    if tokens is not None and tokens.lastindex is not None:
+        tokens = _passes_tokens_surely(folded) or _dotted(line)
+    hidden = other is not None and other.lastindex is not None
+    if hidden:
+        other = _passes_others_openly(folded)
+    named = bool(
+        other
+        or _passes_names(folded)
+        or ((_Z in folded or _J in line or _AT in line or _AND in line or _STAR in line) and _passes_signs(line, folded))
+    )
+    if tokens or named or (_RUN_OF in line.translate(_RUNS) and any(_holds(said) for _, _, said in decoded(line))):
+        return _masked(line, tokens=bool(tokens), named=named)
+    if (hidden or (_X in folded and _may_code(folded)) or (_PERCENT in folded and _may_quote(folded))) and any(
+        _passes(view.text) for view in views(line)
+    ):
+        return mask_unsieved(line)
+    return line
+
+
+def _passes(line: bytes) -> bool:
+    """Whether a line may hold a secret that is not hidden."""
+    folded = line.translate(_ALPHABET, b"\\")
+    found = _passes_tokens_surely(folded) or _dotted(line) or _passes_names(folded) or _passes_others_openly(folded)
+    return bool(found) or _passes_signs(line, folded)
+
+
+def _passes_signs(line: bytes, folded: bytes) -> bool:
+    """Whether a line may hold a secret that is told by single signs, which are looked for in no time."""
+    return bool(
+        (_Z in folded and _passes_authorization(folded))
+        or (_J in line and b"eyJ" in line and b".eyJ" in line)
+        or (_AT in line and (USERINFO.search(line) or URL_TOKEN.search(line)))
+        or (_AND in line and b"sig=" in line)
+        or (_STAR in line and b":*:" in line)
+    )
+
+
+def mask_unsieved(line: bytes) -> bytes:
+    """Return what `mask` returns, which asks here about the few lines that its sieves let pass."""
+    return _masked(line, tokens=True, named=True)
+
+
+def secret_spans(line: bytes) -> list[Span]:
+    """Return (start, end, kind) of everything that `mask` would replace in a line, in order; most lines have none."""
+    kept: list[Span] = []
+    for span in sorted(_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+def _masked(line: bytes, *, tokens: bool, named: bool) -> bytes:
+    spans = _spans(line, tokens=tokens, named=named)
+    return _replace(line, spans) if spans else line
+
+
+def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
+    """Return the places of the secrets of a line.
+
+    Args:
+        line: one record.
+        tokens: whether it may hold tokens that are not hidden.
+        named: whether it may hold secrets that are not hidden and are told by their names or by single signs.
+    """
+    spans = [*(_token_spans(line, anchored=tokens) if tokens or named else ()), *(named_spans(line) if named else ())]
+    ends = {start: end for start, end, _ in spans}
+    for view in views(line):
+        for start, end, kind in (*_token_spans(view.text), *named_spans(view.text)):
+            first, last = view.origin(start, end)
+            if last > ends.get(first, 0):
+                spans.append((first, last, kind))
+    if tokens:
+        view = joined(line)
+        for start, end, kind in _token_spans(view.text) if view.changed else ():
+            first, last = view.origin(start, end)
+            if first not in ends or (last > ends[first] and _goes_on(line[ends[first] : last])):
+                spans.append((first, last, kind))
+    for start, end, said in decoded(line):
+        kind = _holds(said)
+        if kind:
+            spans.append((start, end, kind))
+    return spans
+
+
+def _goes_on(rest: bytes) -> bool:
+    """Whether what stands on the lines behind a token is its rest and no word of its own."""
+    return len(rest) >= _LEAST and _DIGIT.search(rest) is not None
+
+
+def _holds(said: bytes) -> str:
+    """Return the kind of the first secret in a text, or nothing."""
+    return next((kind for found in (_token_spans, named_spans) for _, _, kind in found(said)), "")
+
+
+def _replace(line: bytes, spans: list[Span]) -> bytes:
+    spans.sort()
+    parts: list[bytes] = []
+    at = 0
+    for start, end, kind in spans:
+        if start >= at:
+            parts += (line[at:start], b"[masked:" + kind.encode() + b"]")
+        at = max(at, end)
+    parts.append(line[at:])
+    return b"".join(parts)

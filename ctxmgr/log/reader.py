@@ -1,0 +1,350 @@
+"""Read a log of format 1 in any state of repair: whole records, damaged byte ranges, nothing invented.
+
+A line is a record when it parses whole. In a line that does not, a record is looked for only where it can't be content
+of another one: after a torn record that something was appended to, or behind bytes that are no JSON (NUL runs).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.errors import NotFound, StorageFailed
+from ctxmgr.log.codec import MAX_LINE, Record, chain, decoder, unseal
+from ctxmgr.log.line_splitter import read_lines
+from ctxmgr.paths import open_regular
+
+Following = Callable[[], bytes | None]
+"""Returns the line behind another one without its end, None when there is none."""
+
+Damage = Callable[[int, int, str], None]
+"""Called with offset, length and reason for each damaged byte range."""
+
+BROKEN_SUM = "sum does not match: changed, removed or inserted before this record"
+FOREIGN = "not a record of log format 1"
+TORN_TAIL = "torn last line, or one still being written"
+
+_HEAD = '{"v":'
+_SPACE = b" \t\r\n"
+_BLANK = _SPACE + b"\0"
+_PADDING = _BLANK.decode()
+_GAP = re.compile(r"[ \t\r\n\0]*+")
+_TRIES = 32
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_KEY = re.compile(r'"([A-Za-z]{1,20})":$')
+_FREE = frozenset({"input", "output", "data", "meta", "error", "usage", "source", "links"})
+_scan = cast("Callable[[str, int], tuple[object, int]]", cast("Any", decoder).scan_once)
+# A sealed tail whose member name was changed would else pass for a foreign line without a sum.
+_SUM_LIKE = re.compile(rb',"[^"\\]{3}":"[0-9a-f]{16}"\}$')
+
+
+class Line(NamedTuple):
+    """One record of a log.
+
+    Attributes:
+        offset: of its first byte in the file.
+        length: in bytes, without a line end.
+        record: the record without its ``sum``.
+        sum_ok: whether the sum follows from the one before; None when there is nothing to compare.
+        total: the recorded sum, "" when it carries none.
+        body: what the sum is over: the record as it is spelled, without the sum where that is its last member.
+    """
+
+    offset: int
+    length: int
+    record: Record
+    sum_ok: bool | None
+    total: str
+    body: bytes
+
+
+class _Found(NamedTuple):
+    at: int
+    raw: bytes
+    record: Record
+
+
+def read(
+    path: str | os.PathLike[str], start: int = 0, damage: Damage | None = None, last: str | None = "", stop: int | None = None
+) -> Iterator[Line]:
+    """Yield the records of the file from byte ``start`` in order; ``damage`` hears of every range that holds none.
+
+    Holds one line at a time, and none longer than `ctxmgr.log.codec.MAX_LINE`. A record whose sum doesn't match is reported
+    and still yielded.
+
+    Args:
+        path: of the log.
+        start: offset at which a line begins, to go on where an earlier reading ended.
+        damage: hears of damage; by default it is skipped in silence.
+        last: the sum before ``start``; None when unknown, then the first sum found is believed.
+        stop: offset at which a line begins that is not read any more; by default all are.
+
+    Raises:
+        NotFound: when the file does not exist.
+        StorageFailed: when it can't be read.
+    """
+    report = damage or _ignore
+    try:
+        with open(open_regular(path), "rb") as stream:
+            stream.seek(start)
+            for _, offset, raw, length in read_lines(stream, MAX_LINE):
+                if stop is not None and start + offset >= stop:
+                    return
+                if raw is None:
+                    report(start + offset, length, f"line of {length:,} bytes is longer than the limit of {MAX_LINE:,}")
+                    continue
+                behind = start + offset + length
+                for line in records_of(raw, start + offset, length, last, report, partial(line_at, stream.fileno(), behind)):
+                    last = line.total or last
+                    yield line
+    except FileNotFoundError:
+        raise NotFound(f"log {os.fspath(path)!r} does not exist") from None
+    except OSError as error:
+        raise StorageFailed(f"log {os.fspath(path)!r} can't be read: {error.strerror}") from error
+
+
+def records_of(raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following) -> Iterator[Line]:
+    """Yield the records of one line of a file, see `read`.
+
+    Args:
+        raw: the line without its end.
+        offset: where it begins in the file.
+        length: of the line with its end.
+        last: the sum before it; None when unknown.
+        report: hears of damage.
+        following: returns the line behind it, for the rare case in which that alone can tell.
+    """
+    if last is not None and (ordinary := _ordinary(raw, offset, last)) is not None:
+        yield ordinary
+        return
+    for found in _records(raw, offset, length, last, report, following):
+        line = _verify(found, offset, last, report)
+        last = line.total or last
+        yield line
+
+
+def _ignore(offset: int, length: int, reason: str) -> None:
+    del offset, length, reason
+
+
+def _ordinary(raw: bytes, offset: int, last: str) -> Line | None:
+    """Return the record of a line that is as a journal writes it and follows the one before; None says nothing."""
+    body, total = unseal(raw)
+    if total is None or chain(last, body) != total:
+        return None
+    try:
+        text = raw.decode("ascii")
+        value, stop = _scan(text, 0)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    if stop != len(text) or type(value) is not dict or not _is_record(record := cast("Record", value)):
+        return None
+    record.pop("sum", None)
+    return Line(offset, len(raw), record, True, total, body)
+
+
+def _verify(found: _Found, offset: int, last: str | None, report: Damage) -> Line:
+    raw, record = found.raw, found.record
+    body, total = unseal(raw)
+    ok: bool | None = None
+    if total is not None:
+        ok = None if last is None else chain(last, body) == total
+        record.pop("sum", None)
+    elif "sum" in record or (last and _SUM_LIKE.search(raw)):
+        ok = False
+        record.pop("sum", None)
+    if ok is False:
+        report(offset + found.at, len(raw), BROKEN_SUM)
+    return Line(offset + found.at, len(raw), record, ok, total or "", body)
+
+
+def _records(raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following) -> Iterator[_Found]:
+    """Yield the records of one line of the file; ``length`` counts its line end too."""
+    content = raw.rstrip(_BLANK)
+    if not content:
+        if b"\0" in raw:
+            report(offset, len(raw), "NUL bytes")
+        return
+    text = content.decode("utf-8", "surrogateescape")
+    value, stop = _parse(text, 0)
+    if value is not None and stop == len(text):
+        if _is_record(value):
+            yield _Found(0, content, value)
+        else:
+            report(offset, len(content), FOREIGN)
+        if b"\0" in raw[len(content) :]:
+            report(offset + len(content), len(raw) - len(content), "NUL bytes")
+        return
+    torn = TORN_TAIL if length == len(raw) else "torn or unreadable record"
+    at = 0
+    for found in _salvage(text, last, following):
+        if raw[at : found.at].strip(_SPACE):
+            report(offset + at, found.at - at, "torn or unreadable record")
+        yield found
+        at = found.at + len(found.raw)
+    if raw[at:].strip(_SPACE):
+        report(offset + at, len(raw) - at, torn)
+
+
+def _salvage(text: str, last: str | None, following: Following) -> Iterator[_Found]:
+    """Yield the records in a line that is not one record."""
+    at = place = 0  # up to here the line is understood, in characters and in bytes
+    start = text.find(_HEAD)
+    for _ in range(_TRIES):
+        if start < 0:
+            return
+        run, whole = _run(text, start)
+        before = text[at:start]
+        if run and before.strip(_PADDING) and not (whole and _stands_alone(before, run, last, following)):
+            run = []
+        for begin, raw, record in run:
+            place += _size(text[at:begin])
+            yield _Found(place, raw, record)
+            place += len(raw)
+            at = begin + len(raw.decode("utf-8"))
+            last = unseal(raw)[1] or last
+        start = text.find(_HEAD, max(at, start + 1))
+
+
+def _run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
+    """Return the whole records that follow each other from ``start``, and whether they reach the end of the line."""
+    run: list[tuple[int, bytes, Record]] = []
+    while text.startswith(_HEAD, start):
+        value, stop = _parse(text, start)
+        if value is None or not _is_record(value):
+            break
+        run.append((start, text[start:stop].encode("utf-8"), value))
+        gap = _GAP.match(text, stop)
+        start = gap.end() if gap else stop
+    return run, start == len(text)
+
+
+def _stands_alone(before: str, run: list[tuple[int, bytes, Record]], last: str | None, following: Following) -> bool:
+    """Whether records behind the torn text ``before`` were appended to it, and are no value inside it.
+
+    Where they could be such a value the sums decide: the first follows from what is before the torn text, or the line
+    behind follows from the last. A value inside a record has neither. Without a torn record's own sum nothing tells
+    more: it went with its end.
+    """
+    if not _may_be_nested(before):
+        return True
+    body, total = unseal(run[0][1])
+    # At the start of a chain a copied first record follows as well as a true one.
+    if total is not None and last and chain(last, body) == total:
+        return True
+    total = unseal(run[-1][1])[1]
+    if total is None or (line := following()) is None:
+        return False
+    body, after = unseal(line)
+    return after is not None and chain(total, body) == after
+
+
+def _may_be_nested(before: str) -> bool:
+    """Whether an object that follows this text can be a value of the record that the text begins.
+
+    It can't inside a string (recorded text has its quotes escaped), nor where JSON has no value, nor as the value of
+    a member of ours that is never an object.
+    """
+    bare = _STRING.sub("", before)
+    if '"' in bare:
+        return False
+    mark = before.rstrip(_PADDING)[-1:]
+    if mark not in (":", "[", ","):
+        return False
+    depth = bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
+    if depth != 1:
+        return depth > 1
+    if mark == ",":
+        return False
+    key = _KEY.search(before)
+    return key is None or key[1] in _FREE
+
+
+def _is_record(value: Record) -> bool:
+    version, kind, session = value.get("v"), value.get("kind"), value.get("session")
+    if type(version) is not int or version != 1:
+        return False
+    return isinstance(kind, str) and isinstance(session, str) and bool(kind) and bool(session)
+
+
+def _parse(text: str, start: int) -> tuple[Record | None, int]:
+    """Return the JSON object that begins at ``start`` and where it ends, or None."""
+    try:
+        value, stop = cast("tuple[object, int]", decoder.raw_decode(text, start))
+        if not text.isascii():
+            text[start:stop].encode("utf-8")  # raises on bytes that were not UTF-8
+    except (ValueError, RecursionError):
+        return None, start
+    return (cast("Record", value), stop) if isinstance(value, dict) else (None, start)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def tail(descriptor: int, size: int) -> tuple[bool, str]:
+    """Return whether the file's last line lacks its end, and the last sum a reader of the file would arrive at."""
+    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    pending: list[tuple[str, bytes | None]] = []
+    anchor = ""
+    behind: bytes | None = None
+    for raw in _backwards(descriptor, size):
+        after, behind = behind, raw
+        if b'"sum"' not in raw:
+            continue
+        content = raw.rstrip(_BLANK)
+        text = content.decode("utf-8", "surrogateescape")
+        value, stop = _parse(text, 0)
+        if value is not None and stop == len(text):
+            total = unseal(content)[1]
+            if total and _is_record(value):
+                anchor = total
+                break
+            continue
+        pending.append((text, after))
+    for text, after in reversed(pending):
+        for found in _salvage(text, anchor, partial(_same, after)):
+            anchor = unseal(found.raw)[1] or anchor
+    return torn, anchor
+
+
+def _same(line: bytes | None) -> bytes | None:
+    return line
+
+
+def line_at(descriptor: int, offset: int) -> bytes | None:
+    """Return the line that begins at an offset of a file, without its end; None at the end, or when it is over the limit."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MAX_LINE and (piece := os.pread(descriptor, 1 << 14, offset + size)):
+        end = piece.find(b"\n")
+        if end >= 0:
+            return b"".join([*pieces, piece[:end]]).rstrip(b"\r")
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces) if 0 < size <= MAX_LINE else None
+
+
+def _backwards(descriptor: int, size: int, chunk: int = 1 << 13) -> Iterator[bytes]:
+    """Yield the file's lines from the last to the first, without their ends; those over the limit are left out."""
+    stop = size
+    while stop > 0:
+        begin, end, cut = stop, stop, -1
+        pieces: list[bytes] = []
+        while begin > 0 and cut < 0:
+            take = min(chunk, begin)
+            begin -= take
+            piece = os.pread(descriptor, take, begin)
+            # The line's own end, just before `stop`, is not the one in front of it.
+            cut = piece.rfind(b"\n", 0, len(piece) - 1 if begin + take == end else len(piece))
+            if end - begin <= MAX_LINE + 2 * take:
+                pieces.append(piece)
+            chunk = min(2 * chunk, 1 << 20)
+        start = begin + cut + 1 if cut >= 0 else 0
+        if end - start <= MAX_LINE + 1:
+            raw = b"".join(reversed(pieces))[start - begin :]
+            yield raw.rstrip(b"\r\n")
+        stop = start

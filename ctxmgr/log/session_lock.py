@@ -1,0 +1,231 @@
+"""Know which sessions have a live process: each open recorder holds one locked file.
+
+While a recorder is open it holds a ``flock`` on ``<target>.live/<session>+<process>``. A killed process frees its lock
+by itself. Nothing here writes to the log. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import stat
+import weakref
+from typing import NamedTuple, cast
+
+from ctxmgr.errors import Busy, StorageFailed
+from ctxmgr.log.journal import lock_within, make_private_folder
+from ctxmgr.paths import require_no_link
+
+_SAFE = re.compile(rb"[^A-Za-z0-9_-]")
+_LONGEST = 100
+_MAX_NOTE = 1 << 20
+_PATIENCE = 10.0  # seconds; the gate is held for microseconds, unless its holder was stopped in between
+
+
+class Holder(NamedTuple):
+    """A live process.
+
+    Attributes:
+        session: the session that it writes.
+        process: its process id in the log.
+        pid: its id in the operating system, 0 when unknown.
+    """
+
+    session: str
+    process: str
+    pid: int
+
+
+class Claim:
+    """What an open recorder holds for its session; ends with `release` or with the process."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        _claims.add(self)
+
+    def release(self) -> None:
+        """Give the session free; calling it again does nothing."""
+        if self._descriptor >= 0:
+            # Removed while still locked, so that nobody finds the file free and takes the holder for a crashed one.
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+                _remove_if_empty(os.path.dirname(self._path))
+            self.leave_parent()
+
+    def leave_parent(self) -> None:
+        """Let go of the lock without freeing it for a parent process that shares it."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.leave_parent()
+
+
+_claims: weakref.WeakSet[Claim] = weakref.WeakSet()
+
+
+def _leave_parent() -> None:
+    for claim in list(_claims):
+        claim.leave_parent()
+
+
+os.register_at_fork(after_in_child=_leave_parent)
+
+
+def claim(target: str, session: str, process: str, *, join: bool = False) -> Claim:
+    """Mark the session as live and return the claim.
+
+    Args:
+        target: path of the log or database.
+        session: its id.
+        process: the id of this execution.
+        join: whether other live processes on the session are accepted.
+
+    Raises:
+        Busy: when another live process holds the session and ``join`` is false; the hint names its pid.
+        StorageFailed: when the folder beside the target can't be written.
+    """
+    folder = _folder(target)
+    try:
+        # Whoever claims looks at the others and adds itself under one lock: else two could both see nobody.
+        gate = _enter(folder)
+        try:
+            if not join:
+                _refuse_second(folder, session)
+            _remove_dead(folder)
+            return _take(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
+        finally:
+            os.close(gate)
+    except OSError as error:
+        raise StorageFailed(
+            f"can't mark session as live in {folder!r}: {error.strerror}", "free some space or fix the permissions"
+        ) from error
+
+
+def _enter(folder: str) -> int:
+    """Return a descriptor of the folder with its lock held; the folder exists under that name while it is held."""
+    while True:
+        try:
+            require_no_link(folder, writing=True)
+            make_private_folder(folder)
+            gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:  # the last holder took it away in between
+            continue
+        if not lock_within(gate, _PATIENCE):
+            os.close(gate)
+            raise Busy(f"{folder!r} stayed locked by another process", "look for a stopped process")
+        if os.fstat(gate).st_nlink > 0:
+            return gate
+        os.close(gate)
+
+
+def _remove_if_empty(folder: str) -> None:
+    """Take the folder away when nobody is live and nobody is about to be."""
+    gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if lock_within(gate, 0.0):
+            os.rmdir(folder)
+    finally:
+        os.close(gate)
+
+
+def _remove_dead(folder: str) -> None:
+    """Remove what killed processes left; call it with the folder's lock held: nobody is about to lock a file then."""
+    for name in os.listdir(folder):
+        if "+" not in name:
+            continue
+        path = os.path.join(folder, name)
+        with contextlib.suppress(OSError):  # e.g. no file at all, or gone meanwhile
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock_within(descriptor, 0.0):
+                    os.unlink(path)
+            finally:
+                os.close(descriptor)
+
+
+def _refuse_second(folder: str, session: str) -> None:
+    for holder in _holders(folder, f"{_escape(session)}+"):
+        raise Busy(
+            f"session {session!r} is already written by a live process",
+            f"process {holder.pid or 'unknown'} holds it; end it, or open the recorder with on_live='join' or 'fork'",
+        )
+
+
+def _take(path: str, session: str, process: str) -> Claim:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        if not lock_within(descriptor, 1.0):  # whoever only looks lets go at once
+            raise Busy(f"process {process!r} of session {session!r} is already live", "choose another process id")
+        note = json.dumps({"session": session, "process": process, "pid": os.getpid()})
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, note.encode("ascii"), 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return Claim(path, descriptor)
+
+
+def live_sessions(target: str | os.PathLike[str]) -> set[str]:
+    """Return the sessions of the target that a live process on this machine has open. Creates and changes nothing."""
+    return {holder.session for holder in _holders(_folder(os.fspath(target)), "") if holder.session}
+
+
+def is_live(target: str | os.PathLike[str], session: str) -> bool:
+    """Return whether a live process on this machine has the session open. Creates and changes nothing."""
+    return any(_holders(_folder(os.fspath(target)), f"{_escape(session)}+"))
+
+
+def _holders(folder: str, prefix: str) -> list[Holder]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    found = (_holder(os.path.join(folder, name)) for name in names if name.startswith(prefix) and "+" in name)
+    return [holder for holder in found if holder is not None]
+
+
+def _holder(path: str) -> Holder | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        return _read_note(os.pread(descriptor, _MAX_NOTE, 0))
+    finally:
+        os.close(descriptor)
+
+
+def _read_note(raw: bytes) -> Holder:
+    try:
+        note: object = json.loads(raw)
+    except (ValueError, RecursionError):  # anybody may have written it
+        note = None
+    fields = cast("dict[str, object]", note) if isinstance(note, dict) else {}
+    session, process, pid = fields.get("session"), fields.get("process"), fields.get("pid")
+    return Holder(
+        session if isinstance(session, str) else "",
+        process if isinstance(process, str) else "",
+        pid if isinstance(pid, int) else 0,
+    )
+
+
+def _folder(target: str) -> str:
+    return os.path.abspath(target) + ".live"
+
+
+def _escape(name: str) -> str:
+    """Return a file name that no other name shares: odd bytes as ``~XX``, long names as a hash after ``~~``."""
+    raw = name.encode("utf-8", "surrogatepass")
+    text = _SAFE.sub(lambda match: b"~%02X" % match[0][0], raw).decode("ascii")
+    return text if len(text) <= _LONGEST else "~~" + hashlib.sha256(raw).hexdigest()

@@ -1,0 +1,278 @@
+"""Find settings files and stores, and create private folders."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+OWN_FOLDERS = frozenset({".ctxmgr", ".agent_context", ".ctxmgr-index"})
+"""Folders that this program makes inside a project: none of them is ever followed when it is a link."""
+
+MOST_SETTINGS = 1_000_000
+"""Bytes of a file of settings or of a schema that are read."""
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_SIDE_FILES = ("-wal", "-shm", "-journal")
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file (sqlite.org/fileformat2.html)
+
+
+def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
+    """Return a descriptor of a regular file for reading; a pipe or a device is not even opened.
+
+    Args:
+        path: of the file.
+        follow: whether the file itself may be a link.
+
+    Raises:
+        OSError: it can't be opened, or is something else; ``strerror`` says what.
+    """
+    # Asked before it is opened, for opening some devices does something; and after it, for it may have changed.
+    _require_regular(os.stat(path, follow_symlinks=follow).st_mode, path)
+    descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
+    try:
+        _require_regular(os.fstat(descriptor).st_mode, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_regular(path: str | os.PathLike[str], most: int, *, follow: bool = True) -> bytes:
+    """Return the content of a regular file of at most ``most`` bytes.
+
+    Raises:
+        OSError: as `open_regular`, or the file is larger.
+    """
+    descriptor = open_regular(path, follow=follow)
+    with open(descriptor, "rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"larger than {most:,} bytes", os.fspath(path))
+    return content
+
+
+def _require_regular(mode: int, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "a link, and no link is followed here", os.fspath(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+
+
+def require_no_link(path: str, *, writing: bool) -> None:
+    """Refuse a path that would lead through a link that a project can hold.
+
+    Folders of ours on the way (`OWN_FOLDERS`) are never links, nor is what lies directly in them. Anything else may be one
+    when it is only read. What lies above is not looked at: a home or a project may itself be reached through a link. A
+    relative path is one inside the current folder, so that no link may lead a write out of it.
+
+    Raises:
+        OSError: the path is, or leads through, such a link.
+    """
+    parts = path.split(os.sep)
+    for count, part in enumerate(parts, 1):
+        own = part in OWN_FOLDERS or (count > 1 and parts[count - 2] in OWN_FOLDERS)
+        if own or (writing and count == len(parts)):
+            place = os.sep.join(parts[:count])
+            if os.path.islink(place):
+                raise OSError(errno.ELOOP, "a link, and nothing is read or written through it", place)
+    inner = os.path.normpath(path)
+    if writing and not os.path.isabs(inner) and parts[0] != os.pardir and not is_inside(os.getcwd(), inner):
+        raise OSError(errno.ELOOP, "reached through a link that leads out of this folder; name the place itself", path)
+
+
+def require_plain_database(path: str) -> None:
+    """Refuse side files of a SQLite database that would lead SQLite to a file outside of its folder.
+
+    SQLite opens them by their names. A link would have it write to another file, and a journal may name a further file,
+    which is deleted when the journal is played back.
+
+    Raises:
+        OSError: there is such a side file.
+    """
+    whole = os.path.realpath(path)
+    for suffix in _SIDE_FILES:
+        side = whole + suffix
+        try:
+            mode = os.lstat(side).st_mode
+        except OSError:
+            continue
+        _require_regular(mode, side)
+        if suffix == "-journal" and _names_another(side):
+            raise OSError(errno.EINVAL, "a journal that names another file", side)
+
+
+def _names_another(journal: str) -> bool:
+    with open(open_regular(journal, follow=False), "rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, stream.tell() - len(_SUPER_JOURNAL)))
+        return stream.read() == _SUPER_JOURNAL
+
+
+def is_inside(folder: str, path: str) -> bool:
+    """Whether a path lies in a folder by its name and by every link on the way to it."""
+    inner = os.path.normpath(os.path.join(folder, path))
+    above = os.path.normpath(folder)
+    if inner == above or not inner.startswith(above.rstrip(os.sep) + os.sep):
+        return False
+    real = os.path.realpath(above)
+    return os.path.realpath(inner).startswith(real.rstrip(os.sep) + os.sep)
+
+
+OWN_FILE, SHARED_FILE, NAME = "ctxmgr.toml", "pyproject.toml", "ctxmgr"
+STORE_VARIABLE = "CTXMGR_STORE"
+_NAME = NAME.encode()
+STORE = os.path.join(".ctxmgr", "history.db")
+USER_FILE = os.path.join(NAME, "config.toml")
+
+
+def upwards(folder: str) -> Iterator[str]:
+    """Yield a folder and those above it, the nearest first."""
+    yield folder
+    while (above := os.path.dirname(folder)) != folder:
+        folder = above
+        yield folder
+
+
+def settings_files(folder: str) -> Iterator[str]:
+    """Yield the files that may hold settings for a folder, the nearest first; a shared one only if it names us."""
+    for place in upwards(folder):
+        own, shared = os.path.join(place, OWN_FILE), os.path.join(place, SHARED_FILE)
+        if os.path.isfile(own):  # unlike the method of a Path it never raises, e.g. below a locked folder
+            yield own
+        # Reading somebody's whole configuration would cost more than most commands.
+        if os.path.isfile(shared) and _names_us(shared):
+            yield shared
+
+
+def _names_us(path: str) -> bool:
+    try:
+        content = read_regular(path, MOST_SETTINGS)
+    except OSError:
+        return False
+    # A project that merely depends on us names us too, and parsing its file takes longer than most commands.
+    if _NAME not in content:
+        return False
+    lines = [line.strip(b" \t\r\"'") for line in content.split(b"\n")]
+    tool = any(line.partition(b"#")[0].strip(b"[] \t\"'") == b"tool" for line in lines if line.startswith(b"["))
+    return any(_may_hold_settings(line, tool=tool) for line in lines if line)
+
+
+def _may_hold_settings(line: bytes, *, tool: bool) -> bool:
+    """Whether a line of TOML may begin or hold our table; it may say so of others, never fail to.
+
+    ``tool``: whether the file has a table [tool], of which our name may be a key.
+    """
+    if line.startswith(b"["):
+        return _NAME in line and b"tool" in line
+    if line.startswith(_NAME):
+        return tool and line[len(_NAME) :].lstrip(b" \t\"'")[:1] in (b"=", b".")
+    return line.startswith(b"tool")  # tool.ctxmgr.store = "x", tool = {...}
+
+
+def user_file(environment: Mapping[str, str]) -> str:
+    """Return where the user's own settings are kept (XDG Base Directory Specification); a relative folder is ignored."""
+    base = environment.get("XDG_CONFIG_HOME") or ""
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser(os.path.join("~", ".config")), USER_FILE)
+
+
+def is_project_store(folder: str, store: str) -> bool:
+    """Whether a project's own file may name a store: a path inside of its folder, by name and by every link on the way."""
+    return bool(store) and "\0" not in store and "://" not in store and is_inside(folder, store)
+
+
+def store_alone(path: str) -> tuple[bool, str | None] | None:
+    """Return whether a project's file holds no more than what needs no checking beside a store, and the store's path.
+
+    None when it is a shared file with nothing of ours. Reading of a history asks no more of the settings than that;
+    whatever is odd, and a store that a project may not name, is left to `ctxmgr.config`.
+    """
+    shared = os.path.basename(path) == SHARED_FILE
+    found = None if shared else _one_setting(path)
+    simple, store = (True, found) if found is not None else _parsed(path, shared=shared) or (None, None)
+    if simple is None:
+        return None
+    if store is None:
+        return simple, None
+    folder = os.path.dirname(path)
+    return (True, os.path.join(folder, store)) if simple and is_project_store(folder, store) else (False, None)
+
+
+def _parsed(path: str, *, shared: bool) -> tuple[bool, str | None] | None:
+    import tomllib
+
+    try:
+        table: Any = tomllib.loads(read_regular(path, MOST_SETTINGS).decode("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None if shared else (False, None)
+    if shared:
+        tools: Any = table.get("tool")
+        table = tools.get(NAME) if _is_table(tools) else None
+        if not _is_table(table):
+            return None
+    store: Any = table.get("store")
+    if set(table) - {"store", "detect"} or not _is_table(table.get("detect", {})) or not isinstance(store, str | None):
+        return False, None
+    return True, store
+
+
+def _one_setting(path: str) -> str | None:
+    """Return the store that a file names when it plainly holds nothing else: most do not, and parsing loads slowly."""
+    try:
+        text = read_regular(path, MOST_SETTINGS).decode("ascii")
+    except (OSError, ValueError):
+        return None
+    lines = [line.strip(" \t") for line in text.split("\n") if line.strip(" \t") and not line.lstrip().startswith("#")]
+    if len(lines) != 1:
+        return None
+    key, sign, value = lines[0].partition("=")
+    value = value.strip(" \t")
+    plain = len(value) > 2 and value[0] == value[-1] == '"' and value[1:-1].isprintable()
+    return value[1:-1] if key.rstrip(" \t") == "store" and sign and plain and not set(value[1:-1]) & set('"\\') else None
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def nearest_store(folder: str) -> str:
+    """Return the nearest store upwards, else the place where a writing command would make one."""
+    for place in upwards(folder):
+        if os.path.isfile(os.path.join(place, STORE)):
+            return os.path.join(place, STORE)
+    return os.path.join(folder, STORE)
+
+
+def make_private_folder(path: str) -> list[str]:
+    """Make the folder and its missing parents with mode 0700, whatever the umask; return those that were made.
+
+    Raises:
+        OSError: when the system refuses.
+    """
+    missing: list[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made: list[str] = []
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            continue
+        os.chmod(folder, 0o700)
+        made.append(folder)
+    return made
+
+
+def sync_folder(path: str) -> None:
+    """Return when the names in the folder are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

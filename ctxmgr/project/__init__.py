@@ -1,1 +1,0 @@
-"""The project's shared state: context keys, access rules, executions, and who may touch them."""

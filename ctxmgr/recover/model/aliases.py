@@ -1,0 +1,53 @@
+"""Names that a model may write for agents and entries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PLACE = re.compile(r"@?(-?[0-9]{1,12})")
+
+
+def aliases(agents: Sequence[str]) -> dict[str, str]:
+    """Return for every agent the name by which the model calls it, in the same order: alias to name.
+
+    Recorded names are not trusted: only those of letters, digits and ``_.-`` stand as they are.
+    """
+    taken = {agent for agent in agents if PLAIN.fullmatch(agent)}
+    named: dict[str, str] = {}
+    for agent in dict.fromkeys(agents):
+        alias, number = agent, len(named) + 1
+        if agent not in taken:
+            while (alias := f"agent-{number}") in taken or alias in named:
+                number += 1
+        named[alias] = agent
+    return named
+
+
+def place_of(text: str) -> int | None:
+    """Return the index that a reference such as ``@12`` or ``-1`` speaks of, or None when it must be an id."""
+    found = _PLACE.fullmatch(text.strip())
+    return int(found[1]) if found else None
+
+
+class ShownNames:
+    """The entries that a model was shown or told of, by id and by place."""
+
+    def __init__(self, told: Sequence[str] = ()) -> None:
+        self.shown: set[str] = set()
+        self._told = set(told)
+        self._places: dict[int, str] = {}
+
+    def add(self, entry_id: str, index: int) -> None:
+        """Remember that an entry was shown."""
+        self.shown.add(entry_id)
+        self._places[index] = entry_id
+
+    def find(self, reference: str) -> str | None:
+        """Return the id that a model means, or None when it was never told of such an entry."""
+        name = reference.strip()
+        if name in self.shown or name in self._told:
+            return name
+        place = place_of(name)
+        return None if place is None else self._places.get(place)

@@ -1,0 +1,56 @@
+"""Ask a blocking model from a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.recover.model.config import ModelChoice, missing
+
+_GRACE = 0.5
+_Answer = TypeVar("_Answer", bound=BaseModel)
+
+
+def ask(
+    choice: ModelChoice, instructions: str, prompt: str, shape: type[_Answer], model: Any = None
+) -> tuple[_Answer | None, str | None]:
+    """Return a model's answer, or None and why there is none within the seconds of the choice.
+
+    Args:
+        choice: which model, and how far it may go.
+        instructions: what it is to do.
+        prompt: what it is to do that with; recorded text in it must be fenced.
+        shape: what the answer has to be.
+        model: a pydantic-ai model to be asked in place of the one named.
+
+    Raises:
+        InvalidInput: the model can't be asked: a setting is wrong, a part or a key is missing.
+    """
+    heard: queue.SimpleQueue[tuple[_Answer | None, str | None] | CtxmgrError] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            from ctxmgr.recover.model import dialogue, stack
+
+            built, client = (model, None) if model is not None else stack.build(choice)
+            heard.put(asyncio.run(dialogue.put(choice, built, client, instructions, prompt, shape)))
+        except CtxmgrError as error:
+            heard.put(error)
+        except ImportError as error:
+            heard.put(missing(choice.name if choice.base_url is None else "", error))
+        except Exception as error:  # a model's library may fail in any way; what needs no model stands
+            heard.put((None, f"it broke off: {type(error).__name__}"))
+
+    threading.Thread(target=work, name="ctxmgr-model", daemon=True).start()
+    answered: tuple[_Answer | None, str | None] | CtxmgrError = (None, f"no answer within {choice.seconds:g} s")
+    with suppress(queue.Empty):
+        answered = heard.get(timeout=choice.seconds + _GRACE)
+    if isinstance(answered, CtxmgrError):
+        raise answered
+    return answered

@@ -1,0 +1,235 @@
+"""Ask a model within its limits; an answer or a reason comes back in time.
+
+The conversation runs in a thread of its own, with a loop of its own. So it works inside a program that runs a loop as
+well, and a model that blocks its thread can't keep the caller waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.recover.model.config import ModelChoice, missing
+from ctxmgr.recover.model.conversation import Conversation, one_line
+from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
+from ctxmgr.recover.model.limits import Budget
+from ctxmgr.recover.model.tools import Toolkit
+from ctxmgr.recover.model.worker_thread import Worker
+from ctxmgr.types.model_proposal import Proposal
+from ctxmgr.types.route import ModelUse
+
+Check = Callable[[Proposal], list[str]]
+Progress = Callable[[str], None]
+
+GRACE = 0.25
+"""Seconds after the deadline in which a conversation may still end by itself, and a tool put its work down."""
+
+
+def ready(choice: ModelChoice) -> None:
+    """Return when the model could be asked, as far as that can be seen without contacting anything.
+
+    Raises:
+        MissingExtra: a part is not installed; the hint names the command.
+        InvalidInput: the provider is unknown, or its key is missing.
+    """
+    _stack(choice).build(choice)
+
+
+def consult(
+    question: Consultation,
+    choice: ModelChoice,
+    *,
+    check: Check,
+    progress: Progress | None = None,
+    model: Any = None,
+) -> ModelAnswer:
+    """Ask a model, and return what came of it within ``choice.seconds``.
+
+    Args:
+        question: what it may know and do.
+        choice: which model, and what that may take.
+        check: the gate's objections to a proposal in the session's own names, none when it passes. Entries that the
+            model never looked at and unknown agents are refused before. Called in the thread of the tools.
+        progress: hears how it goes, one line at a time, in the calling thread; the first before anything is sent.
+        model: a pydantic-ai model to be asked in place of the one named.
+
+    Raises:
+        MissingExtra, InvalidInput: as `ready`; for anything else the reason is in ``use.failure``.
+    """
+    call = _Call(question, choice, check, progress, model)
+    heard: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    try:
+        call.start(heard.put)
+        while True:
+            try:
+                line = heard.get(timeout=max(0.001, call.patience))
+            except queue.Empty:
+                break
+            if line is None:
+                break
+            call.tell(line)
+    finally:
+        call.end()
+    return call.outcome()
+
+
+async def aconsult(
+    question: Consultation,
+    choice: ModelChoice,
+    *,
+    check: Check,
+    progress: Progress | None = None,
+    model: Any = None,
+) -> ModelAnswer:
+    """Ask a model without blocking the running loop; as `consult` in all else."""
+    call = _Call(question, choice, check, progress, model)
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def hear(line: str | None) -> None:
+        with suppress(RuntimeError):  # the caller's loop may be over by then
+            loop.call_soon_threadsafe(heard.put_nowait, line)
+
+    try:
+        call.start(hear)
+        while True:
+            try:
+                # Not wait_for, which in Python 3.11 loses a cancellation that meets a line just heard.
+                async with asyncio.timeout(max(0.001, call.patience)):
+                    line = await heard.get()
+            except TimeoutError:
+                break
+            if line is None:
+                break
+            call.tell(line)
+    finally:
+        call.end()
+    return call.outcome()
+
+
+class _Call:
+    """One consultation and the thread it runs in."""
+
+    def __init__(
+        self, question: Consultation, choice: ModelChoice, check: Check, progress: Progress | None, model: Any
+    ) -> None:
+        self._progress = progress
+        self._model = model
+        self._finished = self._in_time = False
+        self._unusable: CtxmgrError | None = None
+        self._hear: Callable[[str | None], None] = lambda _line: None
+        budget = Budget(choice)
+        worker = Worker("ctxmgr-tools")
+        self._talk = Conversation(
+            question=question, choice=choice, budget=budget, kit=Toolkit(question, budget, self._say), worker=worker,
+            check=check, say=self._say,
+        )  # fmt: skip
+        self._stop: Callable[[], None] = lambda: None
+        self._kept: Any = ((), (), ())
+        self._seconds = 0.0
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait on."""
+        return self._talk.budget.left + GRACE
+
+    def start(self, hear: Callable[[str | None], None]) -> None:
+        """Begin; ``hear`` gets each line, and None at the end."""
+        choice = self._talk.choice
+        self.tell(f"consulting {one_line(choice.name)} ({choice.mode} mode, at most {choice.seconds:g} s)")
+        self._hear = hear
+        threading.Thread(target=self._run, name="ctxmgr-model", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            # Loading takes a while, on a busy machine seconds: it is no reason to answer late either.
+            model, client = (
+                (self._model, None) if self._model is not None else _stack(self._talk.choice).build(self._talk.choice)
+            )
+            from ctxmgr.recover.model.dialogue import converse
+        except CtxmgrError as error:
+            self._unusable = error
+            self._finish()
+            return
+        except ImportError as error:
+            self._unusable = missing("", error)
+            self._finish()
+            return
+
+        async def conversation() -> None:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None, "a coroutine runs in a task"
+
+            def stop() -> None:
+                with suppress(RuntimeError):  # it ended at the same moment
+                    loop.call_soon_threadsafe(task.cancel)
+
+            self._stop = stop
+            try:
+                await converse(self._talk, model, client)
+            finally:  # whatever ended it, nobody waits out the limit for a conversation that is over
+                self._finish()
+
+        # Cancelled, or broken in a way that is nobody's business any more: the caller has its answer.
+        with suppress(Exception, asyncio.CancelledError):
+            asyncio.run(conversation())
+
+    def _finish(self) -> None:
+        self._finished = True
+        self._hear(None)
+
+    def _say(self, line: str) -> None:
+        self._hear(line)
+
+    def tell(self, line: str) -> None:
+        """Pass a line on; a progress report that fails is no reason to fail."""
+        if self._progress is not None:
+            with suppress(Exception):
+                self._progress(line)
+
+    def end(self) -> None:
+        """Close the tools, whatever happened, and give one that is at work a moment to put it down."""
+        talk = self._talk
+        self._kept = talk.kit.close()
+        self._in_time = self._finished
+        self._seconds = talk.budget.spent
+        self._stop()
+        talk.worker.shutdown()
+        talk.worker.rests(GRACE)
+
+    def outcome(self) -> ModelAnswer:
+        """Return what came of it, or raise what kept it from beginning."""
+        if self._unusable is not None:
+            raise self._unusable
+        talk, budget = self._talk, self._talk.budget
+        failure = talk.failure if self._in_time else f"no answer within {talk.choice.seconds:g} s"
+        if failure is None and talk.proposal is None and talk.lead is None:
+            failure = "no answer was given"
+        use = ModelUse(
+            name=talk.choice.name, mode=talk.choice.mode, requests=budget.requests, tool_calls=budget.tool_calls,
+            input_tokens=talk.input_tokens, output_tokens=talk.output_tokens, seconds=round(self._seconds, 3), failure=failure,
+        )  # fmt: skip
+        notes, snapshots, memories = self._kept
+        answered = failure is None
+        return ModelAnswer(
+            use=use, proposal=talk.proposal if answered else None, lead=talk.lead if answered else None, notes=notes,
+            snapshots=snapshots, memories=memories, seen=frozenset(talk.kit.seen.shown), transcript=talk.transcript,
+        )  # fmt: skip
+
+
+def _stack(choice: ModelChoice) -> Any:
+    """Load the model stack; only here, so that nothing else pays for it.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        from ctxmgr.recover.model import stack
+    except ImportError as error:
+        raise missing(choice.name if choice.base_url is None else "", error) from None
+    return stack

@@ -1,0 +1,360 @@
+"""Choose the model that is asked, and its limits, from flag, environment and settings.
+
+History may be private, so it goes to a model only when somebody named one. Nothing here contacts anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.recover.quotes import quoted
+from ctxmgr.types.operations import ModelRequest
+from ctxmgr.types.route import Mode
+
+MODEL_VARIABLE: Final = "CTXMGR_MODEL"
+BASE_URL_VARIABLE: Final = "CTXMGR_BASE_URL"
+KEY_VARIABLE: Final = "CTXMGR_API_KEY"
+"""The key for a server that an option or the environment names by its address.
+
+A file that names a server names its key's variable beside it (``key_variable``). A provider's own key goes to that provider
+and to nobody else.
+"""
+
+_OWN_HOSTS: Mapping[str, str] = {
+    "OPENAI_API_KEY": "openai.com",
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "DEEPSEEK_API_KEY": "deepseek.com",
+    "TOGETHER_API_KEY": "together.xyz",
+    "FIREWORKS_API_KEY": "fireworks.ai",
+    "ANTHROPIC_API_KEY": "anthropic.com",
+    "GROQ_API_KEY": "groq.com",
+    "MISTRAL_API_KEY": "mistral.ai",
+    "CO_API_KEY": "cohere.com",
+    "GEMINI_API_KEY": "generativelanguage.googleapis.com",
+    "GOOGLE_API_KEY": "generativelanguage.googleapis.com",
+}
+"""Providers' own key variables, and the domain that each belongs to."""
+
+SECONDS, TOOL_CALLS, TOKENS = 30.0, 24, 60_000
+
+_OPENAI = ("openai", "openai-chat")
+_SAME_DIALECT = (*_OPENAI, "ollama", "vllm", "litellm", "openrouter", "deepseek", "together", "fireworks")
+"""Providers that speak the chat completions dialect, which every server named by its address is taken to speak."""
+
+_OTHER_DIALECT = ("anthropic", "google", "google-cloud", "bedrock", "cohere", "mistral", "groq", "openai-responses")
+_KNOWN = ("name", "base_url", "key_variable", "mode", "timeout", "max_tokens", "max_tool_calls")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+_PROVIDER = re.compile(r"[a-z0-9][a-z0-9/-]{0,40}")
+_EXAMPLE = "e.g. --model anthropic:NAME, or --model NAME --base-url http://127.0.0.1:11434/v1"
+
+
+class MissingExtra(InvalidInput):
+    """A model was named, but what is needed to ask it is not installed; the hint is the command that installs it."""
+
+
+_EXTRAS = ("anthropic", "google", "groq", "mistral", "bedrock", "cohere")
+
+
+def missing(name: str, error: ImportError) -> MissingExtra:
+    """Return the error for a model whose provider's part is not installed."""
+    provider = name.partition(":")[0].split("-")[0]
+    extra = provider if provider in _EXTRAS and "pydantic_ai" not in str(error.name) else "llm"
+    return MissingExtra(
+        f"a model was named{f' ({name})' if name else ''}, but what is needed to ask it is not installed",
+        f"pip install 'ctxmgr-cli[{extra}]', or answer by the rules alone with --no-llm",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model to be asked, and what that may take.
+
+    Attributes:
+        name: ``provider:name``; for a server named by its address, the name that it knows the model by.
+        base_url: address of a server that speaks the chat completions dialect, or None for the provider's own.
+        mode: ``tools`` lets the model read the history itself; ``lead`` asks it one narrow question.
+        seconds: wall clock of the whole consultation.
+        max_requests: answers of the model, its tool calls included.
+        max_tool_calls: calls that are answered; the next ones are told to stop reading.
+        max_tokens: read and written by the model over the whole consultation.
+        max_characters: of all that the tools tell it.
+        api_key: for ``base_url``; providers find their own.
+    """
+
+    name: str
+    base_url: str | None = None
+    mode: Mode = "tools"
+    seconds: float = SECONDS
+    max_requests: int = 12
+    max_tool_calls: int = TOOL_CALLS
+    max_tokens: int = TOKENS
+    max_characters: int = 24_000
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where history would be sent.
+
+    ``host`` is None when the provider's usual address is used; ``leaves`` is whether the history leaves this machine;
+    ``text`` says all of it in a sentence.
+    """
+
+    provider: str
+    model: str
+    host: str | None
+    leaves: bool
+    encrypted: bool
+    text: str
+
+
+def resolve(
+    flag: str | None,
+    base_url: str | None,
+    mode: str | None,
+    environment: Mapping[str, str],
+    table: Mapping[str, Any] | None,
+) -> ModelChoice | None:
+    """Return the model that is to be asked, or None when the rules answer alone.
+
+    The flag comes before ``CTXMGR_MODEL``, that before the configuration's ``[recover.model]``; ``none`` in any of them
+    turns the model off. An address belongs to the name beside it: a provider that is named by a flag is never looked
+    for at the address of the configuration.
+
+    Raises:
+        InvalidInput: a name, an address, a mode or a setting that can't be used.
+    """
+    table = _checked(table or {})
+    sources = [
+        (flag, base_url),
+        (environment.get(MODEL_VARIABLE) or None, environment.get(BASE_URL_VARIABLE) or None),
+        (cast("str | None", table.get("name")), cast("str | None", table.get("base_url"))),
+    ]
+    place = next((place for place, (name, _) in enumerate(sources) if name is not None), None)
+    if place is None:
+        if base_url is not None:
+            raise InvalidInput(f"the address {quoted(base_url, 80)} names a server, but no model is named", _EXAMPLE)
+        return None
+    name = str(sources[place][0]).strip()
+    if name.lower() == "none":
+        return None
+    addresses = [address for _, address in sources]
+    stronger = next((address for address in addresses[: place + 1] if address is not None), None)
+    weaker = next((address for address in addresses[place + 1 :] if address is not None), None)
+    # A bare name means nothing without a server, so that it can only be meant for the one that was set up.
+    address = stronger if stronger is not None or _provider(name) is not None else weaker
+    by_file = address is not None and address not in addresses[:-1]
+    return _choice(name, address, mode, environment, table, by_file=by_file)
+
+
+def _choice(
+    name: str, address: str | None, mode: str | None, environment: Mapping[str, str], table: Mapping[str, Any], *, by_file: bool
+) -> ModelChoice:
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{quoted(name, 80)} is no name of a model", _EXAMPLE)
+    wanted = mode or table.get("mode") or "tools"
+    if wanted not in ("tools", "lead"):
+        raise InvalidInput(
+            f"there is no mode {quoted(str(wanted), 40)}", "tools lets the model read the history, lead asks it one question"
+        )
+    provider = _provider(name)
+    key = None
+    if address is None:
+        if provider is None:
+            raise InvalidInput(f"{quoted(name, 80)} does not say which provider's model it is", _EXAMPLE)
+        if not name.partition(":")[2]:
+            raise InvalidInput(f"{quoted(name, 80)} names a provider and no model", _EXAMPLE)
+    else:
+        address = _address(address)
+        if provider in _OTHER_DIALECT:
+            raise InvalidInput(
+                f"{provider} does not speak the dialect of servers that are named by an address",
+                "leave out the address, or the provider before the model's name",
+            )
+        key = _key(provider, address, environment, cast("str | None", table.get("key_variable")) if by_file else KEY_VARIABLE)
+        name = name.partition(":")[2] if provider in _SAME_DIALECT else name
+        if not name:
+            raise InvalidInput("the model has no name", _EXAMPLE)
+    return ModelChoice(
+        name=name,
+        base_url=address,
+        mode=wanted,
+        seconds=float(table.get("timeout", SECONDS)),
+        max_tokens=int(table.get("max_tokens", TOKENS)),
+        max_tool_calls=int(table.get("max_tool_calls", TOOL_CALLS)),
+        api_key=key,
+    )
+
+
+def _key(provider: str | None, address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
+    """Return the key that belongs to a server named by its address, or None.
+
+    Args:
+        provider: named before the model.
+        address: of the server, in its one form.
+        environment: of the process.
+        variable: the one that was named for this server, or `KEY_VARIABLE` where an option or the environment names it.
+
+    Raises:
+        InvalidInput: the variable is a provider's own, and the server is not that provider's.
+    """
+    parts = urlsplit(address)
+    host = (parts.hostname or "").rstrip(".").lower()
+    if variable is not None and variable in _OWN_HOSTS and not _belongs(variable, parts.scheme, host):
+        raise InvalidInput(
+            f"{variable} is not sent to {quoted(host, 120)}: it belongs to {_OWN_HOSTS[variable]}",
+            f"put the key of this server into another variable, e.g. {KEY_VARIABLE}, and name that as key_variable",
+        )
+    named = environment.get(BASE_URL_VARIABLE)
+    if variable == KEY_VARIABLE and named and _origin(named) != _origin(address):
+        variable = None  # the key was set for the server that the environment names, and this is another one
+    found = environment.get(variable) if variable is not None else None
+    own = "OPENAI_API_KEY" if provider in _OPENAI else f"{provider}_API_KEY".upper()
+    if not found and own in _OWN_HOSTS and _belongs(own, parts.scheme, host):
+        found = environment.get(own)
+    return found or None
+
+
+def _belongs(variable: str, scheme: str, host: str) -> bool:
+    domain = _OWN_HOSTS[variable]
+    return scheme == "https" and (host == domain or host.endswith(f".{domain}"))
+
+
+def _origin(address: str) -> tuple[str, str, int | None]:
+    """Return the scheme, host and port of an address; of an unusable one something that equals no other."""
+    try:
+        parts = urlsplit(address.strip())
+        return parts.scheme, (parts.hostname or "").rstrip(".").lower(), parts.port
+    except ValueError:
+        return address, "", None
+
+
+def _provider(name: str) -> str | None:
+    provider, colon, _ = name.partition(":")
+    return provider if colon and _PROVIDER.fullmatch(provider) else None
+
+
+def _address(text: str) -> str:
+    """Return the address of a server in one form; what it must not hold is refused."""
+    shown = quoted(text, 120)
+    hint = "e.g. --base-url http://127.0.0.1:11434/v1"
+    try:
+        parts = urlsplit(text.strip())
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidInput(f"{shown} is no address of a server", hint) from None
+    if parts.scheme not in ("http", "https") or not host or not text.isprintable() or " " in text.strip():
+        raise InvalidInput(f"{shown} is no address of a server", hint)
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput("the address of a server must not hold credentials", f"put the key into {KEY_VARIABLE}")
+    if parts.query or parts.fragment:
+        raise InvalidInput("the address of a server holds more than an address: a query or a fragment", hint)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+_LIMITS: Mapping[str, tuple[float, float, float]] = {
+    "timeout": (0.1, 600, SECONDS),
+    "max_tokens": (1_000, 10_000_000, TOKENS),
+    "max_tool_calls": (0, 500, TOOL_CALLS),
+}
+
+
+def _checked(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    if unknown := sorted(set(table) - set(_KNOWN)):
+        raise InvalidInput(f"recover.model has no setting {quoted(unknown[0], 60)}", f"known: {', '.join(_KNOWN)}")
+    for name in ("name", "base_url", "mode"):
+        if name in table and not isinstance(table[name], str):
+            raise InvalidInput(f"recover.model.{name} must be text", f'e.g. {name} = "..."')
+    variable = table.get("key_variable")
+    if variable is not None and not (isinstance(variable, str) and _VARIABLE.fullmatch(variable)):
+        raise InvalidInput(
+            "recover.model.key_variable must be the name of a variable of the environment",
+            f'e.g. key_variable = "{KEY_VARIABLE}"',
+        )
+    for name, (least, most, usual) in _LIMITS.items():
+        value = table.get(name, usual)
+        kinds = (int, float) if name == "timeout" else (int,)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+            kind = "number" if float in kinds else "whole number"
+            raise InvalidInput(
+                f"recover.model.{name} must be a {kind} from {least:g} to {most:g}", f"leave it out for {usual:g}"
+            )
+    return table
+
+
+def describe(choice: ModelChoice, environment: Mapping[str, str]) -> Destination:
+    """Return where the history would be sent, without contacting anything.
+
+    A provider's own address may come from its variable in the environment (``OLLAMA_BASE_URL`` and the like); through a
+    proxy of the environment everything leaves the machine.
+    """
+    provider, model, address = "", choice.name, choice.base_url
+    if address is None:
+        provider, _, model = choice.name.partition(":")
+        prefix = "OPENAI" if provider in _OPENAI else re.sub(r"[^A-Z0-9]", "_", provider.upper())
+        address = environment.get(f"{prefix}_BASE_URL") or None
+    host, near, encrypted = None, False, True
+    if address is not None:
+        try:
+            parts = urlsplit(address)
+            host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+            near = is_loopback(parts.hostname or "")
+            encrypted = parts.scheme == "https"
+        except ValueError:
+            encrypted = False
+    proxied = choice.base_url is None and any(environment.get(name) for name in _PROXIES)
+    where = quoted(host, 120)[1:-1] if host else f"the usual address of {provider}"
+    leaves = not near or proxied
+    manner = "leaves this machine" if leaves else "stays on this machine"
+    if leaves and not encrypted:
+        manner += ", unencrypted"
+    if leaves and proxied and near:
+        manner += " through the proxy of the environment"
+    text = f"the model {quoted(model, 120)[1:-1]} at {where} is asked; what it reads of the history {manner}"
+    return Destination(provider=provider, model=model, host=host, leaves=leaves, encrypted=encrypted, text=text)
+
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its name or address alone; no name is looked up."""
+    if host.rstrip(".").lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any]) -> ModelChoice | None:
+    """Return the model to be asked, or None when the rules answer alone.
+
+    Raises:
+        InvalidInput: a name, an address or a limit can't be used.
+    """
+    if wanted.off:
+        return None
+    choice = resolve(wanted.name, wanted.base_url, wanted.mode, environment, table)
+    if choice is None:
+        return None
+    limits = {"timeout": wanted.seconds, "max_tokens": wanted.max_tokens, "max_tool_calls": wanted.max_tool_calls}
+    given = {name: value for name, value in limits.items() if value is not None}
+    if not given:
+        return choice
+    # The limits of a call are checked as those of the configuration are.
+    checked = resolve(choice.name, choice.base_url, choice.mode, {}, {**given, "name": choice.name})
+    assert checked is not None, "a named model stays one"
+    return replace(
+        choice,
+        seconds=choice.seconds if wanted.seconds is None else checked.seconds,
+        max_tokens=choice.max_tokens if wanted.max_tokens is None else checked.max_tokens,
+        max_tool_calls=choice.max_tool_calls if wanted.max_tool_calls is None else checked.max_tool_calls,
+    )

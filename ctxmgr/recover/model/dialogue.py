@@ -1,0 +1,264 @@
+"""The two ways to ask a model: with tools, or one narrow question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+from httpx2 import AsyncClient
+from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic_ai import Agent, ModelRetry, NativeOutput, RunContext, Tool, ToolDefinition, ToolOutput, capture_run_messages
+from pydantic_ai.capabilities import AgentCapability, Hooks, PrepareTools, UseThreadExecutor
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import UsageLimits
+
+from ctxmgr.recover.model import instructions as words
+from ctxmgr.recover.model import stack
+from ctxmgr.recover.model.aliases import aliases
+from ctxmgr.recover.model.config import ModelChoice
+from ctxmgr.recover.model.conversation import Conversation
+from ctxmgr.recover.model.exchange import LeadAnswer
+from ctxmgr.recover.model.grounding import settled
+from ctxmgr.recover.model.limits import Budget, BudgetError
+from ctxmgr.types.model_proposal import Lead, Proposal
+
+RETRIES = 2
+LONGEST_ANSWER = 200_000
+"""Characters of one answer; a longer one is not worth correcting, since all of it would be sent again."""
+
+_TOKENS, _LEAD_TOKENS = 4_000, 400
+_TOOL_SECONDS = 5.0
+_Answer = TypeVar("_Answer", bound=BaseModel)
+
+
+async def converse(talk: Conversation, model: Model, client: AsyncClient | None) -> None:
+    """Ask the model, and leave the answer or the failure in the talk; raises nothing but what ends the program.
+
+    ``client`` is the connection to be closed at the end, if it is ours.
+    """
+    with capture_run_messages() as messages:
+        try:
+            async with asyncio.timeout(talk.budget.left):
+                await (_with_tools if talk.choice.mode == "tools" else _narrow)(talk, model)
+        except Exception as error:
+            talk.failure = _failure(talk, error)
+        finally:
+            with suppress(Exception):
+                talk.transcript = stack.dump(messages)
+            if client is not None:
+                with suppress(Exception):
+                    await client.aclose()
+
+
+def _failure(talk: Conversation, error: Exception) -> str:
+    if isinstance(error, UnexpectedModelBehavior) and "retries" in str(error):
+        if talk.refused:
+            times = "answer was" if talk.refusals == 1 else "answers were"
+            return f"{talk.refusals} {times} refused, the last one because: {talk.refused}"
+        return "it never answered in the form that was asked for"
+    return stack.meaning(error, talk.choice)
+
+
+async def _with_tools(talk: Conversation, model: Model) -> None:
+    named = aliases(talk.question.targets)
+    if not named:
+        raise BudgetError("there is no agent to choose from")
+    answer = _answer_type(list(named))
+    kit = talk.kit
+    functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered(talk.question)}
+    agent: Agent[None, Proposal] = Agent(
+        None,
+        output_type=ToolOutput(answer, name=words.ANSWER, description=words.ANSWER_TOOL, strict=False),
+        deps_type=type(None),
+        instructions=words.rules(talk.question, talk.choice),
+        name="context-manager",
+        retries={"tools": RETRIES, "output": RETRIES},
+        tools=[Tool(function, name=name, description=words.TOOLS[name]) for name, function in functions.items()],
+        tool_timeout=_TOOL_SECONDS,
+        model_settings=_settings(talk, _TOKENS),
+        capabilities=[_watch(talk), PrepareTools(_while_there_is_time(talk)), UseThreadExecutor(talk.worker)],
+    )
+    agent.instrument = False
+
+    @agent.output_validator
+    async def passes(proposal: Proposal) -> Proposal:
+        inside, problems = settled(proposal, named, kit.seen)
+        if inside is not None:
+            problems = await asyncio.get_running_loop().run_in_executor(talk.worker, talk.check, inside)
+        if inside is None or problems:
+            talk.refuse("; ".join(problems))
+            raise ModelRetry(f"Refused: {'; '.join(problems)}")
+        talk.proposal = inside
+        return proposal
+
+    await agent.run(
+        words.opening(talk.question, talk.choice), model=model, deps=None, timeout=talk.budget.left, usage_limits=_limits(talk)
+    )
+
+
+async def _narrow(talk: Conversation, model: Model) -> None:
+    prompt, ids = words.narrow(talk.question, talk.choice)
+    if not ids:
+        raise BudgetError("there is no entry to choose from")
+    bounded = create_model("Lead", __base__=Lead, answer=(Annotated[int, Field(ge=0, le=len(ids))], ...))
+    agent: Agent[None, Lead] = Agent(
+        None,
+        output_type=NativeOutput(bounded, name="lead", strict=False),
+        deps_type=type(None),
+        instructions=words.rules(talk.question, talk.choice),
+        name="context-manager",
+        retries={"tools": 1, "output": 1},
+        model_settings=_settings(talk, _LEAD_TOKENS),
+        capabilities=[_watch(talk)],
+    )
+    agent.instrument = False
+    ran = await agent.run(prompt, model=model, deps=None, timeout=talk.budget.left, usage_limits=_limits(talk))
+    found = ran.output
+    talk.lead = LeadAnswer(need=found.need, entry=ids[found.answer - 1] if found.answer else None)
+
+
+async def put(
+    choice: ModelChoice, model: Model, client: AsyncClient | None, instructions: str, prompt: str, shape: type[_Answer]
+) -> tuple[_Answer | None, str | None]:
+    """Put one question to a model that gets no tools; return its answer, or why there is none.
+
+    ``client`` is the connection to be closed at the end, if it is ours.
+    """
+    budget = Budget(choice)
+    hooks: Hooks[None] = Hooks()
+
+    @hooks.on.before_model_request
+    async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
+        budget.request()
+        return request
+
+    @hooks.on.after_model_request
+    async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
+        response = stack.sound(response)
+        length = sum(_length(part) for part in response.parts)
+        known = response.usage.input_tokens + response.usage.output_tokens
+        budget.tokens += known or (_told(request_context.messages) + length) // 4
+        if length > LONGEST_ANSWER:
+            raise BudgetError(f"its answer was {length:,} characters long")
+        budget.require_tokens()
+        return response
+
+    agent: Agent[None, _Answer] = Agent(
+        None,
+        output_type=NativeOutput(shape, name="answer", strict=False),
+        deps_type=type(None),
+        instructions=instructions,
+        name="context-manager",
+        retries={"tools": RETRIES, "output": RETRIES},
+        model_settings=ModelSettings(max_tokens=_TOKENS, max_retries=0, request_timeout=choice.seconds),
+        capabilities=[hooks],
+    )
+    agent.instrument = False
+    try:
+        async with asyncio.timeout(budget.left):
+            ran = await agent.run(
+                prompt, model=model, deps=None, timeout=budget.left, usage_limits=UsageLimits(request_limit=None)
+            )
+        return ran.output, None
+    except Exception as error:
+        form = isinstance(error, UnexpectedModelBehavior) and "retries" in str(error)
+        return None, "it never answered in the form that was asked for" if form else stack.meaning(error, choice)
+    finally:
+        if client is not None:
+            with suppress(Exception):
+                await client.aclose()
+
+
+def _answer_type(names: Sequence[str]) -> type[Proposal]:
+    """Return the proposal with the allowed agents as the only targets that can be written down."""
+    target: Any = Literal[tuple(names)]
+    return create_model("Answer", __base__=Proposal, target=(target, ...))
+
+
+def _limits(talk: Conversation) -> UsageLimits:
+    # Requests and tokens are counted by the budget, since these limits do not hold against a server that reports no tokens;
+    # and a hard limit on calls ends the run without an answer, so that the tools refuse first.
+    return UsageLimits(request_limit=None, tool_calls_limit=2 * talk.choice.max_tool_calls + 10)
+
+
+def _settings(talk: Conversation, tokens: int) -> Any:
+    def settings(_ctx: RunContext[None]) -> ModelSettings:
+        # Without retries of its own, since a client that obeys "Retry-After" would sleep through the whole budget.
+        return ModelSettings(max_tokens=tokens, max_retries=0, request_timeout=max(0.05, talk.budget.left))
+
+    return settings
+
+
+def _while_there_is_time(talk: Conversation) -> Any:
+    async def offered(_ctx: RunContext[None], tools: list[ToolDefinition]) -> list[ToolDefinition]:
+        return [] if talk.budget.is_low else tools
+
+    return offered
+
+
+def _watch(talk: Conversation) -> AgentCapability[None]:
+    """Return the hooks that count, and that refuse what must not even be looked at."""
+    hooks: Hooks[None] = Hooks()
+    budget = talk.budget
+
+    @hooks.on.before_model_request
+    async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
+        budget.request()
+        talk.say(f"asking {talk.choice.name} (request {budget.requests}, {budget.left:.0f} s left)")
+        return request
+
+    @hooks.on.after_model_request
+    async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
+        response = stack.sound(response)
+        length = sum(_length(part) for part in response.parts)
+        talk.input_tokens += response.usage.input_tokens
+        talk.output_tokens += response.usage.output_tokens
+        known = response.usage.input_tokens + response.usage.output_tokens
+        budget.tokens += known or (_told(request_context.messages) + length) // 4
+        if length > LONGEST_ANSWER:
+            raise BudgetError(f"its answer was {length:,} characters long")
+        answers = sum(isinstance(part, ToolCallPart) and part.tool_name == words.ANSWER for part in response.parts)
+        if answers > 1:
+            talk.refuse(f"{answers} answers at once, exactly one agent continues")
+            raise ModelRetry(f"Refused: you gave {answers} answers at once. Exactly one agent continues: answer once.")
+        budget.require_tokens()
+        return response
+
+    @hooks.on.tool_validate_error
+    async def misused(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
+        talk.refuse(_misform(error))
+        raise error
+
+    @hooks.on.output_validate_error
+    async def misformed(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
+        talk.refuse(_misform(error))
+        raise error
+
+    return hooks
+
+
+def _misform(error: ValidationError | ModelRetry) -> str:
+    if isinstance(error, ModelRetry):
+        return error.message
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place or 'the answer'}: {first['msg']}"
+
+
+def _told(messages: Sequence[ModelMessage]) -> int:
+    """Return how many characters were said so far, for servers that do not count tokens; never raises, whatever was said."""
+    parts: list[object] = [part for message in messages for part in message.parts]
+    return sum(_length(part) or len(str(getattr(part, "content", ""))) for part in parts)
+
+
+def _length(part: object) -> int:
+    if isinstance(part, TextPart | ThinkingPart):
+        return len(part.content)
+    if isinstance(part, ToolCallPart):
+        return len(part.args) if isinstance(part.args, str) else len(str(cast("object", part.args)))
+    return 0

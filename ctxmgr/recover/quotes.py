@@ -1,0 +1,191 @@
+"""Quote recorded text as data: encoded, printable and cut."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+from ctxmgr.types.view import EntryView
+
+EXCERPT = 400
+CITABLE = 200
+"""Longest id that is cited: sources choose their ids, and a continuation stays small whatever they chose."""
+
+_NAME = re.compile(r"\w[\w.:/@+-]{0,79}")
+_COMMANDS = ("command", "cmd", "script")
+_ASIDE = frozenset({"description", "explanation", "justification", "timeout", "timeout_ms", "timeoutMs", "run_in_background"})
+_TELLING = ("pattern", "query", "url", "file_path", "filePath", "path", "prompt", "name")
+_EMPTY_MESSAGE = 40
+"""A shorter error message ("exit code 1") says nothing without the output beside it."""
+_HUGE = 2**63
+_DEPTH = 5
+_WIDTH = 12
+_SHORTEST = 8
+
+
+def quoted(text: str, limit: int = EXCERPT) -> str:
+    """Return text as one JSON string without unprintable characters, cut in the middle when longer than ``limit``."""
+    cut = limit
+    while True:
+        written = _printable(json.dumps(clipped(text, cut), ensure_ascii=False))
+        # Escapes make text longer: what is mostly escapes is cut further, so that the limit means something.
+        if len(written) <= limit + limit // 4 + 2 or cut <= _SHORTEST:
+            return written
+        cut //= 2
+
+
+def clipped(text: str, limit: int) -> str:
+    """Return text with its middle left out when it is longer than ``limit``: errors tell at both ends."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]} … {text[len(text) - (limit - head) :]}"
+
+
+def named(text: str) -> str:
+    """Return the name of an agent or action: plain when it looks like a name, else quoted."""
+    return text if _NAME.fullmatch(text) and text.isprintable() else quoted(text, 80)
+
+
+def shortened(value: Any, limit: int = EXCERPT, depth: int = _DEPTH) -> Any:
+    """Return a JSON value with long texts cut to ``limit`` and long or deep structures thinned out; still JSON."""
+    if isinstance(value, str):
+        return clipped(value, limit)
+    if isinstance(value, int) and abs(value) >= _HUGE:
+        return clipped(str(value), limit)
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        if depth == 0:
+            return f"… {len(items)} items"
+        kept: list[Any] = [shortened(item, limit, depth - 1) for item in items[:_WIDTH]]
+        return [*kept, f"… {len(items) - _WIDTH} more"] if len(items) > _WIDTH else kept
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if depth == 0:
+            return f"… {len(fields)} members"
+        pairs = list(fields.items())[:_WIDTH]
+        told = {clipped(str(name), 60): shortened(item, limit, depth - 1) for name, item in pairs}
+        return {**told, "…": f"{len(fields) - _WIDTH} more"} if len(fields) > _WIDTH else told
+    return value
+
+
+def fitted(value: Any, limit: int) -> Any:
+    """Return a JSON value thinned out until it takes about ``limit`` characters."""
+    for cut, depth in ((limit, _DEPTH), (limit // 2, _DEPTH), (limit // 4, 3), (limit // 8, 2), (_SHORTEST, 1)):
+        short = shortened(value, max(cut, _SHORTEST), depth)
+        if len(_printable(json.dumps(short, ensure_ascii=False))) <= limit + limit // 4:
+            return short
+    return shortened(value, _SHORTEST, 0)
+
+
+def compact(value: Any, limit: int = EXCERPT) -> str:
+    """Return any JSON value as printable JSON of about ``limit`` characters at most."""
+    if isinstance(value, str):
+        return quoted(value, limit)
+    return _printable(json.dumps(fitted(value, limit), ensure_ascii=False))
+
+
+def flat(value: Any, limit: int) -> str:
+    """Return the texts and numbers of a JSON value as lines in their order, each under its name; to be searched."""
+    lines: list[str] = []
+    room = limit
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting and room > 0:
+        name, item = waiting.pop()
+        if isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            waiting += reversed([(str(key), part) for key, part in fields.items()])
+        elif isinstance(item, list):
+            waiting += reversed([(name, part) for part in cast("list[Any]", item)])
+        elif item is not None and not isinstance(item, bool):
+            text = item[:room] if isinstance(item, str) else str(item)[:200]
+            lines.append(f"{name}: {text}" if name else text)
+            room -= len(lines[-1]) + 1
+    return "\n".join(lines)
+
+
+def brief_input(value: Any, limit: int = 160) -> str:
+    """Return the telling part of an action's input: a command, a single value, else all of it as JSON."""
+    if value in (None, "", {}, []):
+        return ""
+    if not isinstance(value, dict):
+        return compact(value, limit)
+    fields = cast("dict[str, Any]", value)
+    for name in _COMMANDS:
+        if isinstance(fields.get(name), str | list) and fields[name]:
+            return compact(fields[name], limit)
+    telling = {name: item for name, item in fields.items() if name not in _ASIDE and item not in (None, False)} or fields
+    only = next(iter(telling.values())) if len(telling) == 1 else None
+    return quoted(only, limit) if isinstance(only, str) and only else compact(telling, limit)
+
+
+def command_of(entry: EntryView) -> str:
+    """Return the shell command that an entry ran, or ""."""
+    if isinstance(entry.input, dict):
+        fields = cast("dict[str, Any]", entry.input)
+        for name in _COMMANDS:
+            if isinstance(fields.get(name), str):
+                return str(fields[name])
+    return ""
+
+
+def call(entry: EntryView, limit: int = 160) -> str:
+    """Return an action and its input as words: ``Bash "pytest -q"``."""
+    return f"{named(entry.action)} {brief_input(entry.input, limit)}".rstrip()
+
+
+def short_call(entry: EntryView, limit: int = 100) -> str:
+    """Return an action and the one value of its input that tells most."""
+    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
+    if telling is None or command_of(entry):
+        return call(entry, limit)
+    return f"{named(entry.action)} {quoted(telling, limit)}"
+
+
+def outcome(entry: EntryView, limit: int = EXCERPT) -> str:
+    """Return how an entry ended, with the record's own words."""
+    if entry.status == "open":
+        return "no result is recorded"
+    told = [compact(part, limit) for part in answers(entry)]
+    return f"{entry.status}: {', '.join(told)}" if told else entry.status
+
+
+def answers(entry: EntryView) -> list[Any]:
+    """Return what an entry's result says: its error message, and its output where there is none or it tells nothing."""
+    message, output = _message(entry.error), entry.output
+    if output in (None, "", {}, []):
+        return [] if message is None else [message]
+    if message is None:
+        return [output]
+    return [message, output] if isinstance(message, str) and len(message) < _EMPTY_MESSAGE else [message]
+
+
+def answer_text(entry: EntryView) -> str:
+    """Return what an entry's result says as plain text, to be searched and not to be shown."""
+    return "\n".join(part if isinstance(part, str) else compact(part, 8_000) for part in answers(entry))
+
+
+def _message(error: Any) -> Any:
+    if isinstance(error, dict):
+        fields = cast("dict[str, Any]", error)
+        return fields.get("message") or fields or None
+    return error or None
+
+
+def times(number: int) -> str:
+    """Return how often, as words: once, twice, 4 times."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def cited(ids: list[str], most: int = 20) -> list[str]:
+    """Return the ids to cite: of many, the first and the last; never one that is too long to be an id."""
+    fair = [name for name in dict.fromkeys(ids) if len(name) <= CITABLE]
+    return fair if len(fair) <= most else [*fair[: most - most // 2], *fair[len(fair) - most // 2 :]]
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)

@@ -1,0 +1,158 @@
+"""Catch a loop or stall of a running workflow and hand over to recovery.
+
+It detects and escalates, no more. What the next agent is told is the context manager's business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from typing import Protocol, TypeVar, runtime_checkable
+
+from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistory, RecoveryRefused
+from ctxmgr.history.live.blackboard import BlackboardHistory
+from ctxmgr.recover.agent import Limits, RecoveryOptions, recover
+from ctxmgr.recover.routes import RoutingTable
+from ctxmgr.recover.stuck_request import beside, request_for
+from ctxmgr.store import Store, open_store
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.route import Continuation, is_context_manager
+
+_T = TypeVar("_T")
+
+STUCK = "stuck"
+"""Type of the event that a handler leaves in the history."""
+
+
+@runtime_checkable
+class StuckHandler(Protocol):
+    """Decides what becomes of a workflow that is stuck."""
+
+    def handle(self, stuck: DegenerateLoopError | HungError | Finding, board: BlackboardHistory) -> Continuation | None:
+        """Return the one continuation with which the workflow goes on, or None when there is nothing to be done.
+
+        Raises:
+            RecoveryRefused: a recovery of this session is under way.
+            AttemptsUsedUp: this loop was answered as often as allowed; a person is needed.
+        """
+        ...
+
+
+class RecoveryStuckHandler:
+    """Records the finding in the history and asks the context manager for exactly one continuation.
+
+    Args:
+        to: the agent that shall continue, if it is to be that one.
+        limits: attempt cap and lease time.
+        table: who may be sent what; by default it is read off the history.
+        store: where the history is; by default the history's own target is opened for the time of the recovery.
+    """
+
+    def __init__(
+        self,
+        *,
+        to: str | None = None,
+        limits: Limits | None = None,
+        table: RoutingTable | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self._manner = RecoveryOptions(to=to, limits=limits or Limits(), table=table)
+        self._store = store
+
+    def handle(self, stuck: DegenerateLoopError | HungError | Finding, board: BlackboardHistory) -> Continuation | None:
+        """Escalate; None for a finding that is over or no more than a warning.
+
+        Raises:
+            RecoveryRefused: this session's handler is at work already (in whatever thread), another recovery holds the
+                session, or it is the context manager itself that is stuck.
+            AttemptsUsedUp: this loop was answered as often as allowed; a person is needed.
+            InvalidInput: the error carries no finding, the history has no store, or ``to`` may not continue.
+        """
+        finding = _finding_of(stuck)
+        if finding.resolved is not None or finding.severity == "warn":
+            return None
+        if finding.scope.agent is not None and is_context_manager(finding.scope.agent):
+            raise RecoveryRefused("the context manager is stuck itself, and never recovers itself", "a person is needed")
+        with _Handling((board.location, board.session)):
+            self._write_down(finding, board)
+            return self._escalate(finding, board)
+
+    def _write_down(self, finding: Finding, board: BlackboardHistory) -> None:
+        told = {"finding": finding.to_json(), "lost": board.lost, "handler": type(self).__name__}
+        board.event(STUCK, told, entry=finding.last or None, agent=finding.scope.agent)
+
+    def _escalate(self, finding: Finding, board: BlackboardHistory) -> Continuation:
+        request = request_for(board.session, finding, force=False)
+        side = beside(board.findings(), finding)
+        with self._opened(board) as store:
+            key = store.sessions.key(board.session)
+            if key is None:
+                raise NoHistory("nothing was recorded in this session")
+            given = recover(store, key, request, finding, side=side, manner=self._manner)
+        # The recovery wrote it beside the running history, whose detectors are to know that advice was given.
+        board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})
+        return given
+
+    def _opened(self, board: BlackboardHistory) -> closing[Store] | nullcontext[Store]:
+        if self._store is not None:
+            return nullcontext(self._store)
+        if board.location is None:
+            raise InvalidInput("this history has no store that could be read", "give the handler one: store=...")
+        return closing(open_store(board.location))
+
+
+def run_guarded(
+    workflow: Callable[[Continuation | None], _T], board: BlackboardHistory, handler: StuckHandler, *, at_most: int = 10
+) -> _T:
+    """Run a workflow; when it gets stuck run it again with the continuation that the handler gives.
+
+    Args:
+        workflow: is called with None at first, then with each continuation; returns the outcome.
+        board: the history that raises the loops, and against which the workflow may check for stalls.
+        handler: what to do when it is stuck.
+        at_most: continuations to be tried, whatever the loops are.
+
+    Raises:
+        DegenerateLoopError, HungError: the handler had no continuation, or too many were tried.
+        CtxmgrError: what the handler raises: `AttemptsUsedUp`, `RecoveryRefused`.
+    """
+    continuation: Continuation | None = None
+    for left in range(at_most, -1, -1):
+        try:
+            return workflow(continuation)
+        except (DegenerateLoopError, HungError) as stuck:
+            continuation = handler.handle(stuck, board) if left else None
+            if continuation is None:
+                raise
+    raise InvalidInput("at_most can't be negative")
+
+
+_busy: set[tuple[str | None, str]] = set()
+_busy_lock = threading.Lock()
+
+
+class _Handling:
+    """One handling of a session at a time in this process: a handler inside a handling would recover a recovery."""
+
+    def __init__(self, session: tuple[str | None, str]) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        with _busy_lock:
+            if self._session in _busy:
+                raise RecoveryRefused(
+                    f"session {self._session[1]!r} is being handled already", "a handler is never called from within a handling"
+                )
+            _busy.add(self._session)
+
+    def __exit__(self, *exc: object) -> None:
+        with _busy_lock:
+            _busy.discard(self._session)
+
+
+def _finding_of(stuck: DegenerateLoopError | HungError | Finding) -> Finding:
+    finding = stuck if isinstance(stuck, Finding) else stuck.finding
+    if not isinstance(finding, Finding):
+        raise InvalidInput("the error says nothing of what was found", "pass an error of a BlackboardHistory, or a Finding")
+    return finding

@@ -1,0 +1,107 @@
+"""Turn a finding into a request to the context manager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ctxmgr.errors import NotFound, NotStuck
+from ctxmgr.recover.problem import rounds
+from ctxmgr.recover.quotes import cited, clipped
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.route import ContextRequest, Pattern
+
+_WEIGHT = {"loop": 2, "hung": 1, "warn": 0}
+_REASON = 1_000
+
+
+def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: bool = False) -> Finding | None:
+    """Return the finding to answer: the named one, else the latest unresolved loop, else the latest stall.
+
+    ``warned``: where there is neither, the latest warning that lasts. Who asks for recovery knows more than the detectors,
+    which wait until they are sure; by themselves they interrupt nobody for a warning.
+
+    Where loops lie in each other (two agents that play ping-pong, a launcher and what it launches), it is the one that
+    began first: the others follow from it.
+
+    Raises:
+        NotFound: no finding has the wanted id.
+    """
+    if wanted is not None:
+        named = [finding for finding in findings if finding.id.startswith(wanted)]
+        if not wanted or len(named) != 1:
+            raise NotFound(f"no single finding {wanted!r}", "'ctxmgr detect' lists the findings with their ids")
+        return named[0]
+    ranked = sorted(enumerate(unresolved(findings)), key=lambda pair: (_WEIGHT[pair[1].severity], pair[0]))
+    if not ranked:
+        lasting = [finding for finding in findings if finding.resolved is None]
+        return lasting[-1] if warned and lasting else None
+    latest = ranked[-1][1]
+    began = _place(latest, "first")
+    around = [each for _, each in ranked if each.severity == "loop" and _place(each, "first") <= began <= _place(each, "last")]
+    return min(around, key=lambda each: _place(each, "first")) if latest.severity == "loop" and around else latest
+
+
+def unresolved(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that last and are more than a warning."""
+    return [finding for finding in findings if finding.resolved is None and finding.severity != "warn"]
+
+
+def beside(findings: Sequence[Finding], finding: Finding | None) -> list[Finding]:
+    """Return what is unresolved besides the finding that is answered."""
+    return [each for each in unresolved(findings) if finding is None or each.id != finding.id]
+
+
+def _place(finding: Finding, name: str) -> int:
+    indexes = finding.evidence.get("indexes")
+    place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
+    return place if isinstance(place, int) else -1
+
+
+def request_for(session: str, finding: Finding | None, *, force: bool) -> ContextRequest:
+    """Return the stuck handler's request for a finding.
+
+    Raises:
+        NotStuck: nothing is wrong and no continuation was insisted on.
+    """
+    if finding is None and not force:
+        raise NotStuck(
+            f"no loop and no stall found in session {session!r}",
+            "'--force' gives a continuation all the same; 'ctxmgr request' asks for context explicitly",
+        )
+    if finding is None:
+        reason, goal = "a continuation was asked for though nothing is wrong", "go on with the task from its present state"
+    elif finding.kind == "hung":
+        reason, goal = "the run has stopped making progress", "resume the task past the point where it stopped"
+    else:
+        sure = "is" if finding.severity == "loop" else "may be"
+        reason = f"the run {sure} in a loop: {finding.kind}, {rounds(finding)}"
+        goal = "go on with the task without repeating the loop"
+    return ContextRequest(session=session, type="INTROSPECT_AGENT_CONTEXT", source="stuckHandler", reason=reason, goal=goal)
+
+
+def identity_of(finding: Finding) -> str:
+    """Return what is equal for the same loop in whatever rotation: the key of the attempt cap.
+
+    A recovery loop is the loop that came back after its answers: it gets no fresh attempts.
+    """
+    return str(finding.evidence.get("loopIdentity") or finding.evidence.get("identity") or finding.id)
+
+
+def pattern_of(finding: Finding, members: list[str]) -> Pattern:
+    """Return the part of a finding that a continuation carries; ``members`` are those that it cites."""
+    return Pattern(
+        finding=finding.id,
+        identity=identity_of(finding),
+        kind=finding.kind,
+        period=finding.period,
+        count=finding.count,
+        members=members,
+        start=_citable(finding.first),
+        last_progress=_citable(finding.last_progress),
+        reason=clipped(finding.reason, _REASON),
+    )
+
+
+def _citable(name: str | None) -> str | None:
+    return next(iter(cited([name])), None) if name else None

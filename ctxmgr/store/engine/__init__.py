@@ -1,0 +1,1 @@
+"""SQL engines and the schema. Only this package loads SQLite."""

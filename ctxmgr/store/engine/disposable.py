@@ -1,0 +1,160 @@
+"""Create and find disposable index databases: beside a log, in the cache folder, or in memory.
+
+Whatever such a file holds follows from a history that lies elsewhere, so it may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from ctxmgr.errors import CtxmgrError, Damaged
+from ctxmgr.log.codec import digest
+from ctxmgr.store.engine import schema
+from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BORN = "born"
+"""Name of the row of ``state`` that tells one building of an index from the next: its places are good for that one alone."""
+
+BESIDE = ".ctxmgr-index"
+"""Name of the folder for the indexes of the logs that lie beside it."""
+
+_MARKS = {
+    ".gitignore": "*\n",
+    "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n# Indexes of logs, made by ctxmgr. They can be deleted.\n",
+}
+"""What tells other tools that a folder holds nothing of value: to git, and to backups (see bford.info/cachedir)."""
+
+_OLD = 7 * 86_400.0
+_SIDE_FILES = ("", "-wal", "-shm")
+
+
+def cache_name(identity: bytes) -> str:
+    """Return the name of the file for what is identified so; it tells nothing of it."""
+    return digest(identity)[:32]
+
+
+def open_beside(path: str) -> SqliteEngine:
+    """Open or make the index of a log: beside it, in a folder of its own, else in the cache folder.
+
+    Beside it only where both folders are the user's: nobody is left with files that they can't delete. The name of the
+    index tells in which folder it was made, so that one that was unpacked or copied along with a log is never believed.
+
+    Args:
+        path: of the log, which is there.
+    """
+    whole = os.path.realpath(path)
+    above, name = os.path.split(whole)
+    folder = os.path.join(above, BESIDE)
+    try:
+        if _is_own_beside(above, folder):
+            status = os.lstat(folder)
+            this = cache_name(b"%d %d" % (status.st_dev, status.st_ino))[:16]
+            return _open_in(folder, cache_name(os.fsencode(name))[:16], this)
+    except (OSError, CtxmgrError):
+        pass
+    return open_cache(cache_name(os.fsencode(whole)))
+
+
+def _is_own_beside(above: str, folder: str) -> bool:
+    """Whether indexes may be kept in the folder, which is made now if it can be."""
+    if os.stat(above).st_uid != os.getuid():
+        return False
+    try:
+        status = os.lstat(folder)
+    except FileNotFoundError:
+        from ctxmgr.log.journal import make_private_folder  # loads the masks, which reading does not need
+
+        make_private_folder(folder)
+        for name, text in _MARKS.items():
+            with open(os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+                file.write(text)
+        return True
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def open_cache(stem: str, variant: str = "") -> SqliteEngine:
+    """Open or make an index in the cache folder, migrated; readable by its owner alone.
+
+    Args:
+        stem: see `cache_name`.
+        variant: tells several indexes of the same thing apart. A new one takes away those that nobody used for a week.
+    """
+    for folder in _folders():
+        try:
+            if not os.path.isdir(folder):
+                from ctxmgr.log.journal import make_private_folder
+
+                make_private_folder(folder)
+            if os.stat(folder).st_uid != os.getuid():
+                continue
+            return _open_in(folder, stem, variant)
+        except (OSError, CtxmgrError):
+            continue
+    return open_in_memory()  # nothing is writable: made anew each time
+
+
+def _open_in(folder: str, stem: str, variant: str) -> SqliteEngine:
+    place = os.path.join(folder, f"{stem}-{variant}.db" if variant else f"{stem}.db")
+    if variant and not os.path.exists(place):
+        _forget_others(folder, stem)
+    return _usable(place)
+
+
+def open_in_memory() -> SqliteEngine:
+    """Return an index that ends with the process."""
+    return _prepared(SqliteEngine(MEMORY, disposable=True))
+
+
+def _folders() -> Iterator[str]:
+    base = os.environ.get("XDG_CACHE_HOME") or ""
+    yield os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "ctxmgr", "index")
+    import tempfile
+
+    yield os.path.join(tempfile.gettempdir(), f"ctxmgr-{os.getuid()}")
+
+
+def _forget_others(folder: str, stem: str) -> None:
+    import time
+
+    for name in os.listdir(folder):
+        if not (name.startswith(f"{stem}-") and name.endswith(".db")):
+            continue
+        place = os.path.join(folder, name)
+        try:
+            used = max(os.stat(place + suffix).st_mtime for suffix in _SIDE_FILES if os.path.exists(place + suffix))
+            if time.time() - used > _OLD:
+                _remove(place)
+        except OSError:  # somebody else's work, or gone meanwhile
+            continue
+
+
+def _usable(place: str) -> SqliteEngine:
+    try:
+        return _prepared(SqliteEngine(place, disposable=True))
+    except Damaged:  # or of another version: it holds nothing that can't be had again
+        _remove(place)
+        return _prepared(SqliteEngine(place, disposable=True))
+
+
+def _remove(place: str) -> None:
+    for suffix in _SIDE_FILES:
+        try:
+            os.unlink(place + suffix)
+        except FileNotFoundError:
+            continue
+
+
+def _prepared(engine: SqliteEngine) -> SqliteEngine:
+    try:
+        if 0 < int(engine.query("PRAGMA user_version")[0][0]) < schema.LATEST:
+            raise Damaged(f"{engine.path} is of an older version", "it is made anew")
+        engine.migrate(schema.LATEST, schema.apply)
+    except CtxmgrError:
+        engine.close()
+        raise
+    return engine

@@ -1,0 +1,361 @@
+"""The SQLite engine: runs all statements and translates SQLite's errors."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, StorageFailed
+from ctxmgr.paths import require_plain_database
+from ctxmgr.store.engine.driver import require_sound_library, sqlite
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from ctxmgr.store.engine.interface import Row, Values
+    from ctxmgr.store.engine.wal_sync import WalSync
+
+BUSY_MS = 10_000
+MEMORY = ":memory:"
+"""The path of a database that is in no file."""
+
+
+class SqliteEngine:
+    """One connection; any thread may use it, one at a time.
+
+    Args:
+        path: the database file, or `MEMORY`.
+        readonly: open for reading only; the file must exist.
+        durable: sync every commit (level ``os``) instead of leaving it to the kernel (level ``process``).
+        disposable: what is in it follows from something else, which is not all in it.
+
+    Attributes:
+        raised: what a function raised that a statement called, until the statement has raised it.
+    """
+
+    def __init__(self, path: str, *, readonly: bool = False, durable: bool = False, disposable: bool = False) -> None:
+        require_sound_library()
+        self.path = path
+        self.readonly = readonly
+        self._depth = 0
+        self._functions: set[str] = set()
+        self._sync: WalSync | None = None
+        if not readonly and not disposable and path != MEMORY:
+            from ctxmgr.store.engine.wal_sync import WalSync
+
+            place = _absolute(path)
+            self._sync = WalSync(place, lambda: SqliteEngine(place, readonly=True), durable=durable)
+        self.raised: BaseException | None = None
+        try:
+            self._connection = self._connect(path, readonly)
+            try:
+                for pragma in _pragmas(readonly, durable, disposable):
+                    self._connection.execute(pragma)
+                if not readonly:
+                    _write_ahead(self._connection)
+            except sqlite.Error:
+                self._connection.close()
+                raise
+        except _ERRORS as error:
+            raise self._translated(error) from None
+        self._boundary = self._connection.cursor().execute  # begins and ends transactions
+
+    @staticmethod
+    def _connect(path: str, readonly: bool) -> Any:
+        options: dict[str, Any] = {
+            "isolation_level": None,
+            "timeout": BUSY_MS / 1000,
+            "cached_statements": 256,
+            "check_same_thread": False,
+        }
+        if path == MEMORY:
+            return sqlite.connect(path, **options)
+        try:
+            require_plain_database(path)
+        except OSError as error:
+            raise Damaged(f"{error.filename}: {error.strerror}", "remove it, unless you know what it is") from None
+        uri = _uri(path)
+        if not readonly:
+            _create_private(path)
+            return sqlite.connect(uri + "?mode=rw", uri=True, **options)
+        connection = sqlite.connect(uri + "?mode=ro", uri=True, **options)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite.Error as error:
+            connection.close()
+            # In a folder that can't be written, or on a full disk, SQLite can't make its side files. Without a log there
+            # is nothing to miss.
+            name = str(getattr(error, "sqlite_errorname", ""))
+            if not name.startswith(_NO_SIDE_FILES) or _holds_anything(path + "-wal"):
+                raise
+            connection = sqlite.connect(uri + "?immutable=1", uri=True, **options)
+        return connection
+
+    def query(self, sql: str, values: Values | None = None) -> list[Row]:
+        """Return all rows of a reading statement."""
+        try:
+            rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
+        except _ERRORS as error:
+            raise self._translated(error) from None
+        return rows
+
+    def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
+        """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
+        try:
+            cursor = self._connection.execute(sql, values or {})
+            try:
+                while rows := cursor.fetchmany(at_once):
+                    yield from rows
+            finally:
+                cursor.close()
+        except _ERRORS as error:
+            raise self._translated(error) from None
+
+    def execute(self, sql: str, values: Values | None = None) -> int:
+        """Run a writing statement; return the number of rows it touched."""
+        try:
+            return int(self._connection.execute(sql, values or {}).rowcount)
+        except _ERRORS as error:
+            raise self._translated(error) from None
+
+    def insert(self, sql: str, values: Values) -> int:
+        """Run one INSERT; return the new row's integer key."""
+        try:
+            return int(self._connection.execute(sql, values).lastrowid)
+        except _ERRORS as error:
+            raise self._translated(error) from None
+
+    def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
+        """Run a writing statement once for each set of values; return the number of rows it touched."""
+        try:
+            return int(self._connection.executemany(sql, rows).rowcount)
+        except _ERRORS as error:
+            raise self._translated(error) from None
+
+    def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
+        """Let statements call a Python function, see `Engine.function`."""
+
+        def called(*given: Any) -> Any:
+            try:
+                return call(*given)
+            except BaseException as error:  # SQLite would say that something was raised, not what
+                self.raised = error
+                raise
+
+        if name not in self._functions:
+            self._connection.create_function(name, arguments, called, deterministic=True)
+            self._functions.add(name)
+
+    def transaction(self) -> _Transaction:
+        """Take the write lock at once (a deferred lock fails under readers), commit at the end; nests."""
+        return _Transaction(self)
+
+    def begin(self) -> None:
+        """Enter a transaction; a nested one is part of the outer one."""
+        if self._depth == 0:
+            if self._sync is not None:
+                self._sync.require_synced()
+            try:
+                self._boundary("BEGIN IMMEDIATE")
+            except _ERRORS as error:
+                raise self._translated(error) from None
+        self._depth += 1
+
+    def end(self, *, commit: bool) -> None:
+        """Leave a transaction; the outermost one is committed, or taken back."""
+        self._depth -= 1
+        if self._depth:
+            return
+        if not commit:
+            self._rollback()
+            return
+        try:
+            self._boundary("COMMIT")
+        except _ERRORS as error:
+            self._rollback()
+            raise self._translated(error) from None
+        if self._sync is not None:
+            self._sync.note()
+
+    def _rollback(self) -> None:
+        # A full disk or an I/O error makes SQLite roll back by itself; a second rollback then has nothing to undo.
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite.Error:
+            return
+
+    def is_blank(self) -> bool:
+        """Whether the database holds nothing at all, as it does before its tables are made."""
+        if int(self.query("PRAGMA user_version")[0][0]):
+            return False
+        return not self.query("SELECT 1 FROM sqlite_master LIMIT 1")
+
+    def migrate(self, latest: int, apply: Callable[[Any], None]) -> None:
+        """Bring the schema up to ``latest`` inside one transaction; ``apply`` gets a sqlite_utils Database.
+
+        Raises:
+            Damaged: when the store was written by a newer ctxmgr.
+        """
+        if self._check_version(latest):
+            return
+        if self.readonly:
+            raise Damaged(
+                f"{self.path} has an older schema, and reading never migrates it",
+                "run any writing command once, e.g. 'ctxmgr import'",
+            )
+        import sqlite_utils  # costs more than a whole query, and is needed once in a store's life
+
+        with self.transaction():
+            if self._check_version(latest):  # another process was faster
+                return
+            try:
+                apply(sqlite_utils.Database(self._connection))
+            except _ERRORS as error:
+                raise self._translated(error) from None
+            self.execute(f"PRAGMA user_version = {latest:d}")
+
+    def _check_version(self, latest: int) -> bool:
+        found = int(self.query("PRAGMA user_version")[0][0])
+        if found < latest and self.query(
+            "SELECT 1 FROM sqlite_master WHERE NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'record_once') LIMIT 1"
+        ):
+            raise Damaged(f"{self.path} is a database of another program", "name another file: --store PATH")
+        if found > latest:
+            raise Damaged(
+                f"{self.path} was written by a newer ctxmgr (schema {found}, this one knows {latest})",
+                "upgrade: pip install -U ctxmgr-cli",
+            )
+        return found == latest
+
+    def _translated(self, error: Exception) -> BaseException:
+        """Return what is raised for an error of the driver: what a function raised that was called, or one of ours."""
+        raised, self.raised = self.raised, None
+        if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
+            return Damaged(f"{self.path} is damaged", "run 'ctxmgr verify', or restore a backup")
+        return raised or _ours(self.path, error)
+
+    def close(self) -> None:
+        """Release the database, with what was committed on the disk.
+
+        Raises:
+            StorageFailed: it could not be synced; the database is released nevertheless.
+        """
+        try:
+            if self._sync is not None:
+                self._sync.close(self)
+        finally:
+            self._connection.close()
+
+
+def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
+    common = [
+        f"PRAGMA busy_timeout = {BUSY_MS:d}",
+        "PRAGMA trusted_schema = OFF",
+        "PRAGMA cell_size_check = ON",
+        "PRAGMA temp_store = MEMORY",
+    ]
+    if readonly:
+        return [*common, "PRAGMA query_only = ON"]
+    return [
+        *common,
+        f"PRAGMA foreign_keys = {'OFF' if disposable else 'ON'}",
+        f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
+        "PRAGMA cache_size = -8000",
+    ]
+
+
+def _write_ahead(connection: Any) -> None:
+    """Switch the database to write-ahead mode; when several processes make it at once SQLite itself does not wait."""
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite.OperationalError as error:
+            if not str(getattr(error, "sqlite_errorname", "")).startswith(_BUSY) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _create_private(path: str) -> None:
+    """Create the folder 0700 and the file 0600 before SQLite does: its side files inherit the mode.
+
+    Only a file that does not exist is opened here. Opening an existing database outside of SQLite would drop this
+    process's locks on it when closed.
+    """
+    try:
+        folder = os.path.dirname(_absolute(path))
+        if not os.path.exists(folder):
+            from ctxmgr.paths import make_private_folder
+
+            make_private_folder(folder)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        from ctxmgr.log.anchor import begin
+
+        begin(path)
+    except FileExistsError:
+        if os.path.isdir(path):
+            raise StorageFailed(f"{path} is a folder, not a store", "name a file: --store FOLDER/history.db") from None
+    except OSError as error:
+        raise StorageFailed(
+            f"can't create the store {path}: {error.strerror}", "choose another place with --store PATH"
+        ) from None
+
+
+def _holds_anything(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
+
+
+def _absolute(path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+
+
+def _uri(path: str) -> str:
+    """Return a path as SQLite takes it in a URI: every byte that could mean something there is spelled as a number."""
+    return "file://" + "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(_absolute(path)))
+
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")
+_NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
+_ERRORS = (sqlite.Error, UnicodeDecodeError)
+
+
+class _Transaction:
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> None:
+        self._engine.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._engine.end(commit=kind is None)
+
+
+def _ours(path: str, error: BaseException) -> CtxmgrError:
+    name = str(getattr(error, "sqlite_errorname", "") or "")
+    if name.startswith(_BUSY):
+        return Busy(f"{path} is being written by another process", f"it stayed locked for {BUSY_MS // 1000} s; try again")
+    if name.startswith(_DAMAGED):
+        return Damaged(f"{path} is damaged or not a ctxmgr store: {error}", "run 'ctxmgr verify', or restore a backup")
+    if name.startswith("SQLITE_CONSTRAINT"):
+        return Conflict(f"{path}: {error}")
+    if name.startswith("SQLITE_FULL"):
+        return StorageFailed(f"no space left for {path}", "free some space and try again; nothing was half written")
+    if name.startswith("SQLITE_CANTOPEN"):
+        return StorageFailed(f"can't open {path}", "check that it exists and that you may read it")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
+        return StorageFailed(f"{path} can't be written", "check the permissions of the file and its folder")
+    if name.startswith("SQLITE_IOERR"):
+        return StorageFailed(f"input/output error on {path}: {name}", "check the disk")
+    return Damaged(f"{path}: {error}", "this may be a bug in ctxmgr; 'ctxmgr verify' checks the store")

@@ -1,0 +1,144 @@
+"""Bring what was committed to a database to the disk within a second, and anchor it there.
+
+At level ``process`` SQLite leaves commits to the kernel until a checkpoint. Here the write-ahead log is synced from a
+thread, by its own name. That is safe although no database file may be opened beside SQLite: the rule protects POSIX
+locks, which any close of the locked file drops, and SQLite locks the database and its ``-shm`` file, never its ``-wal``.
+A commit at ``synchronous = FULL`` would do the same through SQLite, but it takes the write lock, so that an append would
+wait for the disk; a checkpoint does not sync while a reader stands at the end of the log. What was moved from the log
+into the database is synced by SQLite before it begins the log anew, so a sync of the log covers every commit.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr.errors import CtxmgrError, StorageFailed
+from ctxmgr.log import anchor
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ctxmgr.log.sync_thread import Syncer
+    from ctxmgr.store.engine.interface import Engine
+    from ctxmgr.store.engine.sqlite import SqliteEngine
+
+
+class WalSync:
+    """Syncs and anchors one database for the engine that writes it.
+
+    Args:
+        path: of the database.
+        reader: opens another connection to it, for reading.
+        durable: commits are synced by SQLite itself (level ``os``); only the anchor is to be kept.
+    """
+
+    def __init__(self, path: str, reader: Callable[[], SqliteEngine], *, durable: bool) -> None:
+        self._path = path
+        self._reader = reader
+        self._durable = durable
+        self._owner = os.getpid()
+        self._syncer: Syncer | None = None
+        self._written = self._named = False
+        self._failure: OSError | None = None
+
+    def note(self) -> None:
+        """Remember that something was committed."""
+        self._written = True
+        if self._syncer is None:
+            from ctxmgr.log.sync_thread import Syncer
+
+            try:
+                self._syncer = Syncer(self)
+            except RuntimeError:  # no new threads: the interpreter ends, or the system has no more
+                self.sync_from_thread()
+        if self._syncer is not None:
+            self._syncer.note()
+
+    def require_synced(self) -> None:
+        """Let the next transaction hear of a sync that failed behind its back, once.
+
+        Raises:
+            StorageFailed: what was committed last may not survive a power loss.
+        """
+        if self._failure is not None:
+            error, self._failure = self._failure, None
+            raise _failed(self._path, error)
+
+    def sync_from_thread(self) -> None:
+        """Sync the log; a failure is raised by the next commit."""
+        try:
+            engine = self._reader()
+            try:
+                head = head_of(engine)
+                self._sync_log()
+                self._advance(engine, head)
+            finally:
+                engine.close()
+        except OSError as error:
+            self._failure = error
+        except CtxmgrError:  # e.g. damaged just now: whoever asks it is told
+            return
+
+    def _sync_log(self) -> None:
+        if self._durable:
+            return
+        if not self._named:
+            from ctxmgr.paths import sync_folder
+
+            sync_folder(os.path.dirname(os.path.abspath(self._path)))
+            self._named = True
+        try:
+            log = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:  # all of it is in the database, which SQLite has synced
+            return
+        try:
+            os.fdatasync(log)
+        finally:
+            os.close(log)
+
+    def _advance(self, engine: SqliteEngine, head: anchor.Anchor | None) -> None:
+        if head is not None:
+            anchor.advance(self._path, head, lambda found: holds(engine, found))
+
+    def close(self, engine: SqliteEngine) -> None:
+        """Sync what is left, when the engine is about to be closed, and end the thread.
+
+        Raises:
+            StorageFailed: it could not be synced.
+        """
+        if self._syncer is not None:
+            self._syncer.stop()
+        if not self._written or self._owner != os.getpid():
+            return
+        self._written = False
+        try:
+            head = head_of(engine)
+            self._sync_log()
+            self._advance(engine, head)
+        except OSError as error:
+            raise _failed(self._path, error) from None
+        except CtxmgrError:
+            return
+
+
+def head_of(engine: Engine) -> anchor.Anchor | None:
+    """Return how far a database has come, None when it holds nothing."""
+    rows = engine.query("SELECT seq, sum FROM record ORDER BY seq DESC LIMIT 1")
+    if not rows or not rows[0][1]:
+        return None
+    ((session,),) = engine.query("SELECT id FROM session ORDER BY key LIMIT 1")
+    return anchor.Anchor(int(rows[0][0]), str(rows[0][1]), str(session))
+
+
+def holds(engine: SqliteEngine, found: anchor.Anchor) -> bool:
+    """Whether a database still is, up to there, what its anchor says."""
+    rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": found.length})
+    return bool(rows) and rows[0][0] == found.total
+
+
+def _failed(path: str, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"{path} could not be synced: {error.strerror}",
+        "what was written in the last second may not survive a power loss; free some space or check the disk",
+    )

@@ -1,0 +1,166 @@
+"""Write the index rows of a log's lines."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.store.damage import DamagedRange
+from ctxmgr.store.write import deferred_indexes
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.log.reader import Line
+    from ctxmgr.store.engine.interface import Engine, Row
+    from ctxmgr.store.log_bytes import LogBytes
+    from ctxmgr.store.write.append import Refused
+
+    Progress = Callable[[int, int], None]
+    """Called with bytes done and bytes in all while an index is built."""
+
+    Written = tuple[int, str, bool]
+    """Where the lines end that were written down, the sum before that place, and whether these were all."""
+
+_BATCH = 1_000
+
+_MUCH = 1 << 21
+"""Bytes from which on a log is indexed in blocks: what that loads takes as long as to index a thousand lines one by one."""
+
+
+_MOST_DEFERRED = 400_000
+"""Records behind which nothing is deferred any more: indexes of what is there are sorted in memory, some 60 bytes a record."""
+
+
+class LogRows:
+    """Writes to the index of a log; each call inside a transaction."""
+
+    def __init__(self, engine: Engine, log: LogBytes) -> None:
+        self._engine = engine
+        self._log = log
+        self._damaged: list[DamagedRange] = []
+        self._reading: tuple[tuple[int, str, object], Generator[Row]] | None = None
+
+    def write(
+        self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
+    ) -> tuple[int, str, bool, list[DamagedRange]]:
+        """Write down lines from a place on.
+
+        Args:
+            start: where a line begins.
+            last_sum: the sum before it.
+            size: of the log.
+            progress: hears of what is done.
+            most: batches or blocks of lines; None for all that there are.
+
+        Returns:
+            Where the last record ends, or the next line begins; the sum before that place; whether these were all; and
+            what is damaged.
+        """
+        self._damaged = []
+        end, finished = start, True
+        if size - start >= _MUCH or deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING:
+            end, last_sum, finished = self._write_blocks(start, last_sum, size, progress, most)
+        if finished:
+            end, last_sum, finished = self._write_lines(end, last_sum, size, progress, most)
+        return end, last_sum, finished, self._damaged
+
+    def _write_blocks(self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None) -> Written:
+        """Write down whole lines, in blocks."""
+        from ctxmgr.store.write.bulk import BulkWriter
+        from ctxmgr.store.write.row_batch import RowBatch
+
+        building = deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING
+        writer = BulkWriter(self._engine, deferring=building)
+        end, number = start, 0
+        for number, packed in enumerate(self._blocks_from(start, last_sum, size), 1):
+            block = RowBatch.unpacked(packed)
+            if block.parts is not None and writer.write(block):
+                self._damaged += [DamagedRange(*what) for what in block.damage]
+            elif building:  # what is known must be found from here on
+                self.close()
+                break
+            else:
+                writer.flush()
+                self._write_lines(block.start, block.before, size, None, None, block.end)
+            end, last_sum = block.end, block.after
+            if progress is not None:
+                progress(end, size)
+            if building and writer.number >= _MOST_DEFERRED:
+                break
+            if number == most:
+                writer.flush()
+                return end, last_sum, False
+        writer.flush()
+        if building:
+            deferred_indexes.end(self._engine)
+        return end, last_sum, not building
+
+    def _blocks_from(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
+        """Yield blocks from a place on: those of the reading that has come so far already, if one has."""
+        from ctxmgr.store.write.log_parser import reading
+
+        place = (start, last_sum, self._log.identity)
+        if self._reading is None or self._reading[0] != place:
+            self.close()
+            self._reading = place, reading(self._log.path, start, last_sum, size - start)
+        blocks = self._reading[1]
+        for packed in blocks:
+            self._reading = (packed[1], packed[3], self._log.identity), blocks
+            yield packed
+        self.close()
+
+    def close(self) -> None:
+        """Stop reading ahead."""
+        if self._reading is not None:
+            self._reading[1].close()
+            self._reading = None
+
+    def _write_lines(
+        self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None, stop: int | None = None
+    ) -> Written:
+        """Write down lines one by one, up to where a line begins or up to the end."""
+        from ctxmgr.log.reader import read
+
+        def hear(offset: int, length: int, reason: str) -> None:
+            self._damaged.append(DamagedRange(offset, length, reason))
+
+        lines = read(self._log.path, start, hear, last_sum, stop)
+        end, batches = start, 0
+        while batch := list(islice(lines, _BATCH)):
+            self._write_batch(batch)
+            end = batch[-1].offset + batch[-1].length
+            last_sum = next((line.total for line in reversed(batch) if line.total), last_sum)
+            if progress is not None:
+                progress(end, size)
+            batches += 1
+            if most is not None and batches >= most and (begin := self._log.next_line(end)) is not None:
+                return begin, last_sum, False
+        return end, last_sum, True
+
+    def _write_batch(self, batch: list[Line]) -> None:
+        """Write down records; one that does not follow the format, or that can't be written again, counts as damage."""
+        from ctxmgr.store.write.append import Appender
+
+        places = {id(line.record): line for line in batch}
+
+        def refuse(record: Record, error: InvalidInput) -> None:
+            line = places[id(record)]
+            self._damaged.append(DamagedRange(line.offset, line.length, error.message))
+
+        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
+        Appender(self._engine, masked=False, sums=False).index_lines(_checked(batch, refuse), refuse)
+
+
+def _checked(batch: Iterable[Line], refuse: Refused) -> Iterator[Line]:
+    from ctxmgr.types.record_check import check
+
+    for line in batch:
+        try:
+            check(line.record)
+        except InvalidInput as error:
+            refuse(line.record, error)
+        else:
+            yield line

@@ -1,0 +1,314 @@
+"""A JSONL log read in place: the file is the truth, a disposable index answers queries.
+
+The index lies beside the log, or in the user's cache folder, is built on first use, grows with the log, and can be deleted
+at any time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.log.anchor import Anchor, parse, spell
+from ctxmgr.store.base import Store
+from ctxmgr.store.engine import schema
+from ctxmgr.store.engine.disposable import BORN, open_beside
+from ctxmgr.store.engine.sqlite import MEMORY
+from ctxmgr.store.log_bytes import LogBytes
+from ctxmgr.store.normalise import storable
+from ctxmgr.store.write import deferred_indexes
+
+TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.log.reader import Line
+    from ctxmgr.store.damage import DamagedRange
+    from ctxmgr.store.engine.interface import OnConflict
+    from ctxmgr.store.integrity import Examined
+    from ctxmgr.store.log.log_rows import LogRows, Progress
+    from ctxmgr.store.write.append import AppendResult
+    from ctxmgr.store.write.bulk import BulkWriter
+    from ctxmgr.store.write.encoded_record import EncodedRecord
+
+_SLICE = 20
+"""Batches that are committed together: what is indexed is kept when indexing is interrupted."""
+
+_VERY_MUCH = 1 << 25
+"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred`."""
+
+_SOME, _MANY = 4_096, 32_768
+"""Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
+
+_ANCHOR = "anchor"
+_STATE = "INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)"
+
+
+class LogStore(Store):
+    """A store over one ``.jsonl`` file."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        readonly: bool = False,
+        masked: bool = True,
+        durable: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        require_regular_file(path)
+        self.path = path
+        engine = open_beside(path)
+        super().__init__(engine, path, readonly=readonly, masked=masked)
+        self._bytes = LogBytes(path)
+        self._bytes.serve(engine)
+        engine.execute(schema.LINES_AS_RECORDS)
+        self._durable = durable
+        self._kept = engine.path != MEMORY
+        self._tail: list[DamagedRange] = []
+        self._seen: Anchor | None = None
+        self._looked_back = False
+        self._rows: LogRows | None = None
+        self.catch_up(progress)
+
+    def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> AppendResult:
+        """Append to the log what is new, then to the index."""
+        from ctxmgr.store.write.append import AppendResult
+
+        self._require_writable()
+        report = AppendResult()
+        written = False
+        try:
+            with self.engine.transaction():
+                self._catch_up_whole()
+                fresh = self._new(records, on_conflict, report, doubles=doubles)
+                report.added = len(fresh)
+                if fresh:  # the log is written first, and the index follows it
+                    self._write([item.record for item in fresh])
+                written = True
+                self._catch_up_whole()
+        except StorageFailed:
+            if not written:
+                raise
+        # With the log written the append has succeeded; an index that could not follow does so at the next opening.
+        return report
+
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
+        """Append the records of another log; else as `append`."""
+        return self.append((line.record for line in lines), on_conflict=on_conflict)
+
+    def bulk(self) -> BulkWriter | None:
+        """Return None: what is appended goes into the log."""
+        return None
+
+    def _new(
+        self, records: Iterable[Record], on_conflict: OnConflict, report: AppendResult, *, doubles: bool
+    ) -> list[EncodedRecord]:
+        from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
+        from ctxmgr.store.write.encoded_record import prepared
+        from ctxmgr.types.record_check import check
+
+        items = [prepared(check(record), masked=self._masked) for record in records]
+        if doubles:
+            items = DuplicateTracker(self.engine, report).without(items)
+        keys: dict[str, int] = {}
+        for item in items:
+            session = str(item.record["session"])
+            if session not in keys:
+                rows = self.engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
+                keys[session] = int(rows[0][0]) if rows else -len(keys) - 1  # one that no session has
+            item.key = keys[session]
+        return KnownRecords(self.engine, on_conflict, report).new(items)
+
+    def append_spelled(self, record: Record, body: bytes) -> AppendResult:
+        """Append a record; a log spells it itself."""
+        return self.append((record,))
+
+    def _write(self, records: list[Record]) -> None:
+        from ctxmgr.log.journal import Journal
+
+        journal = Journal(self.path, durability="os" if self._durable else "process", mask=self._masked)
+        try:
+            journal.append(records)
+        finally:
+            journal.close()
+
+    def damage(self) -> list[DamagedRange]:
+        """Return the damaged ranges of the log, in order."""
+        rows = self.engine.query("SELECT offset, length, reason FROM damage ORDER BY offset")
+        if not rows:
+            return [*self._tail]
+        from ctxmgr.store.damage import DamagedRange
+
+        return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
+
+    def examine(self) -> Examined:
+        """Read the whole log again and check every sum, and the whole against the anchors outside of it."""
+        from ctxmgr.store.integrity import examine_log
+
+        return examine_log(self.path, self._seen)
+
+    def accept(self) -> None:
+        """Anchor the log as it stands: what an earlier anchor says counts no more."""
+        from ctxmgr.store.integrity import accept_log
+
+        head = accept_log(self.path)
+        self.engine.execute(_STATE, {"name": _ANCHOR, "value": "" if head is None else spell(head).decode("ascii")})
+        self._seen = head
+
+    def _anchor(self, found: Anchor | None, end: int, last_sum: str) -> None:
+        """Note in the index how far the log has come, unless it contradicts what was noted before."""
+        if not last_sum or (found is not None and found.length == end and found.total == last_sum):
+            return
+        if found is not None and found.length and not self._bytes.holds(found):
+            return
+        from ctxmgr.log.ids import now
+
+        head = Anchor(end, last_sum, self._bytes.first_session(), (self._bytes.identity or (0, 0))[1])
+        head.time = now()
+        self.engine.execute(_STATE, {"name": _ANCHOR, "value": spell(head).decode("ascii")})
+
+    def catch_up(self, progress: Progress | None = None) -> None:
+        """Index what was appended to the log since last time; rebuild when it is another file now.
+
+        A search index that was made once (`Store.index`) is kept up to date here as the log grows, unless that would take
+        long: nobody who asks waits for it.
+        """
+        if self._is_current():  # then no lock is needed
+            self._tail = []
+            return
+        done = False
+        try:
+            while not done:
+                with self.engine.transaction():
+                    done = self._catch_up_locked(progress, _SLICE)
+        finally:
+            if self._rows is not None:
+                self._rows.close()
+        if not self._kept:
+            return
+        from ctxmgr.store.search.index import Builder, mark
+
+        if mark(self.engine) and _SOME <= self.unindexed() <= _MANY:
+            Builder(self.engine).advance()
+
+    def _look_back(self, state: dict[str, str]) -> Anchor | None:
+        """Return how far the index saw the log; of the first time it is kept what earlier readers saw."""
+        found = parse(state[_ANCHOR].encode()) if _ANCHOR in state else None
+        if not self._looked_back:
+            self._looked_back, self._seen = True, found
+        return found
+
+    def _is_current(self) -> bool:
+        state = dict(self.engine.query("SELECT name, value FROM state"))
+        self._look_back(state)
+        if (
+            "offset" not in state
+            or BORN not in state
+            or state.get(deferred_indexes.STAGE) in (deferred_indexes.BUILDING, deferred_indexes.DUE)
+        ):
+            return False
+        try:
+            end = int(state["offset"])
+            if self._bytes.follow() != end or not self._bytes.head().startswith(state["head"]):
+                return False
+            return self._bytes.before(end) == state["before"]
+        except StorageFailed:  # told where it is read
+            return False
+
+    def _catch_up_whole(self) -> None:
+        while not self._catch_up_locked(None):
+            pass
+
+    def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
+        """Index the log, or so many batches of it; return whether this was all of it."""
+        size = self._bytes.follow()
+        head = self._bytes.head()
+        state = dict(self.engine.query("SELECT name, value FROM state"))
+        anchored = self._look_back(state)
+        done = int(state.get("offset", "0"))
+        same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
+        if not same or size < done:
+            self._clear()
+            done, state = 0, {}
+        if BORN not in state:
+            self._begin(deferrable=size >= _VERY_MUCH)
+        elif state.get(deferred_indexes.STAGE) == deferred_indexes.DUE:
+            if not deferred_indexes.complete(self.engine):
+                self._clear()
+                self._begin(deferrable=False)
+                deferred_indexes.refuse(self.engine)
+            return False
+        if size == done:
+            self._tail = []
+            if deferred_indexes.stage(self.engine) != deferred_indexes.BUILDING:
+                self._anchor(anchored, done, state.get("sum", ""))
+                return True
+            deferred_indexes.end(self.engine)
+            return False
+        end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
+        before = self._bytes.before(end)
+        for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
+            self.engine.execute(_STATE, {"name": name, "value": value})
+        if finished:
+            self._anchor(anchored, end, last_sum)
+        return finished
+
+    def _begin(self, *, deferrable: bool) -> None:
+        from ctxmgr.log.ids import new_id
+
+        schema.make_lines(self.engine.execute)
+        self.engine.execute(_STATE, {"name": BORN, "value": new_id()})
+        if deferrable:
+            deferred_indexes.begin(self.engine)
+
+    def _index_from(
+        self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
+    ) -> tuple[int, str, bool]:
+        from ctxmgr.store.log.log_rows import LogRows
+
+        if self._rows is None:
+            self._rows = LogRows(self.engine, self._bytes)
+        end, last_sum, finished, damaged = self._rows.write(start, last_sum, size, progress, most)
+        # A last line without its end may still be being written: it is looked at again next time.
+        if finished:
+            end = max(end, self._bytes.complete_end(start, size))
+        self._tail = [item for item in damaged if item.offset >= end]
+        self.engine.many(
+            "INSERT OR REPLACE INTO damage (offset, length, reason) VALUES (:offset, :length, :reason)",
+            [{"offset": item.offset, "length": item.length, "reason": item.reason} for item in damaged if item.offset < end],
+        )
+        return end, last_sum, finished
+
+    def _clear(self) -> None:
+        from ctxmgr.store.search.index import drop
+
+        for table in schema.DERIVED:
+            if table == "state":  # of which the anchor stays: it tells of what is gone
+                self.engine.execute("DELETE FROM state WHERE name <> :name", {"name": _ANCHOR})
+            elif table != "record":  # of which there are none here but those of the log
+                self.engine.execute(f"DELETE FROM {table}")
+        self.engine.execute("DROP TABLE IF EXISTS main.line")
+        deferred_indexes.forget(self.engine)
+        drop(self.engine)
+
+    def close(self) -> None:
+        """Release the index, and the log."""
+        super().close()
+        self._bytes.close()
+
+
+def require_regular_file(path: str) -> None:
+    """Refuse what can't be a log.
+
+    Raises:
+        NotFound: nothing is there.
+        InvalidInput: a folder, a pipe or a device.
+    """
+    if not os.path.exists(path):
+        raise NotFound(f"no log at {path}", "check the path given by --store or CTXMGR_STORE")
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a folder, not a log", "name a .jsonl file")
+    if not os.path.isfile(path):
+        raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")

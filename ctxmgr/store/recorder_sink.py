@@ -1,0 +1,94 @@
+"""The sink of the recorder when its target is a database."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log.codec import MAX_LINE, Record, decode, use_loaded_encoder
+from ctxmgr.log.mask_prefilter import mask as mask_secrets
+from ctxmgr.store import open_store
+from ctxmgr.store.base import Store
+
+_PAGES = 4_000
+"""Pages of 4 KB in the write-ahead log before an append moves them into the database, which takes milliseconds.
+
+An entry touches about 16 pages, most of them again and again: four times SQLite's default moves each a quarter as often.
+"""
+
+# Connections of a parent process, kept alive in the child: SQLite asks that they be neither used nor closed there.
+_inherited: list[Store] = []
+
+
+class StoreSink:
+    """Appends to a store, from any thread of a process; after a fork the child opens its own connection.
+
+    Attributes:
+        masked: returns encoded text as it is stored.
+    """
+
+    def __init__(self, path: str, durability: str, mask: bool) -> None:
+        self._path = path
+        self._durability = durability
+        self._mask = mask
+        self.masked: Callable[[bytes], bytes] = mask_secrets if mask else bytes
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._store: Store | None = None
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write the records in one transaction; when this returns they survive a kill.
+
+        Raises:
+            Conflict, InvalidInput, StorageFailed, Busy: nothing was written.
+        """
+        with self._lock:
+            self._opened().append(records)
+
+    def append_made(self, head: bytes, value: bytes, tail: bytes) -> None:
+        """Write one record that is encoded already, in one transaction; see `ctxmgr.log.journal.Journal.append_made`.
+
+        Raises:
+            Conflict, InvalidInput, StorageFailed, Busy: nothing was written.
+        """
+        if len(head) + len(value) + len(tail) > MAX_LINE:
+            raise InvalidInput(f"record is too long; the limit is {MAX_LINE:,} bytes")
+        body = head + self.masked(value) + tail
+        record = decode(body)
+        with self._lock:
+            self._opened().append_spelled(record, body)
+
+    def _opened(self) -> Store:
+        if self._store is not None and self._owner != os.getpid():
+            _inherited.append(self._store)
+            self._store = None
+        if self._store is None:
+            use_loaded_encoder()
+            self._store = open_store(self._path, create=True, masked=self._mask, durable=self._durability == "os")
+            self._owner = os.getpid()
+            self._store.engine.execute(f"PRAGMA wal_autocheckpoint = {_PAGES:d}")
+        return self._store
+
+    def close(self) -> None:
+        """Release the store."""
+        with self._lock:
+            if self._store is not None and self._owner == os.getpid():
+                self._store.close()
+            self._store = None
+
+
+def open_sink(path: str, durability: str = "process", mask: bool = True) -> StoreSink:
+    """Return a sink for the recorder; see `ctxmgr.recorder.Recorder`."""
+    return StoreSink(path, durability, mask)
+
+
+def read_ids(path: str, session: str) -> list[str]:
+    """Return the ids of a session's entries in the order of their index."""
+    store = open_store(path, readonly=True)
+    try:
+        key = store.sessions.key(session)
+        return [] if key is None else [str(record["id"]) for record in store.sessions.records(key, ("entry",))]
+    finally:
+        store.close()

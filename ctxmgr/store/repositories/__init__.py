@@ -1,0 +1,1 @@
+"""What a store answers: entries, sessions, notes, artifacts, shared state."""

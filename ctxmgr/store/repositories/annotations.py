@@ -1,0 +1,264 @@
+"""Read notes, snapshots and continuations."""
+
+from __future__ import annotations
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log.fast_json import cast
+from ctxmgr.store.normalise import fold, storable
+from ctxmgr.store.row_mapper import ID_CONDITIONS, NOTE_COLUMNS, batches, entry_places, load, note_rows, placeholders, readable
+from ctxmgr.store.search.text_match import know_holds
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.store.engine.interface import Engine, Row
+    from ctxmgr.store.row_mapper import Plain
+    from ctxmgr.types.view import NoteView, SnapshotView
+
+_READ = 2_000
+"""Notes up to which it is said exactly how many of them hold a text."""
+
+
+class Annotations:
+    """What was attached to a history after the fact."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def notes(
+        self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
+    ) -> tuple[list[NoteView], int]:
+        """Return a page of notes that carry all the tags and contain the text, oldest first, and their total."""
+        found, total, _ = self.note_page(key, tags, query, offset, limit)
+        return [_note_view(row) for row in found], total
+
+    def note_page(
+        self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
+    ) -> tuple[list[Plain], int, bool]:
+        """Return what JSON shows of one page of `notes`, how many there are in all, and whether that is exact.
+
+        With ``key`` None those of every session. Of notes with a text the number is estimated where there are very many.
+        """
+        places, values = _noted(key, tags)
+        if query:
+            chosen, total, exact = self._holding(places, values, fold(query).encode(), offset, limit)
+        else:
+            total, exact = int(self._engine.query(f"SELECT count(*) FROM ({places})", values)[0][0]), True
+            found = self._engine.query(
+                f"{places} ORDER BY seq LIMIT :limit OFFSET :offset", {**values, "limit": limit, "offset": offset}
+            )
+            chosen = [int(row[0]) for row in found]
+        return note_rows(self._engine, self._at(chosen)), total, exact
+
+    def _holding(
+        self, places: str, values: dict[str, Any], needle: bytes, offset: int, limit: int
+    ) -> tuple[list[int], int, bool]:
+        """Return the places of one page of the notes that hold a text, how many do, and whether that is exact.
+
+        No more of them are read than the page needs, or than `_READ`; these stand for the rest.
+        """
+        know_holds(self._engine)
+        noted = [int(row[0]) for row in self._engine.query(f"{places} ORDER BY seq", values)]
+        found: list[int] = []
+        read = 0
+        for batch in batches(noted):
+            if read >= _READ and len(found) > offset + limit:
+                break
+            names, bound = placeholders(batch, "s")
+            rows = self._engine.query(
+                f"SELECT seq FROM record WHERE seq IN ({names}) AND holds(body, :needle) ORDER BY seq",
+                {**bound, "needle": needle},
+            )
+            found += [int(row[0]) for row in rows]
+            read += len(batch)
+        exact = read == len(noted)
+        total = len(found) if exact else len(found) * len(noted) // read
+        return found[offset : offset + limit], total, exact
+
+    def _at(self, places: Sequence[int]) -> list[Row]:
+        """Return the `NOTE_COLUMNS` rows at these places, in the order of the log."""
+        rows: list[Row] = []
+        for batch in batches(places):
+            names, values = placeholders(batch, "s")
+            rows += self._engine.query(f"{NOTE_COLUMNS} WHERE record.seq IN ({names}) ORDER BY record.seq", values)
+        return rows
+
+    def note(self, key: int, note_id: str) -> NoteView | None:
+        """Return one note by its id, or None."""
+        found = self.note_row(key, note_id)
+        return None if found is None else _note_view(found)
+
+    def note_row(self, key: int, note_id: str) -> Plain | None:
+        """Return what JSON shows of `note`."""
+        rows = self._engine.query(
+            f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'note' AND record.id = :id",
+            {"session": key, "id": storable(note_id)},
+        )
+        return note_rows(self._engine, rows)[0] if rows else None
+
+    def snapshots(self, key: int, offset: int, limit: int) -> tuple[list[SnapshotView], int]:
+        """Return a page of a session's snapshots, oldest first, and their total."""
+        found, total = self.snapshot_page(key, offset, limit)
+        return [_snapshot_view(row) for row in found], total
+
+    def snapshot_page(self, key: int, offset: int, limit: int) -> tuple[list[Plain], int]:
+        """Return what JSON shows of `snapshots`."""
+        places = "SELECT seq FROM record WHERE session = :session AND kind = 'snapshot'"  # as it is written, an index has them
+        total = int(self._engine.query(f"SELECT count(*) FROM ({places})", {"session": key})[0][0])
+        found = self._engine.query(
+            f"{places} ORDER BY seq LIMIT :limit OFFSET :offset", {"session": key, "limit": limit, "offset": offset}
+        )
+        return [self._snapshot(int(row[1]), load(row[2])) for row in self._at([int(row[0]) for row in found])], total
+
+    def snapshot(self, key: int, snapshot_id: str) -> SnapshotView | None:
+        """Return one snapshot by id or unambiguous id prefix, or None.
+
+        Raises:
+            InvalidInput: when several ids start so.
+        """
+        found = self.snapshot_row(key, snapshot_id)
+        return None if found is None else _snapshot_view(found)
+
+    def snapshot_row(self, key: int, snapshot_id: str) -> Plain | None:
+        """Return what JSON shows of `snapshot`; raises as it does."""
+        for condition in ID_CONDITIONS if snapshot_id else ():
+            rows = self._engine.query(
+                f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'snapshot' AND {condition} LIMIT 3",
+                {"session": key, "id": storable(snapshot_id), "after": storable(snapshot_id) + "\U0010ffff"},
+            )
+            if len(rows) > 1:
+                raise InvalidInput(f"several snapshot ids start with {snapshot_id!r}", "give more of the id")
+            if rows:
+                return self._snapshot(key, load(rows[0][2]))
+        return None
+
+    def _snapshot(self, key: int, record: Record) -> Plain:
+        with readable():
+            entries = [str(item) for item in cast("list[Any]", record.get("entries") or [])]
+            places = entry_places(self._engine, key, entries)
+            return {
+                "kind": "snapshot", "id": _text(record["id"]), "session": _text(record["session"]),
+                "ts": None if record.get("ts") is None else _text(record["ts"]), "entries": entries,
+                "indexes": [places[entry] for entry in entries if entry in places], "summary": str(record.get("summary", "")),
+                "reasoning": str(record.get("reasoning", "")), "hash": str(record.get("hash", "")),
+                "missing": [entry for entry in entries if entry not in places],
+            }  # fmt: skip
+
+    def continuations(self, key: int, *, since_compaction_of: str | None = None) -> list[Record]:
+        """Return the recorded continuations of a session, oldest first, as records.
+
+        With an agent's name only those after the last event that compacted its context, or that names no agent.
+        """
+        rows = self._engine.query(
+            "SELECT seq, body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY +seq", {"session": key}
+        )
+        after = 0
+        if rows and since_compaction_of is not None:
+            found = self._engine.query(
+                "SELECT max(seq) FROM event "
+                "WHERE session = :session AND type = 'compaction' AND (agent IS NULL OR agent = :agent)",
+                {"session": key, "agent": fold(storable(since_compaction_of))},
+            )
+            after = int(found[0][0] or 0)
+        return [load(row[1]) for row in rows if int(row[0]) > after]
+
+    def continuation(self, key: int | None, continuation_id: str) -> Record | None:
+        """Return one recorded continuation by id or unambiguous id prefix, or None; with ``key`` None of any session.
+
+        Raises:
+            InvalidInput: several ids start so.
+        """
+        session = "IN (SELECT session.key FROM session)" if key is None else "= :session"
+        values: dict[str, Any] = {} if key is None else {"session": key}
+        for condition in ID_CONDITIONS if continuation_id else ():
+            rows = self._engine.query(
+                f"SELECT id, body FROM record WHERE session {session} AND kind = 'continuation' AND {condition} LIMIT 3",
+                {**values, "id": storable(continuation_id), "after": storable(continuation_id) + "\U0010ffff"},
+            )
+            if len({str(row[0]) for row in rows}) > 1:
+                raise InvalidInput(f"several continuation ids start with {continuation_id!r}", "give more of the id")
+            if rows:
+                return load(rows[0][1])
+        return None
+
+    def latest_act(self, key: int) -> tuple[str, str] | None:
+        """Return kind and id of the newest record that an agent or a person left: an entry, a result or an event.
+
+        Signs of life and what the stuck handler writes down itself are none.
+        """
+        rows = self._engine.query(
+            "SELECT kind, id FROM record WHERE session = :session AND kind IN ('entry', 'result', 'event') AND NOT EXISTS "
+            "(SELECT 1 FROM event WHERE event.seq = record.seq AND event.type IN ('stuck', 'heartbeat')) "
+            "ORDER BY seq DESC LIMIT 1",
+            {"session": key},
+        )
+        return (str(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def entry_bodies(self, key: int, ids: Sequence[str]) -> dict[str, list[Record]]:
+        """Return the stored records (the entry and its result) of each entry id that exists."""
+        found: dict[str, list[Record]] = {}
+        for batch in batches(list(dict.fromkeys(ids))):
+            names, values = placeholders([storable(item) for item in batch], "id")
+            rows = self._engine.query(
+                "SELECT id, body FROM record WHERE session = :session AND kind IN ('entry', 'result') "
+                f"AND id IN ({names}) ORDER BY seq",
+                {"session": key, **values},
+            )
+            by_stored = {storable(item): item for item in batch}
+            for entry_id, body in rows:
+                found.setdefault(by_stored[str(entry_id)], []).append(load(body))
+        return found
+
+    def is_known(self, identity: str) -> bool:
+        """Whether any record of the store, of whatever kind and session, has exactly this id."""
+        return bool(self._engine.query("SELECT 1 FROM record WHERE id = :id LIMIT 1", {"id": storable(identity)}))
+
+    def known(self, key: int, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that a record of the session has, of whatever kind."""
+        found: set[str] = set()
+        for batch in batches(list(dict.fromkeys(ids))):
+            names, values = placeholders([storable(item) for item in batch], "id")
+            rows = self._engine.query(
+                f"SELECT DISTINCT id FROM record WHERE session = :session AND id IN ({names})", {"session": key, **values}
+            )
+            stored = {str(row[0]) for row in rows}
+            found |= {item for item in batch if storable(item) in stored}
+        return found
+
+
+def _noted(key: int | None, tags: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return the statement that finds, in indexes alone, the places of notes that carry all the tags, and its values."""
+    values: dict[str, Any] = {} if key is None else {"session": key}
+    session = "IN (SELECT session.key FROM session)" if key is None else "= :session"
+    if not tags:
+        return f"SELECT seq FROM record WHERE session {session} AND kind = 'note'", values
+    more: list[str] = []
+    for number, tag in enumerate(tags):
+        values[f"tag{number}"] = fold(storable(tag))
+        if number:
+            more.append(
+                "AND EXISTS (SELECT 1 FROM note_tag AS other WHERE other.session = note_tag.session "
+                f"AND other.note = note_tag.note AND other.tag = :tag{number})"
+            )
+    return f"SELECT note AS seq FROM note_tag WHERE session {session} AND tag = :tag0 {' '.join(more)}", values
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("must be text")
+    return value
+
+
+def _note_view(row: Plain) -> NoteView:
+    from ctxmgr.types.view import NoteView
+
+    return NoteView.model_validate(row)
+
+
+def _snapshot_view(row: Plain) -> SnapshotView:
+    from ctxmgr.types.view import SnapshotView
+
+    return SnapshotView.model_validate(row)

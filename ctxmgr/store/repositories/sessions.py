@@ -1,0 +1,252 @@
+"""Read sessions, their agents and their processes (FR-026)."""
+
+from __future__ import annotations
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log import fast_json
+from ctxmgr.log.fast_json import cast
+from ctxmgr.store.normalise import fold, storable
+from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.row_mapper import load, placeholders
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.store.engine.interface import Engine, Row
+    from ctxmgr.types.view import ProcessView, SessionView
+
+_COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last, events FROM session "
+_FAILED = ("error", "denied", "interrupted")
+
+
+_SAID = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})
+
+
+class Sessions:
+    """The sessions of a store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def key(self, session: str) -> int | None:
+        """Return the integer key of a session given by its id or an unambiguous prefix, or None.
+
+        The reserved session is given by its whole id alone.
+
+        Raises:
+            InvalidInput: when several ids start so.
+        """
+        rows = self._engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
+        if not rows and session:
+            rows = self._engine.query(
+                "SELECT key FROM session WHERE id >= :id AND id < :after AND id <> :project LIMIT 3",
+                {"id": storable(session), "after": storable(session) + "\U0010ffff", "project": PROJECT},
+            )
+        if len(rows) > 1:
+            raise InvalidInput(f"several session ids start with {session!r}", "give more of the id")
+        return int(rows[0][0]) if rows else None
+
+    def latest(self) -> int | None:
+        """Return the key of the session with the latest activity, or None in an empty store; it is never the reserved one."""
+        rows = self._engine.query(
+            "SELECT key FROM session WHERE id <> :project ORDER BY last DESC NULLS LAST, seq DESC LIMIT 1",
+            {"project": PROJECT},
+        )
+        return int(rows[0][0]) if rows else None
+
+    def name(self, key: int) -> str:
+        """Return the id of the session with this key."""
+        return str(self._engine.query("SELECT id FROM session WHERE key = :key", {"key": key})[0][0])
+
+    def entry_count(self, key: int) -> int:
+        """Return the number of entries of a session."""
+        return int(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key})[0][0])
+
+    def failures_in_row(self, key: int) -> int:
+        """Return how many of a session's latest finished actions failed or were denied, one after the other."""
+        rows = self._engine.query(
+            "SELECT count(*) FROM entry WHERE session = :key AND status IN ('error', 'denied') AND idx > coalesce("
+            "(SELECT max(idx) FROM entry WHERE session = :key AND status IN ('ok', 'interrupted')), -1)",
+            {"key": key},
+        )
+        return int(rows[0][0])
+
+    def last_error(self, key: int) -> dict[str, Any] | None:
+        """Return the error that a session ends in: an event behind which nothing was done or said; None where there is none."""
+        done = self._engine.query("SELECT coalesce(max(seq), 0) FROM entry WHERE session = :key", {"key": key})
+        rows = self._engine.query(
+            "SELECT seq, type FROM event WHERE session = :key AND seq > :done ORDER BY seq DESC LIMIT 30",
+            {"key": key, "done": done[0][0]},
+        )
+        for seq, kind in rows:
+            if kind in _SAID:
+                return None
+            if kind == "error":
+                body = self._engine.query("SELECT body FROM record WHERE seq = :seq", {"seq": seq})
+                data = load(body[0][0]).get("data")
+                return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        return None
+
+    def last_moment(self, key: int) -> float | None:
+        """Return the latest timestamp of a session's records, in seconds since 1970, or None when none has any."""
+        last = self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key})[0][0]
+        return None if last is None else float(last)
+
+    def count(self, agent: str | None = None) -> int:
+        """Return the number of sessions but the reserved one; ``agent`` counts those in which it acted."""
+        where, values = _acted(agent)
+        return int(self._engine.query(f"SELECT count(*) FROM session {where}", values)[0][0])
+
+    def page(self, offset: int, limit: int | None, agent: str | None = None) -> list[tuple[int, SessionView]]:
+        """Return sessions but the reserved one with their keys, latest activity first; ``agent`` keeps those where it acted."""
+        where, values = _acted(agent)
+        rows = self._engine.query(
+            f"{_COLUMNS} {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
+            {**values, "limit": -1 if limit is None else limit, "offset": offset},
+        )
+        return [(int(row[0]), self._view(row)) for row in rows]
+
+    def view(self, key: int) -> SessionView:
+        """Return one session."""
+        return self._view(self._engine.query(f"{_COLUMNS} WHERE key = :key", {"key": key})[0])
+
+    def _view(self, row: Row) -> SessionView:
+        from ctxmgr.types.view import SessionView
+
+        key = int(row[0])
+        processes = self.processes(key)
+        names, values = placeholders(("open", *_FAILED), "status")
+        told = f"SELECT status, count(*) FROM entry WHERE session = :key AND status IN ({names}) GROUP BY status"
+        status = dict(self._engine.query(told, {"key": key, **values}))
+        notes = self._engine.query("SELECT count(*) FROM record WHERE session = :key AND kind = 'note'", {"key": key})
+        meta: Any = fast_json.loads(row[4]) if row[4] else None
+        named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        if (capture := self._capture(key)) is not None:
+            named = {**named, "capture": capture}
+        outcomes = [process.outcome for process in processes]
+        return SessionView(
+            session=row[1], workflow=row[2], source=fast_json.loads(row[3]) if row[3] else None,
+            title=str(named["title"]) if named.get("title") else None, processes=processes, agents=self.agents(key),
+            entries=int(row[5]), open=int(status.get("open", 0)),
+            failed=sum(int(status.get(name, 0)) for name in _FAILED),
+            events=int(row[8]), notes=int(notes[0][0]), started=_time(row[6]), last=_time(row[7]), live=False,
+            outcome=outcomes[-1] if outcomes else None, usage=self.usage(key), meta=named or None,
+        )  # fmt: skip
+
+    def _capture(self, key: int) -> Any:
+        """Return {published, captured, lost} of the last process that was recorded from an event bus, or None."""
+        rows = self._engine.query(
+            # Not by its order: then all records of a session would be looked at that did not end yet.
+            "SELECT body FROM record WHERE seq = (SELECT max(+seq) FROM record WHERE session = :key AND kind = 'sessionEnd')",
+            {"key": key},
+        )
+        return load(rows[0][0]).get("capture") if rows else None
+
+    def agents(self, key: int) -> list[str]:
+        """Return the agents that acted in a session, in order of appearance."""
+        rows = self._engine.query(
+            "SELECT record.body FROM record WHERE record.seq IN "
+            "(SELECT min(seq) FROM entry WHERE session = :key GROUP BY agent) ORDER BY record.seq",
+            {"key": key},
+        )
+        return [str(load(row[0]).get("agent", "")) for row in rows]
+
+    def processes(self, key: int) -> list[ProcessView]:
+        """Return the executions of a session, first one first."""
+        from ctxmgr.types.view import ProcessView
+
+        rows = self._engine.query(
+            "SELECT process, started, outcome FROM process WHERE session = :key ORDER BY seq", {"key": key}
+        )
+        return [ProcessView(process=row[0] or None, started=row[1], outcome=row[2]) for row in rows]
+
+    def of_process(self, process: str) -> list[str]:
+        """Return the ids of the sessions that this process executed (FR-026)."""
+        rows = self._engine.query(
+            "SELECT session.id FROM process JOIN session ON session.key = process.session WHERE process.process = :process",
+            {"process": storable(process)},
+        )
+        return [str(row[0]) for row in rows] if process else []
+
+    def by_process(self, process: str) -> list[int]:
+        """Return the keys of up to three sessions that a process with this id executed, else one whose id begins so."""
+        for condition in ("process.process = :process", "process.process > :process AND process.process < :after"):
+            rows = self._engine.query(
+                f"SELECT DISTINCT process.session FROM process WHERE {condition} LIMIT 3",
+                {"process": storable(process), "after": storable(process) + "\U0010ffff"},
+            )
+            if rows or not process:
+                return [int(row[0]) for row in rows]
+        return []
+
+    def of_entry(self, entry_id: str) -> list[int]:
+        """Return the keys of up to three sessions with an entry of this id, or of one that starts so.
+
+        The reserved session is meant only where no other one is.
+        """
+        rows = self._engine.query(
+            "SELECT DISTINCT record.session, session.id FROM record JOIN session ON session.key = record.session "
+            "WHERE record.id >= :id AND record.id < :after AND record.kind = 'entry' LIMIT 4",
+            {"id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
+        )
+        others = [int(row[0]) for row in rows if row[1] != PROJECT]
+        return others[:3] or [int(row[0]) for row in rows]
+
+    def usage(self, key: int) -> dict[str, int]:
+        """Return the session's tokens: each API response once, plus what results, or finished entries, themselves carry."""
+        sums = self._engine.query("SELECT sum(input), sum(output) FROM usage WHERE session = :key", {"key": key})[0]
+        return {
+            name: int(total) for name, total in zip(("inputTokens", "outputTokens"), sums, strict=True) if total is not None
+        }
+
+    def records(self, key: int | None, kinds: tuple[str, ...] = ()) -> Iterator[Record]:
+        """Yield the records of a session (None: of all) in the order of the log, without their sums."""
+        conditions = ["1"]
+        if key is not None:
+            conditions.append("session = :key")
+        if kinds:
+            conditions.append("kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds)))
+        sql = f"SELECT body FROM record WHERE {' AND '.join(conditions)} ORDER BY seq"
+        for (body,) in self._engine.stream(sql, {} if key is None else {"key": key}):
+            yield load(body)
+
+    def records_from(self, key: int, index: int, kinds: tuple[str, ...]) -> Iterator[Record]:
+        """Yield the records of a session from an entry's on, of these kinds, in the order of the log."""
+        if index <= 0:
+            yield from self.records(key, kinds)
+            return
+        names = ", ".join(f"'{kind}'" for kind in kinds)
+        sql = (
+            "SELECT body FROM record WHERE session = :key "
+            f"AND seq >= (SELECT seq FROM entry WHERE session = :key AND idx = :index) AND kind IN ({names}) ORDER BY seq"
+        )
+        for (body,) in self._engine.stream(sql, {"key": key, "index": index}):
+            yield load(body)
+
+    def open_before(self, key: int, index: int, most: int = 200) -> list[tuple[int, Record]]:
+        """Return (index, record) of the newest entries before an index that have no result yet, in order."""
+        rows = self._engine.query(
+            "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq "
+            "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT :most",
+            {"key": key, "index": index, "most": most},
+        )
+        return [(int(row[0]), load(row[1])) for row in reversed(rows)]
+
+
+def _acted(agent: str | None) -> tuple[str, dict[str, Any]]:
+    where, values = "WHERE id <> :project", {"project": PROJECT}
+    if agent is None:
+        return where, values
+    where += " AND EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
+    return where, {**values, "agent": fold(agent)}
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    from ctxmgr.log.ids import format_time
+
+    return format_time(seconds)

@@ -1,0 +1,370 @@
+"""Map rows to entries and events, with results and notes inlined.
+
+A row is first made what JSON shows of it, ``Plain``; the views of the library are made from that, and from nothing else.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.errors import Damaged
+from ctxmgr.log import fast_json
+from ctxmgr.log.fast_json import cast
+from ctxmgr.store.normalise import storable
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.store.engine.interface import Engine, Row
+    from ctxmgr.types.view import EntryView, EventView, NoteView
+
+    _T = TypeVar("_T")
+    Plain = dict[str, Any]
+    Load = Callable[[str], Record]
+    """Returns the record of a stored body."""
+
+_BATCH = 500
+_STATUS = frozenset(("ok", "error", "denied", "interrupted", "open"))
+
+_ENTRY = (
+    "SELECT entry.seq, entry.session, entry.idx, entry.status, record.body, "
+    "CASE WHEN entry.result = entry.seq THEN NULL ELSE done.body END FROM entry {} record ON record.seq = entry.seq "
+    "LEFT JOIN record AS done ON done.seq = entry.result "
+)
+_EVENT = "SELECT event.seq, event.session, event.after, record.body FROM event {} record ON record.seq = event.seq "
+ENTRY_COLUMNS, EVENT_COLUMNS = _ENTRY.format("JOIN"), _EVENT.format("JOIN")
+BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
+"""The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
+NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
+ID_CONDITIONS = ("record.id = :id", "record.id >= :id AND record.id < :after")
+"""How a thing is found by its id: whole first, so that an id which begins another one can be named; then as a prefix."""
+
+
+_decoded: dict[str, Record] = {}
+_KEPT, _LONG = 256, 20_000
+
+
+def keep(body: str, record: Record) -> None:
+    """Remember what a body was decoded to, for whoever loads it next and changes it as it likes: it is handed out once."""
+    if len(body) < _LONG:
+        if len(_decoded) >= _KEPT:
+            _decoded.clear()
+        _decoded[body] = record
+
+
+def forget() -> None:
+    """Keep nothing any longer."""
+    _decoded.clear()
+
+
+def load(body: object) -> Record:
+    """Return the record of a stored body; one that is decoded already is that.
+
+    Raises:
+        Damaged: the body is not what was stored.
+    """
+    if type(body) is dict:
+        return cast("Record", body)
+    text = str(body)
+    if _decoded and (kept := _decoded.pop(text, None)) is not None:
+        return kept
+    try:
+        record: object = fast_json.loads(text)
+    except ValueError:
+        raise _changed() from None
+    if not isinstance(record, dict):
+        raise _changed()
+    return cast("Record", record)
+
+
+class _Readable:
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, ValueError | TypeError | KeyError | AttributeError):
+            raise _changed() from None
+
+
+def readable() -> _Readable:
+    """Turn what an altered body does to the code that reads it, inside a ``with``, into `Damaged`."""
+    return _Readable()
+
+
+def _changed() -> Damaged:
+    return Damaged("a stored record was changed and can't be read", "'ctxmgr verify' finds it; restore a backup")
+
+
+def batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Yield the items in groups that fit into one statement: the number of its values is limited."""
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]
+
+
+def placeholders(values: Sequence[object], prefix: str) -> tuple[str, dict[str, object]]:
+    """Return the text ``:p0, :p1`` for an IN list and its values; user text is always bound, never spelled out."""
+    names = [f"{prefix}{number}" for number in range(len(values))]
+    return ", ".join(f":{name}" for name in names), dict(zip(names, values, strict=True))
+
+
+def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
+    """Return what JSON shows of `ENTRY_COLUMNS` rows, in their order."""
+    found: list[Plain] = []
+    for batch in batches(rows):
+        records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
+        with readable():
+            keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
+        noted, told = _attached(engine, {key for key, _ in keyed})
+        notes = _notes_on(engine, [place for place in keyed if place[0] in noted])
+        events = _event_counts(engine, [place for place in keyed if place[0] in told])
+        gone = _gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
+        with readable():
+            for (row, record, result), place in zip(records, keyed, strict=True):
+                lost = bool(gone) and (int(row[1]), str(record.get("parent"))) in gone
+                found.append(_entry(row, record, result, notes.get(place) or [], events.get(place, 0), gone=lost))
+    return found
+
+
+def _attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
+    """Return those of the sessions with these keys that have notes on entries, and those that have events of entries."""
+    noted, told = set[int](), set[int]()
+    for key in keys:
+        notes, events = engine.query(_ATTACHED, {"session": key})[0]
+        noted |= {key} if notes else set()
+        told |= {key} if events else set()
+    return noted, told
+
+
+_ATTACHED = (
+    "SELECT EXISTS (SELECT 1 FROM note_entry WHERE session = :session), "
+    "EXISTS (SELECT 1 FROM event WHERE session = :session AND entry IS NOT NULL)"
+)
+
+
+def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], events: int, *, gone: bool) -> Plain:
+    get, done = record.get, record.get if result is None else result.get
+    meta = get("meta") if result is None else _merged(get("meta"), done("meta"))
+    missing = [f"parent {record['parent']}"] if gone else []
+    if isinstance(meta, dict):
+        missing += _list(cast("dict[str, Any]", meta).get("missing"))
+    if row[3] not in _STATUS:
+        raise ValueError("no status")
+    return {
+        "kind": "entry", "index": int(row[2]), "id": _text(record["id"]), "session": _text(record["session"]),
+        "process": _name(get("process")), "ts": _name(get("ts")), "agent": str(get("agent", "")),
+        "action": str(get("action", "")), "inputType": _name(get("inputType")), "input": get("input"),
+        "status": row[3], "output": done("output"), "error": done("error"),
+        "durationMs": _number(done("durationMs")), "notes": notes, "events": events, "missing": missing,
+        "turn": get("turn"), "step": get("step"), "parent": _name(get("parent")),
+        "task": _name(get("task")), "timeoutMs": _number(get("timeoutMs")), "usage": done("usage"),
+        "meta": meta,
+    }  # fmt: skip
+
+
+def _merged(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    both: dict[str, Any] = {"entry": first, "result": second}
+    if isinstance(first, dict) and isinstance(second, dict):
+        both = {**cast("dict[str, Any]", first), **cast("dict[str, Any]", second)}
+    return both
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("must be text")
+    return value
+
+
+def _name(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
+
+
+def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
+    """Return what JSON shows of `EVENT_COLUMNS` rows, in their order."""
+    found = [event_row(row, load) for row in rows]
+    for batch in batches(list(zip(rows, found, strict=True))):
+        keyed = [(int(row[1]), storable(shown["entry"]), shown) for row, shown in batch if shown["entry"] is not None]
+        noted, _ = _attached(engine, {key for key, _, _ in keyed})
+        notes = _notes_on(engine, list({(key, entry): None for key, entry, _ in keyed if key in noted}))
+        for key, entry, shown in keyed:
+            shown["notes"] = notes.get((key, entry)) or []
+    return found
+
+
+def event_row(row: Row, load: Load = load) -> Plain:
+    """Return what JSON shows of one `EVENT_COLUMNS` row, but for the notes on its entry."""
+    record = load(row[3])
+    with readable():
+        return {
+            "kind": "event", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+            "type": str(record.get("type")), "agent": _name(record.get("agent")), "entry": _name(record.get("entry")),
+            "after": None if row[2] is None else int(row[2]), "data": record.get("data"), "notes": [],
+        }  # fmt: skip
+
+
+def note_rows(engine: Engine, rows: Sequence[Row]) -> list[Plain]:
+    """Return what JSON shows of `NOTE_COLUMNS` rows, in their order."""
+    with readable():
+        notes = [(int(row[1]), load(row[2])) for row in rows]
+        places: dict[int, dict[str, int]] = {}
+        successors: dict[int, dict[str, str]] = {}
+        for key in {key for key, _ in notes}:
+            own = [record for owner, record in notes if owner == key]
+            places[key] = entry_places(engine, key, [entry for record in own for entry in _list(record.get("entries"))])
+            successors[key] = _successors(engine, key, [storable(str(record["id"])) for record in own])
+        return [_note(record, places[key], successors[key]) for key, record in notes]
+
+
+def _successors(engine: Engine, key: int, notes: Sequence[str]) -> dict[str, str]:
+    """Return the id of the note that superseded each of these, where one did."""
+    found: dict[str, str] = {}
+    for batch in batches(notes):
+        names, values = placeholders(batch, "id")
+        found |= dict(
+            engine.query(
+                f"SELECT note, successor FROM superseded WHERE session = :session AND note IN ({names})",
+                {"session": key, **values},
+            )
+        )
+    return found
+
+
+def _note(record: Record, places: dict[str, int], successors: dict[str, str]) -> Plain:
+    entries = _list(record.get("entries"))
+    return {
+        "kind": "note", "id": _text(record["id"]), "session": _text(record["session"]), "ts": _name(record.get("ts")),
+        "entries": entries, "indexes": [places[entry] for entry in entries if entry in places],
+        "content": str(record.get("content", "")), "tags": _list(record.get("tags")), "links": _list(record.get("links")),
+        "author": _name(record.get("author")), "supersedes": _name(record.get("supersedes")),
+        "supersededBy": successors.get(storable(str(record["id"]))),
+        "missing": [entry for entry in entries if entry not in places],
+    }  # fmt: skip
+
+
+def _list(value: object) -> list[str]:
+    return [str(item) for item in cast("list[Any]", value)] if isinstance(value, list) else []
+
+
+def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]:
+    """Return the index of each entry id that exists in the session with this key."""
+    places: dict[str, int] = {}
+    for batch in batches(list(dict.fromkeys(ids))):
+        names, values = placeholders([storable(item) for item in batch], "id")
+        found = engine.query(
+            "SELECT record.id, entry.idx FROM record JOIN entry ON entry.seq = record.seq "
+            f"WHERE record.session = :session AND record.kind = 'entry' AND record.id IN ({names})",
+            {"session": key, **values},
+        )
+        by_stored = {str(row[0]): int(row[1]) for row in found}
+        places.update({item: by_stored[storable(item)] for item in batch if storable(item) in by_stored})
+    return places
+
+
+def _notes_on(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], list[Plain]]:
+    found: dict[tuple[int, str], list[Plain]] = {}
+    for key in {key for key, _ in keyed}:
+        names, values = placeholders([entry for owner, entry in keyed if owner == key], "id")
+        rows = engine.query(
+            "SELECT note_entry.entry, record.seq, record.session, record.body FROM note_entry "
+            "JOIN record ON record.seq = note_entry.note "
+            f"WHERE note_entry.session = :session AND note_entry.entry IN ({names}) ORDER BY record.seq",
+            {"session": key, **values},
+        )
+        for row, note in zip(rows, note_rows(engine, [row[1:] for row in rows]), strict=True):
+            found.setdefault((key, str(row[0])), []).append(note)
+    return found
+
+
+def _event_counts(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    counts: dict[tuple[int, str], int] = {}
+    for key in {key for key, _ in keyed}:
+        names, values = placeholders([entry for owner, entry in keyed if owner == key], "id")
+        rows = engine.query(
+            f"SELECT entry, count(*) FROM event WHERE session = :session AND entry IN ({names}) GROUP BY entry",
+            {"session": key, **values},
+        )
+        counts.update({(key, str(entry)): int(count) for entry, count in rows})
+    return counts
+
+
+def _gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) -> set[tuple[int, str]]:
+    gone: set[tuple[int, str]] = set()
+    for key in {key for key, parent in parents if parent is not None}:
+        named = [str(parent) for owner, parent in parents if owner == key and parent is not None]
+        places = entry_places(engine, key, named)
+        gone |= {(key, parent) for parent in named if parent not in places}
+    return gone
+
+
+def entry_shape(row: Plain) -> EntryView:
+    """Return the view of one of `entry_rows`."""
+    view: EntryView = _made("entry", _with_note_shapes(row))
+    return view
+
+
+def _with_note_shapes(row: Plain) -> Plain:
+    if not row["notes"]:
+        return row
+    shape, _ = _shape("note")
+    return {**row, "notes": [shape.model_validate(note) for note in row["notes"]]}
+
+
+def event_shape(row: Plain) -> EventView:
+    """Return the view of an `event_row`."""
+    view: EventView = _made("event", _with_note_shapes(row))
+    return view
+
+
+def _made(kind: str, row: Plain) -> Any:
+    """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
+    shape, names = _shape(kind)
+    values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
+    view = shape.__new__(shape)
+    # As pydantic's own model_construct does it, without the defaults and aliases that a row has no need of.
+    _set(view, "__dict__", values)
+    _set(view, "__pydantic_fields_set__", set(values))
+    _set(view, "__pydantic_extra__", None)
+    _set(view, "__pydantic_private__", None)
+    return view
+
+
+def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:
+    if not _shapes:
+        from ctxmgr.types.view import EntryView, EventView, NoteView
+
+        for name, shape in (("entry", EntryView), ("event", EventView), ("note", NoteView)):
+            _shapes[name] = shape, tuple(shape.model_fields)
+    return _shapes[kind]
+
+
+_set = object.__setattr__
+_shapes: dict[str, tuple[Any, tuple[str, ...]]] = {}
+"""Of each kind of row its shape, and the names of its fields; filled once it is needed: shapes load slowly."""
+
+
+def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
+    """Return the views of `ENTRY_COLUMNS` rows, in their order."""
+    return [entry_shape(row) for row in entry_rows(engine, rows)]
+
+
+def event_view(row: Row) -> EventView:
+    """Return the view of one `EVENT_COLUMNS` row."""
+    return event_shape(event_row(row))
+
+
+def note_views(engine: Engine, rows: Sequence[Row]) -> list[NoteView]:
+    """Return the views of `NOTE_COLUMNS` rows, in their order."""
+    from ctxmgr.types.view import NoteView
+
+    return [NoteView.model_validate(row) for row in note_rows(engine, rows)]

@@ -1,0 +1,1 @@
+"""Search: text normalisation, the index, queries. Start with `find`."""

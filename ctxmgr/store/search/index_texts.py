@@ -1,0 +1,204 @@
+"""Collect the words and marks of a stretch of the log for the search index.
+
+A long log is read in a second process (`ahead`) while this one writes the index. What it sends follows from records that
+never change once they are there, so it is as good as what is read here, if the log is still the one that was read.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctxmgr.store.normalise import FIELDS, flat_texts, fold
+from ctxmgr.store.parallel_read import Place, born_of, opened
+from ctxmgr.store.search.text_match import texts_in
+from ctxmgr.store.search.tokenizer import block_of, marks_of, windows_of, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from ctxmgr.store.engine.interface import Engine, Row
+
+_ROWS = 256
+_CHARACTERS = 250_000
+"""What a stretch holds at most, but for its last part."""
+
+_PART = 64
+_AT_ONCE = 200_000
+"""Characters whose words are told apart together: these take ten times the room of the text."""
+
+_KNOWN = 60_000
+
+_READ = (
+    "SELECT seq, kind, CASE WHEN kind IN ('entry', 'event', 'result') THEN body END, id FROM {records} WHERE seq > :start "
+    "ORDER BY seq LIMIT :rows"
+)
+_ANSWERS = "SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND result <> seq AND result <= :end"
+
+
+class Stretch(NamedTuple):
+    """Part of the log, as the index is given it.
+
+    Attributes:
+        start: the place behind which it begins.
+        end: its last place.
+        seen: the id of the record there.
+        born: see `born_of`.
+        size: characters of its texts.
+        texts: of its entries and events, by place; with that of the result, where this is no later than the stretch.
+        answers: the texts of its other results, by place.
+        marks: the runs of marks of each block of places that has any.
+        fresh: the words that were not told before, as the vocabulary holds them, sorted.
+    """
+
+    start: int
+    end: int
+    seen: str
+    born: str
+    size: int
+    texts: list[tuple[int, str]]
+    answers: list[tuple[int, str]]
+    marks: list[tuple[int, str]]
+    fresh: list[tuple[str, str]]
+
+
+class Reader:
+    """Reads a log in stretches, and remembers of which words it has told.
+
+    Args:
+        engine: of the store.
+        records: what statements call the records.
+    """
+
+    def __init__(self, engine: Engine, records: str = "record") -> None:
+        self._engine = engine
+        self._records = records
+        self._known: set[bytes] = set()
+        self._text = _slow_text
+
+    def after(self, start: int, rows: int = _ROWS) -> Stretch | None:
+        """Return the stretch behind a place, of so many records at most; None at the end of the log.
+
+        It ends with a block of places: marks are written for a whole block.
+        """
+        if self._known and self._text is _slow_text:  # there is a second stretch: then what loads long pays
+            self._text = _quick_text()
+        texts: dict[int, str] = {}
+        answers: dict[int, str] = {}
+        fresh: set[bytes] = set()
+        part: list[str] = []
+        size = told = 0
+        end, seen = start, None
+        while (rows >= _PART or seen is None) and size < _CHARACTERS:
+            found = self._part_behind(end, min(rows, _PART))
+            if not found:
+                break
+            for seq, kind, body, _ in found:
+                if body is not None:
+                    text = self._text(body)
+                    (answers if kind == "result" else texts)[seq] = text
+                    part.append(text)
+                    size += len(text)
+                    if size - told > _AT_ONCE:
+                        fresh |= words_of(part) - self._known
+                        part, told = [], size
+            rows -= len(found)
+            end, seen = int(found[-1][0]), found[-1][3]
+        if seen is None:
+            return None
+        fresh |= words_of(part) - self._known
+        self._remember(fresh)
+        self._complete(texts, answers, start, end)
+        return Stretch(
+            start, end, str(seen), born_of(self._engine), size,
+            sorted(texts.items()), sorted(answers.items()), marks_by_block(texts), _windows(fresh),
+        )  # fmt: skip
+
+    def _part_behind(self, end: int, rows: int) -> list[Row]:
+        found = self._engine.query(_READ.format(records=self._records), {"start": end, "rows": rows})
+        last = len(found) if len(found) == rows else 0
+        while last and block_of(found[last - 1][0]) == block_of(found[last - 1][0] + 1):
+            last -= 1
+        return found[:last] if last else found
+
+    def _complete(self, texts: dict[int, str], answers: dict[int, str], start: int, end: int) -> None:
+        """Let results stand for the entries that they completed, once both are there."""
+        done: set[int] = set()
+        for result, place in self._engine.query(_ANSWERS, {"start": start, "end": end}):
+            found = answers.get(result)
+            found = self.text_at(result) if found is None else found
+            texts[place] = f"{texts[place]} {found}" if place in texts else found
+            done.add(result)
+        for result in done:
+            answers.pop(result, None)
+
+    def text_at(self, place: int) -> str:
+        """Return the text of the record at a place."""
+        rows = self._engine.query(f"SELECT body FROM {self._records} WHERE seq = :place", {"place": place})
+        return self._text(rows[0][0]) if rows else ""
+
+    def _remember(self, fresh: set[bytes]) -> None:
+        if len(self._known) + len(fresh) > _KNOWN:
+            self._known.clear()
+        self._known |= fresh
+
+    def forget(self) -> None:
+        """Tell of every word once more."""
+        self._known.clear()
+
+
+def ahead(place: tuple[str, str, str], start: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the stretches behind a place in the log, as tuples: in a second process, which writes nothing.
+
+    Raises:
+        CtxmgrError: it can't be read, or the log is not the one that was indexed.
+    """
+    engine, records = opened(Place(*place))
+    reader = Reader(engine, records)
+    while True:
+        engine.execute("BEGIN")  # all of a stretch is read in one state
+        stretch = reader.after(start)
+        engine.execute("COMMIT")
+        if stretch is None:
+            return
+        start = stretch.end
+        yield tuple(stretch)
+
+
+def marks_by_block(texts: dict[int, str]) -> list[tuple[int, str]]:
+    """Return the marks in folded texts, in the order of their blocks."""
+    blocks = groupby(sorted(texts), key=block_of)
+    runs = [(block, marks_of([texts[place] for place in places])) for block, places in blocks]
+    return [(block, b" ".join(sorted(found)).decode()) for block, found in runs if found]
+
+
+def _windows(words: set[bytes]) -> list[tuple[str, str]]:
+    return [window for word in sorted(words) for window in windows_of(word.decode())]
+
+
+def _slow_text(body: object) -> str:
+    """Return the texts of a stored record as the index is given them: folded, with blanks between."""
+    return fold(" ".join(texts_in(str(body))))
+
+
+def _quick_text() -> Callable[[object], str]:
+    """Return what does the same in less time, by a library that takes as long to load as it saves on a thousand records."""
+    import msgspec
+
+    kinds = ("entry", "event", "result")
+    names = dict.fromkeys(name for kind in kinds for name in FIELDS[kind])
+    record = msgspec.defstruct("record", [("kind", str), *((name, object, None) for name in names)])
+    decode: Callable[[Any], Any] = msgspec.json.Decoder(record).decode
+    values_of = {kind: attrgetter(*FIELDS[kind]) for kind in kinds}
+
+    def text(body: object) -> str:
+        try:
+            found: Any = decode(body)
+            texts = flat_texts(values_of[found.kind](found))
+        except Exception:  # what it refuses may still be JSON to Python: infinities, lone surrogates
+            return _slow_text(body)
+        return fold(" ".join(texts))
+
+    return text

@@ -1,0 +1,160 @@
+"""Check whether a stored record contains a folded text; also as an SQL function.
+
+The answer is that of ``needle in folded_text(record)``. Most bodies are told by their bytes, without decoding them: JSON
+in ASCII spells a text in one way, but for escapes and numbers, and what those may stand for is looked for first.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.log import fast_json
+from ctxmgr.log.fast_json import cast
+from ctxmgr.store.normalise import find, fold, plain_texts
+from ctxmgr.store.row_mapper import forget, keep
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from ctxmgr.log.codec import Record
+    from ctxmgr.store.engine.interface import Engine, Row
+
+_ESCAPES = str.maketrans({
+    '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+})  # fmt: skip
+
+_MEANING_ASCII = ("\\u00", "\\u01", "\\u1e9", "\\u212", "\\ufb0")
+"""How escapes begin, in lower case, of which some stand for ASCII or for what folds to ASCII (\u0130, \u017f, \u212a)."""
+
+_NUMBER = frozenset("0123456789.+-e")
+"""Characters of numbers as they are searched. JSON may spell a number otherwise: 1E2 is the text "100.0"."""
+
+
+def _record(body: str) -> Record | None:
+    try:
+        record: object = fast_json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Record", record) if isinstance(record, dict) else None
+
+
+def texts_in(body: str) -> list[str]:
+    """Return the searchable texts of a stored record as they stand there; of one that was altered, all that stands there."""
+    record = _record(body)
+    return [body] if record is None else plain_texts(record)
+
+
+class SearchTerm:
+    """A folded text, prepared for being looked for in many bodies."""
+
+    __slots__ = ("_cased", "_needle", "_numeric", "_plain", "_slashed", "_spelling")
+
+    def __init__(self, needle: str) -> None:
+        forget()
+        self._needle = needle
+        self._spelling = needle.translate(_ESCAPES)
+        self._cased = needle.upper() != needle
+        self._numeric = _NUMBER.issuperset(needle)
+        self._plain = needle.isascii()
+        self._slashed = "/" in needle
+
+    def is_in(self, body: str) -> bool:
+        """Whether the record of a body holds the text; what it was decoded to is kept for whoever shows it."""
+        if not self._may_be_in(body):
+            return False
+        record = _record(body)
+        if record is None:
+            return self._needle in fold(body)
+        for text in plain_texts(record):
+            if self._needle in fold(text):
+                keep(body, record)
+                return True
+        return False
+
+    def match(self, kind: str, row: Row) -> tuple[Row, tuple[str, str] | None] | None:
+        """Return a row of `BY_PLACE` with its bodies decoded, and what `find` says of it; None where neither holds the text.
+
+        None stands for what `find` says, and bodies stay as they are, where only the row as it is shown can tell.
+        """
+        body, answer = (str(row[4]), row[5]) if kind == "entry" else (str(row[3]), None)
+        if not self._may_be_in(body) and (answer is None or not self._may_be_in(str(answer))):
+            return None
+        record = _record(body)
+        done = record if answer is None else _record(str(answer))
+        if record is None or done is None or (record.get("kind"), done.get("kind")) != (kind, "result" if answer else kind):
+            return (row, None) if self._is_in_one(body, answer) else None
+        shown = record if done is record else {**record, "output": done.get("output"), "error": done.get("error")}
+        found = find(shown, self._needle)
+        if found is None:  # what an action came with is not shown once it has a result, and found nevertheless
+            return (row, None) if done is not record and self._is_in_one(body, answer) else None
+        decoded = (*row[:4], record, None if done is record else done) if kind == "entry" else (*row[:3], record)
+        # Names are shown as texts, whatever they are: then another place may be the first.
+        return decoded, found if _NAME.issuperset(map(type, map(record.get, _NAMES[kind]))) else None
+
+    def _is_in_one(self, body: str, answer: object) -> bool:
+        return self.is_in(body) or (answer is not None and self.is_in(str(answer)))
+
+    def _may_be_in(self, body: str) -> bool:
+        text = body.lower() if self._cased else body
+        if self._spelling in text or self._numeric or not body.isascii():
+            return True
+        # Then its texts can hold this one only by an escape.
+        escaped = "\\u" in text and (not self._plain or any(escape in text.lower() for escape in _MEANING_ASCII))
+        return escaped or (self._slashed and "\\/" in text)
+
+
+_NAMES = {"entry": ("action", "agent", "inputType", "task"), "event": ("type", "agent")}
+_NAME = frozenset({str, type(None)})
+
+
+class _Holds:
+    """The function; it remembers what it found out about the last needle."""
+
+    def __init__(self) -> None:
+        self._bytes: bytes | None = None
+        self._sought = SearchTerm("")
+
+    def __call__(self, body: object, needle: bytes) -> bool:
+        if body is None:
+            return False
+        if needle != self._bytes:
+            self._sought, self._bytes = SearchTerm(needle.decode()), needle
+        return self._sought.is_in(body if type(body) is str else str(body))
+
+
+def know_holds(engine: Engine) -> None:
+    """Let statements of this engine call ``holds(body, needle)``; the folded needle is bound as UTF-8.
+
+    As text it would end at its first NUL: drivers hand texts to functions as C does.
+    """
+    engine.function("holds", 2, _Holds())
+
+
+def asked(needle: str) -> tuple[str, dict[str, object]]:
+    """Return a condition, with ``{}`` for the body, that says what ``holds`` says, and the values that it needs.
+
+    What can't hold the text is told by SQLite itself, in a third of the time of a call.
+    """
+    values: dict[str, object] = {"needle": needle.encode()}
+    if _NUMBER.issuperset(needle) or len(needle) > _LONG:
+        return "holds({}, :needle)", values
+    escapes = [_like("\\u")]
+    if "/" in needle:
+        escapes.append(_like("\\/"))
+    spelling = needle.translate(_ESCAPES)
+    # What is beyond ASCII has no spelling but an escape; nor have the other control characters.
+    spelled = [_like(spelling)] if needle.isascii() and min(spelling, default="") >= " " else []
+    likes = {f"like{number}": text for number, text in enumerate([*spelled, *escapes])}
+    return f"(({' OR '.join(f'{{0}} LIKE :{name} ESCAPE :mark' for name in likes)}) AND holds({{0}}, :needle))", {
+        **values, "mark": _MARK, **likes,
+    }  # fmt: skip
+
+
+_LONG = 5_000
+"""Characters of the longest text that SQLite is asked for: what it takes for a pattern is limited."""
+
+_MARK = "!"
+
+
+def _like(text: str) -> str:
+    """Return the pattern of texts that contain this one."""
+    for special in (_MARK, "%", "_"):
+        text = text.replace(special, _MARK + special)
+    return f"%{text}%"

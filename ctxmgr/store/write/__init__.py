@@ -1,0 +1,1 @@
+"""How records become rows: one by one (`append`), or in bulk (`log_parser`, `bulk`)."""

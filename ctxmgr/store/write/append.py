@@ -1,0 +1,250 @@
+"""Append records one by one or in small batches.
+
+Stored exactly once per id: the same id with the same content is known, with other content a conflict (design section 4).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from ctxmgr.errors import Conflict, InvalidInput
+from ctxmgr.log import codec
+from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.write import derived_rows
+from ctxmgr.store.write.batch import derive_rows, insert_lines, insert_records
+from ctxmgr.store.write.deduplicate import DuplicateTracker, KnownRecords
+from ctxmgr.store.write.encoded_record import EncodedRecord, prepared, prepared_line
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.log.reader import Line
+    from ctxmgr.store.engine.interface import Engine, OnConflict
+    from ctxmgr.store.write.derived_rows import SessionCounters
+
+    Refused = Callable[[Record, InvalidInput], None]
+    """Called with a record that can't be written, and why."""
+    _Last = tuple[int, str | None]
+    """Number and sum of the last record."""
+
+
+class AppendResult:
+    """What an append did: records written, known already, and known with other content (``changed``: first kept).
+
+    ``doubles`` counts records that were left out because another session holds them.
+    """
+
+    __slots__ = ("added", "changed", "doubles", "known")
+
+    def __init__(self, added: int = 0, known: int = 0, changed: int = 0, doubles: int = 0) -> None:
+        self.added = added
+        self.known = known
+        self.changed = changed
+        self.doubles = doubles
+
+    def plus(self, other: AppendResult) -> None:
+        """Add another append's counts to these."""
+        self.added += other.added
+        self.known += other.known
+        self.changed += other.changed
+        self.doubles += other.doubles
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AppendResult) and self._counts() == other._counts()
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] -- its counts change
+
+    def __repr__(self) -> str:
+        return "Appended(added={}, known={}, changed={}, doubles={})".format(*self._counts())
+
+    def _counts(self) -> tuple[int, int, int, int]:
+        return self.added, self.known, self.changed, self.doubles
+
+
+TOGETHER = 256
+"""Records that are written together: beyond it nothing is gained."""
+
+_MOST_KEPT = 64  # sessions that an appender remembers from one append to the next
+
+
+class Appender:
+    """Writes records through an engine; call inside a transaction.
+
+    Args:
+        engine: of the store.
+        masked: mask secrets before anything is written (off only on request).
+        sums: continue the store's ``sum`` chain; the index of a log, or of a part of a store, keeps theirs instead.
+    """
+
+    def __init__(self, engine: Engine, *, masked: bool = True, sums: bool = True) -> None:
+        self._engine = engine
+        self._masked = masked
+        self._sums = sums
+        self._touched: dict[str, SessionCounters] = {}
+        self._kept: dict[str, SessionCounters] = {}
+        self._last: _Last = (0, None)
+        self._kept_at: _Last | None = None
+        self._repeats = False
+
+    def append(
+        self,
+        records: Iterable[Record],
+        *,
+        on_conflict: OnConflict = "raise",
+        doubles: bool = False,
+    ) -> AppendResult:
+        """Write records in order, all or none.
+
+        Args:
+            records: checked records of log format 1.
+            on_conflict: what to do with a known id that has other content: raise, or keep the first.
+            doubles: leave out entries and events whose id another session holds already, with all that belongs to them.
+
+        Raises:
+            Conflict: a known id with other content, when ``on_conflict`` is "raise".
+            InvalidInput: a value that JSON can't hold, or a record over the length limit.
+        """
+        ready = (prepared(record, masked=self._masked) for record in records)
+        return self._append(ready, insert_records, on_conflict, doubles=doubles)
+
+    def append_spelled(self, record: Record, body: bytes) -> AppendResult:
+        """Write one checked record that is masked and whose body is spelled as `wire.encode` would; else as `append`."""
+        return self._append((EncodedRecord(record, body, None),), insert_records, "raise")
+
+    def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
+        """Write the checked records of a log in order, all or none; else as `append`."""
+        ready = (prepared_line(line, masked=self._masked) for line in lines)
+        return self._append(ready, insert_records, on_conflict)
+
+    def index_lines(self, lines: Iterable[Line], refused: Refused) -> AppendResult:
+        """Write down where the checked records of a log lie, and what follows from them; the first of an id counts.
+
+        Args:
+            lines: of the log, in order.
+            refused: hears of records that could not be written again as they are.
+        """
+
+        def ready() -> Iterator[EncodedRecord]:
+            for line in lines:
+                try:
+                    yield prepared_line(line, masked=False)
+                except InvalidInput as error:
+                    refused(line.record, error)
+
+        return self._append(ready(), insert_lines, "keep")
+
+    def copy(self, placed: Iterable[tuple[int, Record]]) -> AppendResult:
+        """Write records of another store at the places that they have there; what can't be written is left out.
+
+        They may come a little out of order, but never behind a record of their session that changes what they mean.
+        """
+
+        def ready() -> Iterator[EncodedRecord]:
+            for place, record in placed:
+                try:
+                    yield prepared(record, masked=self._masked, place=place)
+                except InvalidInput:
+                    continue
+
+        return self._append(ready(), insert_records, "keep", placed=True)
+
+    def _append(
+        self,
+        items: Iterable[EncodedRecord],
+        insert: Callable[[Engine, Sequence[EncodedRecord]], bool],
+        on_conflict: OnConflict,
+        *,
+        doubles: bool = False,
+        placed: bool = False,
+    ) -> AppendResult:
+        report = AppendResult()
+        known = KnownRecords(self._engine, on_conflict, report)
+        others = DuplicateTracker(self._engine, report) if doubles else None
+        self._look_up_last()
+        self._touched.clear()
+        for part in _parts(items):
+            mine = part if others is None else others.without(part)
+            for item in mine:
+                item.key = self._touch(str(item.record["session"])).key
+            if mine and (self._repeats or not self._write(mine, insert, placed=placed)):
+                fresh = known.new(mine)
+                self._repeats = len(fresh) < len(mine)  # a log that is read again begins with what is known
+                mine = fresh
+                if mine and not self._write(mine, insert, placed=placed):
+                    raise Conflict("records were to be written at places that others have", "run the command again")
+            report.added += len(mine)
+        for touched in self._touched.values():
+            touched.store(self._engine)
+        self._keep()
+        return report
+
+    def _write(
+        self, part: Sequence[EncodedRecord], insert: Callable[[Engine, Sequence[EncodedRecord]], bool], *, placed: bool
+    ) -> bool:
+        """Write records that are all new; return False, with nothing written, if one is not."""
+        number, total = self._last
+        for item in part:
+            item.seq = number = number + 1 if not placed or item.place is None else item.place
+            if self._sums:
+                item.total = total = codec.chain(total or "", item.body)
+        if not insert(self._engine, part):
+            return False
+        self._last = (number, total)
+        pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
+        for item, touched in pairs:
+            touched.see(item.seq, item.moment)
+        derive_rows(self._engine, pairs, in_order=not placed)
+        if part[0].record["session"] == PROJECT and part[0].kind == "event":  # which is a part of its own
+            from ctxmgr.store.write.project_state import derive
+
+            derive(self._engine, part[0].seq, part[0].record)
+        return True
+
+    def _look_up_last(self) -> None:
+        """Find the end of the log; forget what is known of sessions if it is not where this appender left it.
+
+        Another process may have written since, or what was written here was rolled back.
+        """
+        column = "sum" if self._sums else "NULL"
+        rows = self._engine.query(f"SELECT seq, {column} FROM record ORDER BY seq DESC LIMIT 1")
+        self._last = (int(rows[0][0]), rows[0][1]) if rows else (0, None)
+        if self._last != self._kept_at:
+            self._kept.clear()
+        self._kept_at = None
+
+    def _keep(self) -> None:
+        if not self._sums:  # then nothing would tell
+            return
+        self._kept = self._kept | self._touched if len(self._kept) < _MOST_KEPT else dict(self._touched)
+        self._kept_at = self._last
+
+    def _touch(self, session: str) -> SessionCounters:
+        touched = self._touched.get(session)
+        if touched is None and session in self._kept:
+            touched = self._touched[session] = self._kept[session]
+        if touched is None:
+            touched, _ = derived_rows.touched(self._engine, session)
+            self._touched[session] = touched
+        return touched
+
+
+def _parts(items: Iterable[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
+    """Yield records in parts that are written together; what changes the project's state is a part of its own."""
+    rest = iter(items)
+    while taken := list(islice(rest, TOGETHER)):
+        if not any(item.record["session"] == PROJECT for item in taken):
+            yield taken
+            continue
+        part: list[EncodedRecord] = []
+        for item in taken:
+            if item.record["session"] != PROJECT:
+                part.append(item)
+                continue
+            if part:
+                yield part
+            part = []
+            yield [item]
+        if part:
+            yield part

@@ -1,0 +1,253 @@
+"""Derive the project's state from the events of the reserved session.
+
+An event holds a whole change, so a kill leaves all of it or nothing. Events that are not shaped as `ctxmgr.artifacts` and
+`ctxmgr.history.project` write them are kept as records and change nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from ctxmgr.log.codec import Record
+from ctxmgr.store import reserved
+from ctxmgr.store.engine.interface import Engine
+
+_NEEDS = ("required", "optional", "if_exists", "reference")
+_DEPENDENCIES = ("required", "optional", "reference")
+_OPERATIONS = ("put", "create", "rollback")
+_TYPES = ("string", "integer", "boolean", "json")
+
+CURRENT = "project.version"
+"""Name of the row of ``state`` that holds the number of the current version."""
+
+_LINE = (
+    "WITH RECURSIVE line(number) AS (SELECT :version UNION ALL "
+    "SELECT version.parent FROM version JOIN line ON version.number = line.number WHERE version.parent IS NOT NULL) "
+)
+STATE = _LINE + (
+    "SELECT artifact.*, max(artifact.version) FROM artifact WHERE artifact.version IN (SELECT number FROM line) {narrowed}"
+    "GROUP BY artifact.agent, artifact.name ORDER BY artifact.agent, artifact.name"
+)
+"""Rows of the artifacts that a version shows: of each name the newest on the way back through its parents."""
+
+
+def derive(engine: Engine, seq: int, record: Record) -> None:
+    """Apply an event of the reserved session to the tables; call inside the transaction that stores it."""
+    handler = _HANDLERS.get(str(record.get("type")))
+    data = record.get("data")
+    if handler is None or not isinstance(data, dict):
+        return
+    try:
+        handler(engine, seq, record, cast("dict[str, Any]", data))
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        return  # checked before anything is written: a handler first builds its rows
+
+
+def _rows(value: object) -> Iterator[dict[str, Any]]:
+    if not isinstance(value, list):
+        raise TypeError
+    for item in cast("list[Any]", value):
+        if not isinstance(item, dict):
+            raise TypeError
+        yield cast("dict[str, Any]", item)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode("utf-8")  # a lone surrogate can't be stored as text: found here, before anything is written
+    return value
+
+
+def _one_of(value: object, known: tuple[str, ...]) -> str:
+    word = _text(value)
+    if word not in known:
+        raise ValueError("not one of the known words")
+    return word
+
+
+def _maybe(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**62:
+        raise TypeError
+    return value
+
+
+def _maybe_number(value: object) -> int | None:
+    return None if value is None else _number(value)
+
+
+def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+    number, op = _number(data["version"]), _one_of(data["op"], _OPERATIONS)
+    if op != "rollback":
+        parent = _maybe_number(data.get("parent"))
+        if parent is not None and parent >= number:
+            raise ValueError("a parent is older than its child")
+        made = {
+            "number": number, "parent": parent, "seq": seq, "op": op, "ts": _maybe(record.get("ts")),
+            "description": _maybe(data.get("description")), "author": _maybe(data.get("by")),
+        }  # fmt: skip
+        artifacts, dependencies = _artifacts(record, number, data.get("artifacts") or [])
+        engine.execute(
+            "INSERT OR REPLACE INTO version (number, parent, seq, op, description, author, ts) "
+            "VALUES (:number, :parent, :seq, :op, :description, :author, :ts)",
+            made,
+        )
+        engine.many(
+            "INSERT OR REPLACE INTO artifact (id, version, agent, name, type, description, hash, size, tokens, counter, ts) "
+            "VALUES (:id, :version, :agent, :name, :type, :description, :hash, :size, :tokens, :counter, :ts)",
+            artifacts,
+        )
+        engine.many(
+            "INSERT OR REPLACE INTO dependency (artifact, target, agent, name, type) "
+            "VALUES (:artifact, :target, :agent, :name, :type)",
+            dependencies,
+        )
+    engine.execute("INSERT OR REPLACE INTO state (name, value) VALUES (:name, :value)", {"name": CURRENT, "value": str(number)})
+
+
+def _artifacts(record: Record, version: int, items: object) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    needed: list[dict[str, Any]] = []
+    for item in _rows(items):
+        rows.append(
+            {
+                "id": _text(item["id"]), "version": version, "agent": _text(item["agent"]), "name": _text(item["name"]),
+                "type": _text(item["type"]), "description": _maybe(item.get("description")), "hash": _text(item["hash"]),
+                "size": _number(item["size"]), "tokens": _number(item["tokens"]), "counter": _text(item["counter"]),
+                "ts": _maybe(record.get("ts")),
+            }
+        )  # fmt: skip
+        needed += [
+            {
+                "artifact": _text(item["id"]), "target": _text(target["id"]), "agent": _text(target["agent"]),
+                "name": _text(target["name"]), "type": _one_of(target["type"], _DEPENDENCIES),
+            }
+            for target in _rows(item.get("dependencies") or [])
+        ]  # fmt: skip
+    return rows, needed
+
+
+def _pruned(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+    """Take versions away, and with them the artifacts that no other version shows."""
+    numbers = [_number(item) for item in cast("list[Any]", data["versions"])]
+    when = _maybe(record.get("ts")) or ""
+    for number in numbers:
+        engine.execute("UPDATE version SET pruned = :ts WHERE number = :number", {"ts": when, "number": number})
+    shown: set[str] = set()
+    for (number,) in engine.query("SELECT number FROM version WHERE pruned IS NULL"):
+        shown.update(str(row[0]) for row in engine.query(STATE.format(narrowed=""), {"version": number}))
+    gone = [str(row[0]) for row in engine.query("SELECT id FROM artifact") if row[0] not in shown]
+    for sql in ("DELETE FROM artifact WHERE id = :id", "DELETE FROM dependency WHERE artifact = :id"):
+        engine.many(sql, [{"id": item} for item in gone])
+
+
+def _keys(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+    author = _maybe(data.get("by"))
+    rows = [
+        {
+            "key": _text(item["key"]), "value": json.dumps(item["value"]), "type": _one_of(item["type"], _TYPES),
+            "author": author, "description": _maybe(item.get("description")), "ts": _maybe(record.get("ts")),
+        }
+        for item in _rows(data["changes"])
+    ]  # fmt: skip
+    engine.many(
+        "INSERT INTO context_key (key, value, type, description, author, ts) "
+        "VALUES (:key, :value, :type, :description, :author, :ts) ON CONFLICT DO UPDATE SET value = excluded.value, "
+        "type = excluded.type, description = coalesce(excluded.description, description), author = excluded.author, "
+        "ts = excluded.ts",
+        rows,
+    )
+
+
+_RULE_KEY = "agent = :agent AND resource = :resource AND pattern = :pattern AND permission = :permission"
+
+
+def _rules(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+    kept, gone = ([_rule(item, record) for item in _rows(data.get(name) or [])] for name in ("set", "removed"))
+    engine.many(f"DELETE FROM access_rule WHERE {_RULE_KEY}", gone)
+    engine.many(
+        "INSERT OR REPLACE INTO access_rule (agent, resource, pattern, permission, priority, ts) "
+        "VALUES (:agent, :resource, :pattern, :permission, :priority, :ts)",
+        kept,
+    )
+
+
+def _rule(item: dict[str, Any], record: Record) -> dict[str, Any]:
+    named = {"agent": "agent", "resource": "resourceType", "pattern": "pattern", "permission": "permission"}
+    row: dict[str, Any] = {column: _text(item[name]) for column, name in named.items()}
+    _one_of(row["permission"], ("read", "write", "none"))
+    _one_of(row["resource"], ("artifact", "context", "history"))
+    return {**row, "priority": _number(item.get("priority", 100)), "ts": _maybe(record.get("ts"))}
+
+
+def _needs(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+    kept = [
+        {
+            "agent": _text(item["agent"]), "pattern": _text(item["pattern"]), "need": _one_of(item["need"], _NEEDS),
+            "max_tokens": _maybe_number(item.get("maxTokens")), "use_summary": int(bool(item.get("useSummary"))),
+            "priority": _number(item.get("priority", 100)),
+        }
+        for item in _rows(data.get("set") or [])
+    ]  # fmt: skip
+    gone = [{"agent": _text(item["agent"]), "pattern": _text(item["pattern"])} for item in _rows(data.get("removed") or [])]
+    engine.many("DELETE FROM need WHERE agent = :agent AND pattern = :pattern", gone)
+    engine.many(
+        "INSERT OR REPLACE INTO need (agent, pattern, need, max_tokens, use_summary, priority) "
+        "VALUES (:agent, :pattern, :need, :max_tokens, :use_summary, :priority)",
+        kept,
+    )
+
+
+def _package(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+    package = {
+        "id": _text(record["id"]), "seq": seq, "agent": _text(data["agent"]), "task": _maybe(data.get("task")),
+        "ts": _maybe(record.get("ts")),
+    }  # fmt: skip
+    held = {_text(item["id"]) for item in _rows(data.get("items") or []) if item.get("type", "artifact") == "artifact"}
+    engine.execute("INSERT OR REPLACE INTO package (id, seq, agent, task, ts) VALUES (:id, :seq, :agent, :task, :ts)", package)
+    engine.many(
+        "INSERT OR IGNORE INTO package_item (package, artifact) VALUES (:package, :artifact)",
+        [{"package": package["id"], "artifact": item} for item in sorted(held)],
+    )
+
+
+def derive_execution(engine: Engine, seq: int, record: Record) -> None:
+    """Remember an entry that says what an agent was run on (spec 003, "Record execution"); others are left alone."""
+    given = record.get("input")
+    if (
+        record.get("action") != reserved.EXECUTION
+        or record.get("inputType") != reserved.EXECUTION
+        or not isinstance(given, dict)
+    ):
+        return
+    facts = cast("dict[str, Any]", given)
+    sprint, version = facts.get("sprint"), facts.get("contextVersion")
+    engine.execute(
+        "INSERT OR REPLACE INTO execution (seq, id, agent, task, sprint, version) "
+        "VALUES (:seq, :id, :agent, :task, :sprint, :version)",
+        {
+            "seq": seq, "id": _stored(str(record["id"])), "agent": _stored(record.get("agent")),
+            "task": _stored(record.get("task")), "sprint": _stored(sprint),
+            "version": version if isinstance(version, int) and abs(version) < 2**62 else None,
+        },
+    )  # fmt: skip
+
+
+def _stored(value: object) -> str | None:
+    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else None
+
+
+_HANDLERS: dict[str, Callable[[Engine, int, Record, dict[str, Any]], None]] = {
+    reserved.VERSION: _version,
+    reserved.PRUNED: _pruned,
+    reserved.KEY: _keys,
+    reserved.RULES: _rules,
+    reserved.NEEDS: _needs,
+    reserved.PACKAGE: _package,
+}

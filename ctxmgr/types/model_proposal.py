@@ -1,0 +1,66 @@
+"""What a model may answer: a flat proposal that the gate checks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ctxmgr.types.base import Shape
+
+MOST_FACTS = 12
+MOST_ADVICE = 5
+
+
+class ProposedFact(Shape):
+    """Something the next agent must know, in the model's words, and the entries it rests on (ids)."""
+
+    text: Annotated[str, Field(min_length=1, max_length=600)]
+    entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(min_length=1, max_length=6)]
+
+
+class Advice(Shape):
+    """What to do instead, and the entries that speak for it (ids)."""
+
+    text: Annotated[str, Field(min_length=1, max_length=300)]
+    entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=6)]
+
+
+class Dropped(Shape):
+    """An entry that the rules cited and the model leaves out, and why; without a reason it stays in."""
+
+    entry: Annotated[str, Field(max_length=200)]
+    reason: Annotated[str, Field(max_length=300)]
+
+
+class Proposal(Shape):
+    """A model's whole answer in the tool mode.
+
+    Attributes:
+        target: the one agent that continues, out of those allowed.
+        reason: why this agent, in a sentence.
+        summary: where the work stands and what is wrong, in at most 1,200 characters.
+        facts: what the next agent must know beyond what the rules cite.
+        advice: what to do instead of what was tried.
+        dropped: which of the entries that the rules cited are left out, each with its reason.
+        unanswered: what was asked for that no record of the history holds.
+    """
+
+    target: Annotated[str, Field(min_length=1, max_length=256)]
+    reason: Annotated[str, Field(min_length=1, max_length=400)]
+    summary: Annotated[str, Field(min_length=1, max_length=1_200)]
+    facts: Annotated[list[ProposedFact], Field(max_length=MOST_FACTS)] = []
+    advice: Annotated[list[Advice], Field(max_length=MOST_ADVICE)] = []
+    dropped: Annotated[list[Dropped], Field(max_length=MOST_FACTS)] = []
+    unanswered: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=5)] = []
+
+
+class Lead(Shape):
+    """A small model's answer to the one narrow question: what is needed, then which of the numbered entries answers it.
+
+    ``need`` comes before ``answer``: a small model that has to say first what is missing finds it far more often.
+    ``answer`` is 0 where none of them does.
+    """
+
+    need: Annotated[str, Field(min_length=1, max_length=300)]
+    answer: Annotated[int, Field(ge=0, le=200)]

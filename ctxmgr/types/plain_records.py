@@ -1,0 +1,41 @@
+"""Helpers shared by models and by code that avoids pydantic.
+
+Free of the model library.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ctxmgr.log.codec import Record
+
+FORMAT_VERSION = 1
+
+MESSAGE_TYPES = (
+    "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk",
+    "nudge", "interrupt", "compaction", "error",
+)  # fmt: skip
+"""Event types that carry something said; the messages tool pages through these."""
+
+
+def page_of(offset: int, limit: int, shown: int, total: int, exact: bool = True) -> dict[str, Any]:
+    """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on, as JSON has it."""
+    more = offset + shown < total and shown > 0
+    return {
+        "offset": offset, "limit": limit, "hasMore": more, "nextOffset": offset + shown if more else None, "total": total,
+        "totalIsExact": exact,
+    }  # fmt: skip
+
+
+def build(kind: str, session: str, ts: str | None, **fields: Any) -> Record:
+    """Return a record with ``v`` and ``kind`` first; fields that are None are left out.
+
+    Field names are given as on the wire (camelCase).
+    """
+    record: Record = {"v": FORMAT_VERSION, "kind": kind, "session": session}
+    if ts is not None:
+        record["ts"] = ts
+    record.update((name, value) for name, value in fields.items() if value is not None)
+    return record

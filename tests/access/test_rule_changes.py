@@ -1,0 +1,101 @@
+"""Changing rules: by the operator alone, recorded, idempotent; and what another set would have done to past reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.access.default_rules import default_needs, default_rules
+from ctxmgr.access.guard import MOST_LOGGED, AccessGuard
+from ctxmgr.access.rule_changes import change_rules, load_default, replay_reads
+from ctxmgr.access.rules import Rules
+from ctxmgr.errors import Denied, InvalidInput
+from ctxmgr.store import Store
+from ctxmgr.store.reserved import ACCESS, PACKAGE, RULES
+from ctxmgr.types.access import AccessRule
+from ctxmgr.types.record import build
+from tests.access.conftest import Allow, As
+
+
+def _rule(permission: str = "read", priority: int = 100, pattern: str = "a/*") -> AccessRule:
+    return AccessRule.model_validate(
+        {"agent": "x", "resource_type": "artifact", "pattern": pattern, "permission": permission, "priority": priority}
+    )
+
+
+@pytest.mark.requirement("003-A7", "003-A9", "R-15")
+def test_loading_the_template_twice_changes_nothing_more(store: Store, operator: AccessGuard) -> None:
+    """The template's rules and needs are in force after one load, and a second one finds nothing to do."""
+    first = load_default(store, operator)
+    second = load_default(store, operator)
+
+    assert first.added == len(default_rules()) == len(store.shared.rules())
+    assert (second.added, second.changed, second.removed) == (0, 0, 0)
+    assert len(store.shared.needs()) == len(default_needs())
+    assert len(store.shared.events(RULES)) == 1
+
+
+@pytest.mark.requirement("R-14")
+def test_the_permission_is_part_of_a_rules_key(store: Store, operator: AccessGuard) -> None:
+    """A read and a write rule for the same pattern stand side by side; the priority is changed in place."""
+    change_rules(store, operator, add=[_rule("read"), _rule("write"), _rule("none")])
+    changed = change_rules(store, operator, add=[_rule("read", 5)])
+
+    assert (changed.added, changed.changed) == (0, 1)
+    assert sorted((rule.permission, rule.priority) for rule in store.shared.rules()) == [
+        ("none", 100), ("read", 5), ("write", 100),
+    ]  # fmt: skip
+
+
+def test_a_removed_rule_is_out_of_force(store: Store, operator: AccessGuard) -> None:
+    """Removing takes the one rule away, whatever its priority; removing what is not there does nothing."""
+    change_rules(store, operator, add=[_rule("read", 7), _rule("write")])
+
+    assert change_rules(store, operator, remove=[_rule("read")]).removed == 1
+    assert change_rules(store, operator, remove=[_rule("read")]).removed == 0
+    assert [rule.permission for rule in store.shared.rules()] == ["write"]
+
+
+@pytest.mark.requirement("003-A13")
+def test_agents_change_no_rules(store: Store, asking: As) -> None:
+    """An agent that asks is refused, whatever its rights, and the attempt is logged."""
+    with pytest.raises(Denied):
+        change_rules(store, asking("x"), add=[_rule("write", pattern="*")])
+
+    assert store.shared.rules() == []
+    assert store.shared.events(ACCESS)[0]["data"]["agent"] == "x"
+
+
+def test_a_rule_that_cant_be_evaluated_changes_nothing(store: Store, operator: AccessGuard) -> None:
+    """One faulty rule refuses the whole change."""
+    with pytest.raises(InvalidInput):
+        change_rules(store, operator, add=[_rule(), _rule(pattern="**")])
+
+    assert store.shared.rules() == []
+
+
+@pytest.mark.requirement("003-A12")
+def test_a_stricter_set_shows_which_reads_it_would_have_blocked(store: Store, allow: Allow, asking: As) -> None:
+    """Logged reads and what packages held are held against other rules; what stays the same is only counted."""
+    allow("x", "artifact", "a/*")
+    guard = asking("x")
+    guard.log("artifact get", "read", [("a", "one"), ("a", "two")], [("b", "three")])
+    items = [{"id": "art_0", "type": "artifact", "source": "a", "name": "four"}]
+    package = build("event", "ctxmgr:project", None, id="p", type=PACKAGE, data={"agent": "x", "items": items})
+    store.append([package])
+
+    found = replay_reads(store, Rules([_rule(pattern="a/one"), _rule(pattern="b/*")]))
+
+    assert found.reads == 4
+    assert [item.resource.path for item in found.blocked] == ["a/two", "a/four"]
+    assert [item.resource.path for item in found.opened] == ["b/three"]
+
+
+@pytest.mark.requirement("003-A14")
+def test_the_log_of_accesses_is_bounded_and_counts_all(store: Store, allow: Allow, asking: As) -> None:
+    """One event names at most so many resources and counts the rest; the operator's reads leave no trace."""
+    asking("x").log("list", "read", [("a", str(number)) for number in range(MOST_LOGGED + 50)])
+    AccessGuard(store).log("list", "read", [("a", "b")])
+
+    (event,) = store.shared.events(ACCESS)
+    assert len(event["data"]["granted"]) == MOST_LOGGED
+    assert event["data"]["grantedCount"] == MOST_LOGGED + 50

@@ -1,0 +1,219 @@
+"""The state file follows the history, and whatever becomes of it, the history makes it anew."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ctxmgr.goals import state_files
+from ctxmgr.log.journal import read
+from ctxmgr.types.goal import ResumeRequest
+from tests.goals.scene import act, bare, begun, contents, desk, done, stored
+
+Damage = Callable[[Path], object]
+
+
+def _edit(path: Path) -> None:
+    path.write_text(path.read_text().replace('"pending"', '"done"', 1))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _older(path: Path) -> None:
+    path.write_bytes((path.parent / state_files.PREVIOUS).read_bytes())
+
+
+def _edited_and_sealed(path: Path) -> None:
+    """Make it whole, but of a history that is not this one."""
+    body = json.loads(path.read_text())
+    body.pop("check")
+    body["history"]["sum"] = "0" * 16
+    text = json.dumps(body, separators=(",", ":"))
+    path.write_text(f'{text[:-1]},"check":"{state_files._check(text)}"}}\n')  # pyright: ignore[reportPrivateUsage]
+
+
+DAMAGE: dict[str, Damage] = {
+    "edited by hand": _edit,
+    "cut off": _cut,
+    "empty": lambda path: path.write_bytes(b""),
+    "zeros": lambda path: path.write_bytes(b"\0" * 500),
+    "not UTF-8": lambda path: path.write_bytes(b"\xff\xfe{}"),
+    "another document": lambda path: path.write_text('{"v":1}'),
+    "nested too deep": lambda path: path.write_text("[" * 100_000),
+    "of another history": _edited_and_sealed,
+    "a link": lambda path: (path.rename(path.with_name("elsewhere")), path.symlink_to(path.with_name("elsewhere"))),
+}
+
+
+@pytest.fixture
+def lived(tmp_path: Path) -> Path:
+    """Return a folder in which some work was done."""
+    goals = begun(tmp_path)
+    for number in range(5):
+        act(goals, "look", {"n": number})
+    done(goals)
+    act(goals, "edit", {"path": "b"}, "error: no such file")
+    return tmp_path
+
+
+@pytest.mark.requirement("H-damage", "R-19")
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_state_is_set_aside_and_made_anew(lived: Path, damage: Damage) -> None:
+    """Whatever happened to the state file, the state is read right, the file kept under another name, and that said."""
+    expected = bare(desk(lived).state())
+    path = lived / ".agent_context" / state_files.STATE
+    damage(path)
+    spoilt = path.read_bytes()
+
+    goals = desk(lived)
+    assert bare(goals.state()) == expected
+    assert any("state.json" in each for each in goals.warnings)
+    answer = goals.resume()
+
+    assert "state.json" in answer.rebuilt
+    aside = lived / ".agent_context" / "state.json.damaged-1"
+    assert aside.read_bytes() == spoilt
+    assert any("set aside" in each for each in goals.warnings)
+    assert bare(desk(lived).state()) == expected
+    assert desk(lived).warnings == []
+    again = contents(lived)
+    desk(lived).resume()
+    assert contents(lived) == again
+
+
+@pytest.mark.requirement("H-damage")
+@pytest.mark.parametrize(
+    "missing", [[state_files.STATE], [state_files.PREVIOUS], [state_files.STATE, state_files.PREVIOUS], [state_files.LOOPS]]
+)
+def test_missing_files_are_made_anew(lived: Path, missing: list[str]) -> None:
+    """Without its derived files a goal is what its history says, and the next change writes them again."""
+    expected = bare(desk(lived).state())
+    for name in missing:
+        (lived / ".agent_context" / name).unlink()
+
+    assert bare(desk(lived).state()) == expected
+    act(desk(lived), "look", {"n": 99})
+    assert (lived / ".agent_context" / state_files.STATE).exists()
+    assert (lived / ".agent_context" / state_files.LOOPS).exists()
+
+
+@pytest.mark.requirement("R-19")
+def test_an_older_generation_is_caught_up_with(lived: Path) -> None:
+    """A state file of an earlier generation is a beginning: the rest is folded in from the history."""
+    expected = bare(desk(lived).state())
+    _older(lived / ".agent_context" / state_files.STATE)
+
+    goals = desk(lived)
+    assert bare(goals.state()) == expected
+    assert goals.resume().replayed > 0
+
+
+@pytest.mark.requirement("R-19", "H-state")
+def test_the_state_names_what_it_includes(lived: Path) -> None:
+    """The state file names its generation and the records, bytes and last sum of the history; the one before is kept."""
+    body = stored(lived)
+    lines = list(read(lived / ".agent_context" / state_files.HISTORY))
+    previous = json.loads((lived / ".agent_context" / state_files.PREVIOUS).read_text())
+
+    assert body["history"] == {
+        "records": len(lines), "bytes": os.path.getsize(lived / ".agent_context" / state_files.HISTORY), "sum": lines[-1].total,
+    }  # fmt: skip
+    assert previous["generation"] == body["generation"] - 1
+    assert all(line.sum_ok for line in lines)
+    assert body["goal"]["children"][0]["children"][0]["status"] == "done"
+
+
+@pytest.mark.requirement("H-history")
+def test_the_history_is_the_log_of_the_recorder(lived: Path) -> None:
+    """Every action is an entry of log format 1 that names its attempt, and the other doors read it."""
+    from ctxmgr.types.record_check import check
+    from ctxmgr.workspace import Workspace
+
+    records = [check(line.record) for line in read(lived / ".agent_context" / state_files.HISTORY)]
+    entries = [each for each in records if each["kind"] == "entry"]
+    assert [each["task"] for each in entries] == ["t1.1/1"] * 5 + ["t1.2/1"]
+    assert entries[-1]["status"] == "error"
+    with Workspace.open(str(lived / ".agent_context" / state_files.HISTORY)) as workspace:
+        from ctxmgr.types.query import ListRequest
+
+        rows = workspace.list(ListRequest()).rows
+        assert [row.action for row in rows if row.kind == "entry"] == ["look"] * 5 + ["edit"]
+
+
+def test_a_torn_tail_costs_nothing(lived: Path) -> None:
+    """Half a record at the end of the history is skipped, said, and left where it is; the work goes on behind it."""
+    expected = bare(desk(lived).state())
+    path = lived / ".agent_context" / state_files.HISTORY
+    with path.open("ab") as stream:
+        stream.write(b'{"v":1,"kind":"entry","session":"x","id":"half')
+    goals = desk(lived)
+    assert bare(goals.state()) == expected
+    assert any("torn" in each for each in goals.warnings)
+    act(goals, "look", {"n": 50})
+
+    assert b'"id":"half\n' in path.read_bytes()
+    assert [each.action for each in desk(lived).state().actions][-1] == "look"
+
+
+def test_a_history_that_was_edited_is_said(lived: Path) -> None:
+    """A record that was changed by hand is taken as it stands, and its broken sum is a warning after a full replay."""
+    path = lived / ".agent_context" / state_files.HISTORY
+    path.write_bytes(path.read_bytes().replace(b'"n":3', b'"n":7', 1))
+    for name in (state_files.STATE, state_files.PREVIOUS):
+        (lived / ".agent_context" / name).unlink()
+    goals = desk(lived)
+    goals.state()
+
+    assert any("sum does not match" in each for each in goals.warnings)
+
+
+def test_a_shorter_history_is_read_anew(lived: Path) -> None:
+    """When the history has lost its end, the state that included it is not believed."""
+    path = lived / ".agent_context" / state_files.HISTORY
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    goals = desk(lived)
+
+    assert goals.state().actions_total == 5
+    assert goals.warnings
+    goals.resume(ResumeRequest())
+    assert desk(lived).state().actions_total == 5
+
+
+def test_files_are_private(lived: Path) -> None:
+    """The folder is 0700 and every file 0600."""
+    folder = lived / ".agent_context"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {each.stat().st_mode & 0o777 for each in folder.iterdir()} == {0o600}
+
+
+def test_secrets_are_masked_everywhere(tmp_path: Path) -> None:
+    """A secret in an argument is in none of the files, and what lives in memory is what a replay finds."""
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    goals = begun(tmp_path)
+    act(goals, "push", {"token": secret})
+
+    assert all(secret.encode() not in body for body in contents(tmp_path).values())
+    assert bare(goals.state()) == bare(desk(tmp_path).state())
+
+
+def test_a_full_disk_is_a_warning_once_the_history_has_it(lived: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the state file can't be written the change counts all the same, and the next one writes it."""
+    goals = desk(lived)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", refuse)
+        assert act(goals, "look", {"n": 60})
+    assert any("No space left" in each for each in goals.warnings)
+    assert bare(desk(lived).state()) == bare(goals.state())
+    act(goals, "look", {"n": 61})
+    assert stored(lived)["history"]["records"] == len(list(read(lived / ".agent_context" / state_files.HISTORY)))

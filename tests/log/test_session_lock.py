@@ -1,0 +1,220 @@
+"""A session is live while a process has it open, and not a moment longer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ctxmgr.errors import Busy, StorageFailed
+from ctxmgr.log.session_lock import claim, is_live, live_sessions
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    """Path of a log in a folder of its own."""
+    return str(tmp_path / "logs" / "a.jsonl")
+
+
+def test_asking_creates_nothing(target: str) -> None:
+    """Questions about a target that nobody ever opened make no file and no folder."""
+    assert not is_live(target, "s")
+    assert live_sessions(target) == set()
+    assert not Path(target).parent.exists()
+
+
+def test_a_session_is_live_until_released(target: str) -> None:
+    """A claim makes one session live, releasing it ends that, twice is harmless, and no file is left."""
+    held = claim(target, "s", "p")
+    assert is_live(target, "s")
+    assert not is_live(target, "s2")
+    assert live_sessions(target) == {"s"}
+
+    held.release()
+    held.release()
+    assert not is_live(target, "s")
+    assert not Path(target + ".live").exists()
+
+
+def test_a_second_process_is_refused(target: str) -> None:
+    """The error names the holder's pid; once the holder is gone the session is free."""
+    held = claim(target, "s", "p")
+    with pytest.raises(Busy) as caught:
+        claim(target, "s", "q")
+
+    assert str(os.getpid()) in str(caught.value.hint)
+    held.release()
+    claim(target, "s", "q").release()
+
+
+def test_joining_keeps_the_session_live(target: str) -> None:
+    """Who joins holds the session too: it stays live, and refused to others, when the first one leaves."""
+    first = claim(target, "s", "p")
+    second = claim(target, "s", "q", join=True)
+    first.release()
+
+    assert is_live(target, "s")
+    with pytest.raises(Busy):
+        claim(target, "s", "r")
+    second.release()
+    assert not is_live(target, "s")
+
+
+def test_one_process_id_is_live_once(target: str) -> None:
+    """Even who joins may not use the id of a live process."""
+    held = claim(target, "s", "p")
+    with pytest.raises(Busy):
+        claim(target, "s", "p", join=True)
+    held.release()
+
+
+def test_a_killed_holder_frees_the_session(target: str) -> None:
+    """After `kill -9` nothing has to be cleaned up."""
+    program = """
+import signal, sys
+from ctxmgr.log.session_lock import claim
+held = claim(sys.argv[1], "s", "p")
+print(1, flush=True)
+signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", program, target], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert live_sessions(target) == {"s"}
+        with pytest.raises(Busy, match="live process") as caught:
+            claim(target, "s", "q")
+        assert str(process.pid) in str(caught.value.hint)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    assert not is_live(target, "s")
+    claim(target, "s", "q").release()
+
+
+def test_a_forked_child_does_not_hold_its_parents_session(target: str) -> None:
+    """When the parent lets go while a child lives on, the session is free."""
+    held = claim(target, "s", "p")
+    ready, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go)
+        os.read(ready, 1)
+        os._exit(0)
+    os.close(ready)
+    assert is_live(target, "s")
+
+    held.release()
+
+    assert not is_live(target, "s")
+    os.close(go)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize(
+    "session", ["a/b", "../../x", ".", "", "~2F", "a+b", "ü\ud800", "\0", "x" * 5_000, "CON", "a\nb", "-rf"]
+)
+def test_session_ids_never_become_paths(target: str, session: str) -> None:
+    """Odd ids stay inside the folder, and no two of them share a lock."""
+    others = ["a", "a~2Fb", "x" * 4_999, "~", "a+", "con"]
+    held = [claim(target, other, "p/q") for other in others]
+    held.append(claim(target, session, "../p"))
+
+    assert is_live(target, session)
+    assert live_sessions(target) >= {*others} | ({session} if session else set())
+    assert len(os.listdir(target + ".live")) == len(held)
+    assert os.listdir(Path(target).parent) == ["a.jsonl.live"]
+    for one in held:
+        one.release()
+
+
+def test_claims_are_private(target: str) -> None:
+    """The folder has mode 0700 and the claim 0600."""
+    held = claim(target, "s", "p")
+    folder = Path(target + ".live")
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()] == [0o600]
+    held.release()
+
+
+def test_garbage_in_the_folder_is_ignored(target: str) -> None:
+    """Files that are no claims make nobody live and stop nobody."""
+    folder = Path(target + ".live")
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "s+old").write_bytes(b"\xff{")
+    (folder / "note").write_text("x")
+    (folder / "s+dir").mkdir()
+    (folder / "s+link").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "s+pipe")
+
+    assert live_sessions(target) == set()
+    assert not is_live(target, "s")
+    claim(target, "s", "q").release()
+
+
+def test_a_target_that_cannot_have_a_folder_is_an_error(tmp_path: Path) -> None:
+    """Where the folder can't be made, the caller gets a typed error with a hint."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StorageFailed) as caught:
+        claim(str(tmp_path / "file" / "a.jsonl"), "s", "p")
+    assert caught.value.hint
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """The folder of locked files goes with its last holder, and claiming and releasing side by side loses nobody."""
+    target = str(tmp_path / "run.jsonl")
+    kept = claim(target, "other", "p0")
+    failures: list[BaseException] = []
+
+    def come_and_go(name: str) -> None:
+        try:
+            for turn in range(50):
+                claim(target, f"{name}-{turn}", "p").release()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=come_and_go, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    kept.release()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_killed_recorders_left_is_removed(target: str) -> None:
+    """The next opener removes the files of dead processes and leaves those of live ones; the folder goes with the last."""
+    live = claim(target, "live", "p")
+    folder = Path(target + ".live")
+    for name in ("one+p", "two+p", "three+~2F"):
+        (folder / name).write_text('{"session": "x", "process": "p", "pid": 1}')
+    other = claim(target, "other", "p")
+
+    assert sorted(os.listdir(folder)) == ["live+p", "other+p"]
+    assert live_sessions(target) == {"live", "other"}
+    live.release()
+    other.release()
+    assert not folder.exists()
+
+
+def test_a_killed_recorder_leaves_nothing_for_long(target: str) -> None:
+    """After `kill -9` of many recorders one more comes and goes, and no file is left."""
+    program = """
+import os, sys
+from ctxmgr.log.session_lock import claim
+held = [claim(sys.argv[1], f"s{number}", "p") for number in range(5)]
+os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", program, target]).returncode == -9
+    assert len(os.listdir(target + ".live")) == 5
+    claim(target, "next", "p").release()
+    assert not Path(target + ".live").exists()

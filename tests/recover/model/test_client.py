@@ -1,0 +1,400 @@
+"""In time and without a trace, whatever happens: deadlines, running loops, late threads, and a stack that is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.instrumented import InstrumentationSettings
+
+from ctxmgr.errors import InvalidInput
+from ctxmgr.history.query import requests
+from ctxmgr.recover.model import client as consulting
+from ctxmgr.recover.model.client import aconsult, consult, ready
+from ctxmgr.recover.model.config import MissingExtra, ModelChoice
+from ctxmgr.recover.model.dialogue import LONGEST_ANSWER
+from ctxmgr.recover.model.exchange import ModelAnswer
+from ctxmgr.recover.model.worker_thread import Worker
+from ctxmgr.store import Store
+from ctxmgr.types.model_proposal import Proposal
+from tests.builders import entry_id
+from tests.recover.model.asking import CHOICE, Say, Script, answer, ask, consultation, given_time, response, written
+
+ROOT = Path(__file__).parents[3]
+SHORT = ModelChoice("test:slow", seconds=0.5)
+
+
+def _fine(_proposal: Proposal) -> list[str]:
+    return []
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Hold a thread until the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.mark.requirement("SC-004")
+@pytest.mark.parametrize("blocking", [False, True])
+def test_a_slow_model_is_given_up(stuck: Store, gate: threading.Event, blocking: bool) -> None:
+    """An answer or a reason comes back while the model is still thinking, even one that blocks its own thread."""
+    asked = threading.Event()
+
+    async def waits(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        asked.set()
+        if blocking:
+            gate.wait(60)
+        await asyncio.Event().wait()
+        raise AssertionError("it never answers")
+
+    question = consultation(stuck)
+    found = given_time(lambda choice: consult(question, choice, check=_fine, model=FunctionModel(waits)), asked.is_set)
+
+    assert not gate.is_set()
+    assert found.proposal is None
+    assert found.use.requests == 1
+
+
+def _blocked(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, ended: threading.Event) -> threading.Event:
+    """Make a tool's search wait at the gate, and go on when it opens; return what says that one has begun."""
+    search = requests.search
+    begun = threading.Event()
+
+    def waits(*args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            return search(*args)  # the rules search as well, before the model is asked
+        begun.set()
+        gate.wait(60)
+        try:
+            return search(*args)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(requests, "search", waits)
+    return begun
+
+
+def test_a_thread_that_outlives_its_run_leaves_nothing(
+    stuck: Store, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
+) -> None:
+    """A tool that is still at work at the deadline is left behind; when it ends nothing of it is seen or written."""
+    ended = threading.Event()
+    said: list[str] = []
+    begun = _blocked(monkeypatch, gate, ended)
+    before = written(stuck)
+
+    script: list[Say] = [("search", {"query": "8471"}), answer()]
+    found = given_time(lambda choice: ask(stuck, script, choice=choice, progress=said.append)[0], begun.is_set)
+    lines = len(said)
+    gate.set()
+
+    assert ended.wait(30)
+    assert (found.notes, found.seen, written(stuck), len(said)) == ((), frozenset[str](), before, lines)
+
+
+def test_a_note_before_the_deadline_is_kept(stuck: Store, monkeypatch: pytest.MonkeyPatch, gate: threading.Event) -> None:
+    """What was collected in time comes back with the failure, for the log."""
+    begun = _blocked(monkeypatch, gate, threading.Event())
+    note = ("note", {"entries": [entry_id("stuck", 2)], "content": "the poll never changes"})
+
+    found = given_time(lambda choice: ask(stuck, [note, ("search", {"query": "8471"})], choice=choice)[0], begun.is_set)
+
+    assert found.notes[0].content == "the poll never changes"
+
+
+def test_a_gate_that_hangs_is_left(stuck: Store, gate: threading.Event) -> None:
+    """The check of an answer is inside the deadline as well."""
+
+    def check(_proposal: Proposal) -> list[str]:
+        gate.wait(60)
+        return []
+
+    found, _ = ask(stuck, [answer()], choice=SHORT, check=check)
+
+    assert found.proposal is None
+    assert found.use.failure == "no answer within 0.5 s"
+
+
+def test_it_works_inside_a_running_loop(stuck: Store) -> None:
+    """Both forms work where a loop is running; the asynchronous one lets it run on meanwhile."""
+
+    async def both() -> tuple[ModelAnswer, ModelAnswer, int]:
+        turns = 0
+
+        async def spin() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        inside, _ = ask(stuck, [answer("planner")])
+        spinning = asyncio.create_task(spin())
+        awaited = await aconsult(consultation(stuck), CHOICE, check=_fine, model=Script([answer("reviewer")]).model())
+        spinning.cancel()
+        return inside, awaited, turns
+
+    inside, awaited, turns = asyncio.run(both())
+
+    assert inside.proposal is not None
+    assert awaited.proposal is not None
+    assert (inside.proposal.target, awaited.proposal.target) == ("planner", "reviewer")
+    assert turns > 1
+
+
+def test_the_asynchronous_form_keeps_the_deadline(stuck: Store, gate: threading.Event) -> None:
+    """Awaited or not, a model that blocks is given up."""
+
+    async def waits(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        gate.wait(60)
+        return response(answer())
+
+    found = asyncio.run(aconsult(consultation(stuck), SHORT, check=_fine, model=FunctionModel(waits)))
+
+    assert found.use.failure == "no answer within 0.5 s"
+
+
+def test_a_cancelled_consultation_ends_at_once(stuck: Store) -> None:
+    """Who cancels the awaiting task is heard though the model never answers."""
+    asked = threading.Event()
+
+    async def waits(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("it never answers")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(aconsult(consultation(stuck), CHOICE, check=_fine, model=FunctionModel(waits)))
+        await asyncio.to_thread(asked.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert asked.is_set()
+
+
+def test_progress_that_fails_does_no_harm(stuck: Store) -> None:
+    """A listener that raises is not heard of again, and lines come in the calling thread."""
+    threads: set[str] = set()
+
+    def listen(_line: str) -> None:
+        threads.add(threading.current_thread().name)
+        raise BrokenPipeError
+
+    found, _ = ask(stuck, [answer()], progress=listen)
+
+    assert found.proposal is not None
+    assert threads == {threading.current_thread().name}
+
+
+def test_a_store_that_is_locked_is_told_to_the_model(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that a driver raises inside a tool is an answer to the model, which goes on."""
+    search = requests.search
+
+    def locked(*args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            return search(*args)  # the rules search as well, before the model is asked
+        raise OSError("database is locked")
+
+    monkeypatch.setattr(requests, "search", locked)
+
+    found, script = ask(stuck, [("search", {"query": "8471"}), answer()])
+
+    assert "database is locked" in script.told[1]
+    assert found.proposal is not None
+
+
+def test_each_request_gets_the_time_that_is_left(stuck: Store) -> None:
+    """No client retries by itself, and none waits longer than the consultation may take."""
+    _, script = ask(stuck, [("search", {"query": "8471"}), answer()])
+
+    assert [settings["max_retries"] for settings in script.settings] == [0, 0]
+    assert CHOICE.seconds >= script.settings[0]["request_timeout"] > script.settings[1]["request_timeout"] > 0
+
+
+def test_nothing_is_traced(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that traces all its agents gets no span of the history."""
+    spans: list[str] = []
+
+    class Settings(InstrumentationSettings):
+        def __getattribute__(self, name: str) -> Any:
+            spans.append(name)
+            return super().__getattribute__(name)
+
+    monkeypatch.setattr(Agent, "_instrument_default", Settings())
+    spans.clear()
+
+    found, _ = ask(stuck, [answer()])
+
+    assert found.proposal is not None
+    assert spans == []
+
+
+def test_every_failure_fits_a_record(stuck: Store) -> None:
+    """How the model took part is plain numbers and one printable line."""
+    found, _ = ask(stuck, ["x" * (LONGEST_ANSWER + 1)])
+
+    told = found.use.to_json()
+    assert json.loads(json.dumps(told)) == told
+    assert told["failure"].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("openai:gpt-x", "OPENAI_API_KEY"), ("nosuchprovider:x", "Unknown"), ("ollama:x", "OLLAMA_BASE_URL")],
+)
+def test_what_can_be_seen_to_fail_is_refused(stuck: Store, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
+    """An unknown provider and a missing key are refused before anything is asked."""
+    for variable in ("OPENAI_API_KEY", "OLLAMA_BASE_URL", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+    with pytest.raises(InvalidInput, match=said):
+        ready(ModelChoice(name))
+    with pytest.raises(InvalidInput, match=said):
+        consult(consultation(stuck), ModelChoice(name), check=_fine)
+
+
+def test_another_providers_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider whose own package is not installed is refused with the command that installs it."""
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    monkeypatch.delitem(sys.modules, "pydantic_ai.providers.anthropic", raising=False)
+
+    with pytest.raises(MissingExtra) as refused:
+        ready(ModelChoice("anthropic:claude"))
+    assert "pip install 'ctxmgr-cli[anthropic]'" in str(refused.value.hint)
+
+
+WITHOUT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pydantic_ai", "openai", "httpx2"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from ctxmgr.store import open_store
+from ctxmgr.types.operations import RecoverRequest
+from ctxmgr.workspace import Workspace
+from ctxmgr.config import Config
+from ctxmgr.recover.model import config as choice
+from ctxmgr.recover.model import client as consult
+from ctxmgr.recover.model import exchange as consultation
+from ctxmgr.recover.model import tools
+from ctxmgr.recover.model import instructions as words
+store = open_store(sys.argv[1])
+given = Workspace(store, Config()).recover(RecoverRequest(session="stuck", plan=True, force=True)).continuation
+assert given.by == "rules"
+try:
+    consult.ready(choice.ModelChoice("openai:x"))
+except choice.MissingExtra as error:
+    assert error.kind == "invalid"
+    print(error.hint)
+"""
+
+LOADED = """
+import sys
+import ctxmgr.workspace, ctxmgr.recover.agent, ctxmgr.cli
+from ctxmgr.recover.model import config as choice
+from ctxmgr.recover.model import client as consult
+from ctxmgr.recover.model import exchange as consultation
+from ctxmgr.recover.model import grounding
+from ctxmgr.recover.model import conversation as talk
+from ctxmgr.recover.model import tools
+from ctxmgr.recover.model import instructions as words
+from ctxmgr.recover.model import worker_thread as worker
+print(sorted({name.split('.')[0] for name in sys.modules} & {"pydantic_ai", "openai", "httpx2", "opentelemetry"}))
+"""
+
+
+def _run(code: str, *arguments: str) -> str:
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_without_the_stack_the_rules_answer(stuck: Store) -> None:
+    """Where the extra is not installed recovery works, and asking a model names the command that installs it."""
+    assert "pip install 'ctxmgr-cli[llm]'" in _run(WITHOUT, stuck.location)
+
+
+def test_nothing_loads_the_stack_by_itself() -> None:
+    """Only a consultation loads the model stack; no module that others import does."""
+    assert _run(LOADED) == "[]"
+
+
+BANNER = """
+import os, pty, sys
+from ctxmgr.store import open_store
+from tests.recover.model.asking import answer, ask
+for name in [name for name in os.environ if name in ("CI", "GITHUB_ACTIONS") or name.startswith("PYTEST")]:
+    del os.environ[name]
+store = open_store(sys.argv[1])
+master, slave = pty.openpty()
+for number in (1, 2):
+    os.dup2(slave, number)
+found, _ = ask(store, [answer()])
+os.set_blocking(master, False)
+try:
+    shown = os.read(master, 100_000)
+except BlockingIOError:
+    shown = b""
+sys.exit(0 if found.proposal is not None and shown == b"" else 3)
+"""
+
+
+def test_nothing_is_drawn_on_a_terminal(stuck: Store) -> None:
+    """A consultation on a terminal writes nothing to it by itself, no banner and no warning."""
+    assert _run(BANNER, stuck.location) == ""
+
+
+def test_the_calling_thread_may_be_interrupted(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C reaches the caller, and the tools are closed behind it."""
+    closed: list[bool] = []
+    close = consulting.Toolkit.close
+
+    def noted(kit: Any) -> Any:
+        closed.append(True)
+        return close(kit)
+
+    def interrupt(_line: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(consulting.Toolkit, "close", noted)
+
+    with pytest.raises(KeyboardInterrupt):
+        ask(stuck, [answer()], progress=interrupt)
+    assert closed == [True]
+
+
+def test_a_worker_takes_one_job_at_a_time_and_can_be_left() -> None:
+    """Jobs run in their order in one thread; an ended worker takes none, and rests when all are done."""
+    worker = Worker("test")
+    seen: list[tuple[int, str]] = []
+
+    def job(number: int) -> int:
+        seen.append((number, threading.current_thread().name))
+        if number == 2:
+            raise ValueError(number)
+        return number
+
+    jobs = [worker.submit(job, number) for number in range(4)]
+    worker.shutdown()
+
+    assert worker.rests(30)
+    assert seen == [(number, "test") for number in range(4)]
+    assert [done.result() for done in jobs if done is not jobs[2]] == [0, 1, 3]
+    with pytest.raises(ValueError, match="2"):
+        jobs[2].result()
+    with pytest.raises(RuntimeError, match="ended"):
+        worker.submit(job, 5)

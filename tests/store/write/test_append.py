@@ -1,0 +1,308 @@
+"""Appending: every record once, in order, all of a batch or none, the same in both kinds of store."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+
+from ctxmgr.errors import Conflict, InvalidInput, StorageFailed
+from ctxmgr.log.codec import Record
+from ctxmgr.store import Store, open_store
+from ctxmgr.types.query import Filters
+from ctxmgr.types.record import build
+from tests.builders import at, entry, event, result, steps, write
+
+
+def _records(store: Store) -> list[Record]:
+    return list(store.sessions.records(None))
+
+
+def _views(store: Store, session: str) -> list[Any]:
+    key = store.sessions.key(session)
+    assert key is not None
+    return store.queries.entries(key, Filters(), 0, None)[0]
+
+
+def test_a_new_record_is_added_and_a_known_one_is_not(store: Store) -> None:
+    """The same records appended again are counted as known and stored once."""
+    records = steps("s", ["Bash:ls", "> go on", "Read:a"])
+
+    first, second = store.append(records), store.append(records)
+
+    assert (first.added, first.known) == (len(records), 0)
+    assert (second.added, second.known) == (0, len(records))
+    assert _records(store) == records
+
+
+def test_the_order_of_keys_is_no_content(store: Store) -> None:
+    """A known record is known whatever the order of its keys."""
+    record = entry("s", 0, given={"a": 1, "b": 2})
+    store.append([record])
+    turned = dict(reversed(record.items())) | {"input": {"b": 2, "a": 1}}
+
+    assert store.append([turned]).known == 1
+
+
+def test_a_repeated_python_value_is_the_same_content(store: Store) -> None:
+    """What JSON does not tell apart (a tuple and a list, a number as key and its text) is the same content."""
+    record = entry("s", 0, given={"pair": (1, 2), 7: "x"})
+    store.append([record])
+
+    assert store.append([record]).known == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("a", "b"), (1, True), (0, False), (1, 1.0), ("1", 1), ("", None), ([], {}), ({"a": None}, {}), ("a", "a ")],
+)
+def test_a_known_id_with_other_content_is_a_conflict(store: Store, first: Any, second: Any) -> None:
+    """The same id with other content is refused, also where Python calls two values equal, and the first is kept."""
+    kept = entry("s", 0) | {"input": first}
+    store.append([kept])
+
+    with pytest.raises(Conflict, match="known with other content"):
+        store.append([entry("s", 0) | {"input": second}])
+
+    assert _records(store) == [kept]
+
+
+def test_a_conflict_at_the_end_takes_the_whole_batch_back(store: Store, store_path: Any) -> None:
+    """When the last record of a batch conflicts nothing of the batch is written, and the store goes on working."""
+    write(store, "s", ["Bash:ls"])
+    before = _records(store)
+
+    with pytest.raises(Conflict):
+        store.append([*steps("s", ["Read:a", "Read:b"], start=1), *steps("new", ["Bash:x"]), entry("s", 0, "Other")])
+
+    assert _records(store) == before
+    assert store.sessions.key("new") is None
+    assert [view.index for view in _views(store, "s")] == [0]
+    write(store, "s", ["Read:a"])
+    with open_store(str(store_path)).engine.transaction():
+        pass
+    assert [view.index for view in _views(store, "s")] == [0, 1]
+
+
+def test_a_conflict_may_be_kept_out_instead(store: Store) -> None:
+    """With ``keep`` the first content stays, the change is counted and the other records are written."""
+    store.append([entry("s", 0, "First")])
+
+    report = store.append([entry("s", 0, "Second"), entry("s", 1)], on_conflict="keep")
+
+    assert (report.changed, report.added) == (1, 1)
+    assert [view.action for view in _views(store, "s")] == ["First", "Bash"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"v": 2, "kind": "entry", "session": "s", "id": "x", "agent": "a", "action": "b"},
+        {"kind": "entry", "session": "s", "id": "x", "agent": "a", "action": "b"},
+        {"v": 1, "kind": "entry", "session": "", "id": "x", "agent": "a", "action": "b"},
+        {"v": 1, "kind": "entry", "session": "s", "id": "", "agent": "a", "action": "b"},
+        {"v": 1, "kind": "entry", "session": "s", "id": 5, "agent": "a", "action": "b"},
+        {"v": 1, "kind": "entry", "session": "s", "id": "x", "action": "b"},
+        {"v": 1, "kind": "entry", "session": ["s"], "id": "x", "agent": "a", "action": "b"},
+        {"v": 1, "kind": "result", "session": "s", "entry": "x", "status": "fine"},
+        {"v": 1, "kind": "sessionEnd", "session": "s", "outcome": None},
+        {"v": 1, "kind": "note", "session": "s", "id": "n", "entries": "x", "content": "c"},
+        {"v": 1, "kind": "entry", "session": "s", "id": "x", "agent": "a", "action": "b", "ts": 5},
+        {"v": 1, "kind": "entry", "session": "s", "id": "x", "agent": "a", "action": "b", "input": float("nan")},
+        {"v": 1, "kind": "entry", "session": "s", "id": "x", "agent": "a", "action": "b", "input": {1, 2}},
+        {"v": 1, "kind": "entry", "session": "s", "id": "x", "agent": "a", "action": "b", "input": 10**5000},
+        {"v": 1, "kind": "entry", "session": "s", "id": "x", "agent": "a", "action": "b", "durationMs": 10**400},
+    ],
+)
+def test_what_is_no_record_is_refused(store: Store, wrong: Record) -> None:
+    """A record that does not follow the format is refused with its whole batch."""
+    with pytest.raises(InvalidInput):
+        store.append([entry("s", 0), wrong])
+
+    assert _records(store) == []
+
+
+def test_deep_nesting_is_refused_when_written(store: Store) -> None:
+    """A value nested deeper than any reader can bear is refused, and one at the limit can be read."""
+    deep: Any = 0
+    for _ in range(250):
+        deep = [deep]
+    store.append([entry("s", 0, given=deep)])
+
+    with pytest.raises(InvalidInput, match="nested too deep"):
+        store.append([entry("s", 1, given=[[[[[[deep]]]]]])])
+
+    assert [view.to_json()["input"] for view in _views(store, "s")] == [deep]
+
+
+def test_indexes_are_dense_across_batches_and_sessions(store: Store) -> None:
+    """Entries of interleaved sessions are numbered 0, 1, 2, … each, over batches of any size."""
+    for number in range(6):
+        store.append([entry("a", 2 * number), entry("b", number), entry("a", 2 * number + 1), event("b", number, "thought")])
+
+    assert [view.index for view in _views(store, "a")] == list(range(12))
+    assert [view.index for view in _views(store, "b")] == list(range(6))
+
+
+def test_order_is_that_of_the_log_not_of_the_clock(store: Store) -> None:
+    """Timestamps that go back, tie or are absent change no index."""
+    times = [at(9), at(3), None, at(3), "not a time", "0001-01-01T00:00:00+23:59"]
+    store.append([build("entry", "s", ts, id=f"e{number}", agent="a", action="x") for number, ts in enumerate(times)])
+
+    assert [(view.index, view.id) for view in _views(store, "s")] == [(number, f"e{number}") for number in range(6)]
+
+
+@pytest.mark.requirement("EC-6", "FR-026")
+def test_two_processes_of_one_session_stay_apart(store: Store) -> None:
+    """Entries of two processes of one session keep their process, and the session names both."""
+    for process in ("p1", "p2"):
+        store.append([build("session", "s", at(0), process=process)])
+    store.append([entry("s", number, process=f"p{number % 2 + 1}") for number in range(6)])
+
+    key = store.sessions.key("s")
+    assert key is not None
+    assert [view.process for view in _views(store, "s")] == ["p1", "p2"] * 3
+    assert [process.process for process in store.sessions.processes(key)] == ["p1", "p2"]
+    assert store.sessions.of_process("p2") == ["s"]
+
+
+@pytest.mark.requirement("FR-026")
+def test_a_process_is_known_by_its_entries(store: Store) -> None:
+    """A process that only entries speak of is mapped to its session too; its beginning may come later."""
+    store.append([entry("s", 0, process="p"), build("session", "s", at(5), process="p")])
+
+    key = store.sessions.key("s")
+    assert key is not None
+    assert store.sessions.of_process("p") == ["s"]
+    assert [(process.process, process.started) for process in store.sessions.processes(key)] == [("p", at(5))]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_end_without_a_beginning_counts(store: Store, named: bool) -> None:
+    """A session whose log lacks its beginning has an outcome nevertheless."""
+    store.append([entry("s", 0), build("sessionEnd", "s", at(2), outcome="failed", process="p" if named else None)])
+
+    key = store.sessions.key("s")
+    assert key is not None
+    assert store.sessions.view(key).outcome == "failed"
+
+
+def test_an_unnamed_end_ends_every_process(store: Store) -> None:
+    """An end that names no process ends them all; one that names a process ends that one."""
+    for process in ("p", "q"):
+        store.append([build("session", "s", at(0), process=process), build("session", "t", at(0), process=process)])
+    store.append([build("sessionEnd", "s", at(1), outcome="completed")])
+    store.append([build("sessionEnd", "t", at(1), outcome="failed", process="q")])
+
+    outcomes = {
+        session: [process.outcome for process in store.sessions.processes(store.sessions.key(session) or 0)]
+        for session in ("s", "t")
+    }
+    assert outcomes == {"s": ["completed", "completed"], "t": [None, "failed"]}
+
+
+def test_a_result_may_come_before_its_entry(store: Store) -> None:
+    """A result that stands before its entry completes it, also over two appends."""
+    store.append([result("s", 0, "early")])
+    store.append([entry("s", 0), result("s", 1, status="error", error={"message": "boom"}), entry("s", 1)])
+
+    assert [(view.status, view.output, view.error) for view in _views(store, "s")] == [
+        ("ok", "early", None),
+        ("error", None, {"message": "boom"}),
+    ]
+
+
+def test_an_entry_may_carry_its_result(store: Store) -> None:
+    """An entry with the fields of a result is complete at once, and no later result overrides that."""
+    store.append([entry("s", 0, status="denied", output="no", durationMs=7, usage={"inputTokens": 3})])
+    store.append([result("s", 0, "later")])
+
+    (view,) = _views(store, "s")
+    assert (view.status, view.output, view.duration_ms, view.usage) == ("denied", "no", 7.0, {"inputTokens": 3})
+
+
+def test_a_result_without_an_entry_is_kept(store: Store) -> None:
+    """A result whose entry is nowhere is stored and shows no entry."""
+    orphan = result("s", 9, "lost")
+    store.append([orphan])
+
+    assert _records(store) == [orphan]
+    assert _views(store, "s") == []
+
+
+def test_results_reach_entries_of_their_own_session_only(store: Store) -> None:
+    """The same entry id in two sessions means two entries."""
+    store.append([entry("a", 0, id="same"), entry("b", 0, id="same"), result("b", 0, "of b", entry="same")])
+
+    assert [(view.session, view.status) for session in "ab" for view in _views(store, session)] == [("a", "open"), ("b", "ok")]
+
+
+def test_unknown_kinds_and_keys_are_kept(store: Store) -> None:
+    """Kinds and keys that this version does not know are stored and come back as they were."""
+    records: list[Record] = [
+        {"v": 1, "kind": "entry", "session": "s", "id": "e", "agent": "a", "action": "b", "x-y": {"deep": [None, True]}},
+        {"v": 1, "kind": "telemetry", "session": "s", "cpu": 0.5},
+        {"v": 1, "kind": "telemetry", "session": "s", "cpu": 0.75, "id": 5},
+        {"v": 1, "kind": "telemetry", "session": "s", "id": "t", "when": "now"},
+    ]
+    store.append(records)
+
+    assert _records(store) == records
+    assert store.append(records).known == len(records)
+
+
+def test_doubles_of_another_session_are_left_out_with_what_belongs_to_them(store: Store) -> None:
+    """Copied history is left out: entries and events that another session holds, and the results of such entries."""
+    original = [entry("a", 0, id="x"), result("a", 0, "done", entry="x"), event("a", 0, "thought", id="v")]
+    store.append(original)
+    copied = [dict(record, session="b") for record in original]
+
+    report = store.append([*copied, entry("b", 1, id="own")], doubles=True)
+
+    assert (report.doubles, report.added) == (3, 1)
+    assert [record["id"] for record in _records(store) if record["session"] == "b"] == ["own"]
+
+
+def test_a_store_for_reading_refuses_to_append(store: Store) -> None:
+    """A store that was opened for reading refuses records."""
+    write(store, "s", ["Bash:ls"])
+    reading = open_store(store.location, readonly=True)
+
+    with pytest.raises(StorageFailed, match="reading only"):
+        reading.append([entry("s", 9)])
+
+    reading.close()
+    assert len(_records(store)) == 2
+
+
+def test_writers_that_take_turns_never_go_by_what_they_remember(store: Store, store_path: Any) -> None:
+    """Two writers on one store, one after the other, give dense places, and the chain of sums stays whole."""
+    other = open_store(str(store_path))
+    for number, writer in enumerate([store, store, other, other, store, other, store]):
+        writer.append([entry("s", number), entry(f"t{number % 2}", number, process="p")])
+    other.close()
+
+    assert [view.index for view in _views(store, "s")] == list(range(7))
+    assert len(_views(store, "t0")) + len(_views(store, "t1")) == 7
+    assert store.verify() == (14, [])
+
+
+def _append_in_vain(store: Store, records: list[Record]) -> None:
+    """Append, and let the transaction around it fail."""
+    with store.engine.transaction():
+        store.append(records)
+        store.append([entry("s", 0, given="otherwise")])
+
+
+def test_what_was_rolled_back_is_forgotten(tmp_path: Any) -> None:
+    """After a transaction that was taken back, a new session and the next places are as if it had never been."""
+    with contextlib.closing(open_store(str(tmp_path / "history.db"), create=True)) as store:
+        store.append([entry("s", 0)])
+        with pytest.raises(Conflict):
+            _append_in_vain(store, [entry("s", 1), entry("new", 1)])
+        store.append([entry("s", 2), entry("new", 2)])
+
+        assert [view.index for view in _views(store, "s")] == [0, 1]
+        assert [view.index for view in _views(store, "new")] == [0]
+        assert store.verify() == (3, [])
