@@ -104,7 +104,7 @@ def _run(folder: Path, words: list[str], before: list[str] | None = None) -> _Ra
 
 
 def _forked(folder: Path, words: list[str]) -> _Ran:
-    for name in ("cli.application", "history.ingest", "store.log_file", "workspace"):
+    for name in ("cli.application", "history.ingest", "store.log.log_store", "workspace"):
         import_module(f"ctxmgr.{name}")
     from ctxmgr.__main__ import main as command
 

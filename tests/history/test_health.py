@@ -52,7 +52,7 @@ def test_a_store_in_order(home: Path) -> None:
 def test_what_chose_the_store_is_said(home: Path, tmp_path: Path) -> None:
     """An option comes before the environment, that before the configuration, that before the nearest store upwards."""
     other = str(make_history(tmp_path / "other.db"))
-    config = Config(path=tmp_path / "ctxmgr.toml", store=other)
+    config = Config(path=tmp_path / "ctxmgr.toml", store=other, origins={"store": "project"})
     reasons = [
         looked(other, home, {"CTXMGR_STORE": other}, config)["store.path"],
         looked(None, home, {"CTXMGR_STORE": other}, config)["store.path"],

@@ -158,7 +158,8 @@ def test_no_recorded_or_asked_text_becomes_sql() -> None:
     # The only literals are the fixed words of the schema.
     literals = {literal for text in engine.statements for literal in re.findall(r"'([^']*)'", text)}
     assert literals <= {
-        "entry", "event", "result", "note", "snapshot", "continuation", "session", "sessionEnd", "open", "usage", "ok", "error", "denied", "interrupted",
+        "entry", "event", "result", "note", "snapshot", "continuation", "session", "sessionEnd", "open", "usage",
+        "ok", "error", "denied", "interrupted",
         'user_message', "user_message_chunk", "interrupt", '%"usage":{%',
         "table", "search_word", "search_term", "search_gram", "search_mark", "search_open", "search_state",
     }  # fmt: skip

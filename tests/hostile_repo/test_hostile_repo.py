@@ -22,6 +22,7 @@ LINES: list[list[str]] = [
     list[str](line.split())
     for line in """
     doctor
+    prompt agent
     sessions --json
     sessions
     detect --exit-zero
@@ -117,8 +118,8 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.home, self.checkout, self.outside = folder / "home", folder / "checkout", folder / "outside"
         self.temporary = folder / "tmp"
-        for each in (self.home, self.checkout, self.outside, self.temporary):
-            each.mkdir()
+        for each in (self.home, self.checkout, self.outside, self.temporary, self.home / ".local" / "state"):
+            each.mkdir(parents=True)
         (self.outside / "file").write_text("precious\n", "utf-8")
         self.log = folder / "trace"
 
@@ -177,7 +178,7 @@ def test_a_checkout_gets_nothing(world: str, machine: Machine) -> None:
 
     assert machine.seen() == []
     assert _contents(machine.outside) == before
-    kept = [path for path in machine.home.rglob("*") if path.is_file() and ".cache" not in path.parts]
+    kept = [path for path in machine.home.rglob("*") if path.is_file() and not {".cache", "anchors"} & set(path.parts)]
     assert kept == []
     orderly = {0, *range(2, 9), 10, 11, 12, 20, 21, 22}
     assert [
@@ -189,8 +190,6 @@ def test_what_the_user_grants_is_done(machine: Machine) -> None:
     """The same checkout, trusted: its commands run and its store is used, so that the tests above could have failed."""
     WORLDS["settings"](machine.checkout, machine.outside)
     environment = ["goal", "probe", "check"]
-    state = machine.home / ".local"
-    state.mkdir()
 
     codes = machine.run([["trust"], environment, ["record"]])
 

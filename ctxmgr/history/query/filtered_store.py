@@ -19,6 +19,7 @@ from ctxmgr.log.reader import Line
 from ctxmgr.store import DamagedRange, LogStore, Store
 from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.interface import Engine, OnConflict
+from ctxmgr.store.integrity import Examined
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.partial_copy import Extract, Reached
 from ctxmgr.store.repositories.leases import Leases
@@ -144,8 +145,6 @@ class FilteredStore(Store):
 
     def examine(self) -> Examined:
         """Count the records that are seen; sums and anchors of the whole history are not the agent's to know."""
-        from ctxmgr.store.integrity import Examined
-
         return Examined(sum(1 for _ in self.sessions.records(None)), [])
 
     def is_live(self, session: str) -> bool:

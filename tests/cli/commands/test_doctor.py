@@ -15,7 +15,8 @@ from tests.cli import view_samples as s
 from tests.cli.console import make_history, run
 
 NAMES = [
-    "ctxmgr", "sqlite", "config", "settings", "routes", "store.path", "store.contents", "store.damage", "store.permissions", "store.access",
+    "ctxmgr", "sqlite", "config", "settings", "routes", "store.path",
+    "store.contents", "store.damage", "store.permissions", "store.access",
     "store.space", "cache", "logs", "extra.jq", "extra.zstd", "extra.llm", "model",
 ]  # fmt: skip
 
