@@ -7,6 +7,7 @@ import re
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -15,19 +16,17 @@ KIND: str = "authenticationRefused"
 
 _REFUSED = re.compile(
     r"\b401\b[^\n]{0,60}unauthori[sz]ed|(?:status|http/[\d.]+|error|code|returned error:)\W{0,3}401\b|unauthori[sz]ed"
-    r"|unauthenticated"
-    r"|authentication (?:failed|required|error)|bad credentials|invalid (?:api[ _-]?key|credentials|token|access token"
-    r"|password)"
-    r"|incorrect (?:api key|password|username)|(?:token|session|credentials?|credential)[^\n]{0,16}(?:has |have |is "
-    r"|was )?expired"
-    r"|ExpiredToken|invalid_grant|NOAUTH|not logged in|login required|password authentication failed"
-    r"|permission denied \(publickey"
-    r"|could not read (?:username|password)|access token (?:is )?(?:missing|invalid)|NeedAuthorization|ENEEDAUTH|E401",
+    r"|unauthenticated|authentication (?:failed|required|error)|bad credentials"
+    r"|invalid (?:api[ _-]?key|credentials|token|access token|password)|incorrect (?:api key|password|username)"
+    r"|(?:token|session|credentials?|credential)[^\n]{0,16}(?:has |have |is |was )?expired|ExpiredToken|invalid_grant|NOAUTH"
+    r"|not logged in|not authenticated|please run: +gh auth login|login required|password authentication failed"
+    r"|permission denied \(publickey|could not read (?:username|password)|access token (?:is )?(?:missing|invalid)"
+    r"|NeedAuthorization|ENEEDAUTH|E401",
     re.IGNORECASE,
 )
 _CREDENTIAL = re.compile(
-    r"\b(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|log ?in|sign in|account|auth\w*|\w+_(?:TOKEN|KEY"
-    r"|PASSWORD|SECRET))\b",
+    r"\b(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|log ?in|sign in|account|auth\w*"
+    r"|\w+_(?:TOKEN|KEY|PASSWORD|SECRET))\b",
     re.IGNORECASE,
 )
 _WHERE = re.compile(
@@ -37,10 +36,13 @@ _WHERE = re.compile(
 )
 _THING = r"(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|logins?|ones?)"
 _LIES = re.compile(
-    rf"\b{_THING}\b.{{0,60}}\b(?:is|are|lies?|stored|saved|kept|found|moved|now)\b|\b(?:use|take|read|get|load"
-    rf"|with)\b.{{0,60}}\b{_THING}\b"
-    rf".{{0,60}}\b(?:from|in|at|under)\b|\b(?:use|export|set|read)\b.{{0,20}}\$?\b\w+_(?:TOKEN|KEY|PASSWORD|SECRET)\b",
+    rf"\b{_THING}\b.{{0,60}}\b(?:is|are|lies?|stored|saved|kept|found|moved|now)\b"
+    rf"|\b(?:use|take|read|get|load|with)\b.{{0,60}}\b{_THING}\b(?:.{{0,60}}\b(?:from|in|at|under)\b|\s+[~/.$])"
+    rf"|\b(?:use|export|set|read)\b.{{0,20}}\$?\b\w+_(?:TOKEN|KEY|PASSWORD|SECRET)\b",
     re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"\b(?:log|sign) in (?:with|by|using)\b|\b(?:run|use)\b.{0,40}\blogin\b|\b[a-z]+ (?:\w+ )?login\b", re.IGNORECASE
 )
 _SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
 _LOOKED_AT = 300
@@ -72,8 +74,8 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
         quotes.append(evidence.quote_of(message, sentence))
         step = (
-            f"Take the credentials from where the user said{clock(message.at)}, {code(sentence, 140)}, and make the call"
-            f" once with them."
+            f"Take the credentials from where the user said{clock(message.at)}, {code(sentence, 140)}, and make the call once"
+            " with them."
         )
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
     shown = _shown_where(evidence, entry)
@@ -88,17 +90,18 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         )
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")
     step = (
-        "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the"
-        " call helps."
+        "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the call"
+        " helps."
     )
-    return diagnosis(KIND, f"{cause} Nobody in the record names other ones.", step, *quotes, confidence="medium")
+    return diagnosis(KIND, f"{cause} No place of other ones was found in the record.", step, *quotes, confidence="medium")
 
 
 def _said_where(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that says where credentials are."""
     for message in reversed(evidence.user_texts):
         for sentence in _SENTENCE.findall(message.text[:8_000]):
-            if _WHERE.search(sentence) and _LIES.search(sentence) and _CREDENTIAL.search(message.text[:8_000]):
+            named = _WHERE.search(sentence) and _LIES.search(sentence) and _CREDENTIAL.search(message.text[:8_000])
+            if (named or _LOGIN.search(sentence)) and forbids(sentence) is None:
                 return message, sentence.strip()
     return None
 

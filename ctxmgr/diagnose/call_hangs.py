@@ -20,20 +20,18 @@ _SERVER = "it does not end by itself: it runs until it is stopped"
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = re.compile(
-    r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp"
-    r"|\bScanner\(System\.in|\bscanf\s*\(|\bselect \w+ in\b"
+    r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
+    r"|\bscanf\s*\(|\bselect \w+ in\b"
 )
 _SERVES = re.compile(
     r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
     r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
     r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail -[a-zA-Z]*[fF]|\bwatch \S|--watch\b"
-    r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)"
-    r"|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)"
-    r"|\bjournalctl .{0,40}-f\b"
+    r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
+    r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
 )
 _NETWORK = re.compile(
-    r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i"
-    r"|install|ci))\b"
+    r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i|install|ci))\b"
 )
 
 
@@ -89,8 +87,8 @@ def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagn
 def _network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
     cause = f"{_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
     step = (
-        "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer,"
-        " tell the user that the other side does not answer."
+        "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
+        " user that the other side does not answer."
     )
     return diagnosis(KIND, cause, step, evidence.quote(entry, command), confidence="medium")
 
@@ -113,8 +111,8 @@ def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | Non
                 (f" Since then you made {len(changed)} changes, the last by {evidence.source(changed[-1])}.") if changed else ""
             )
             step = (
-                "Stop it and run it again once with a time limit, `timeout 60 COMMAND`; if it does not return, look at"
-                " what was changed since it did."
+                "Stop it and run it again once with a time limit, `timeout 60 COMMAND`; if it does not return, look at what was"
+                " changed since it did."
             )
             return diagnosis(
                 KIND, f"{cause}{since}", step, evidence.quote(other), evidence.quote(entry, command), confidence="medium"
@@ -130,8 +128,8 @@ def _child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     last = children[-1]
     name = last.agent if plain_name(last.agent) else "that agent"
     cause = (
-        f"Your {tool(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was"
-        f" {evidence.source(last)}, {last.status}."
+        f"Your {tool(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was {evidence.source(last)},"
+        f" {last.status}."
     )
     step = f"Do not wait any longer: end {name[:60]}, and do the rest of its work yourself from what it has found."
     return diagnosis(KIND, cause, step, evidence.quote(last), confidence="medium")

@@ -26,12 +26,11 @@ _NONE_RUN = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _BUILDS = re.compile(
-    r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*"
-    r"|yarn build|mvn|gradle|dotnet build|docker build)\b"
+    r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*|yarn build|mvn|gradle"
+    r"|dotnet build|docker build)\b"
 )
 _RUNS = re.compile(
-    r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run"
-    r"|yarn|pnpm)\b"
+    r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run|yarn|pnpm)\b"
 )
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
 _COPIES = (
@@ -97,17 +96,15 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
             shown, own = evidence.name(copy), evidence.name(path)
             built = any(part in copy for part in _COPIES)
             cause = (
-                f"{_start(evidence, entry, edits)}, because it runs another file: its message comes from"
-                f" {code(shown, 90)}, not from {code(own, 70)}."
+                f"{_start(evidence, entry, edits)}, because it runs another file: its message comes from {code(shown, 90)}, not"
+                f" from {code(own, 70)}."
             )
-            step = (
-                (
+            step = f"Find out which of {code(shown, 90)} and {code(own, 70)} the check is meant to use, and edit that one."
+            if built:
+                step = (
                     f"Build or install anew, so that {code(shown, 90)} is made from {code(own, 70)}, or let the check import"
                     f" {code(own, 70)} itself."
                 )
-                if built
-                else (f"Find out which of {code(shown, 90)} and {code(own, 70)} the check is meant to use, and edit that one.")
-            )
             return diagnosis(
                 KIND, cause, step, evidence.quote(entry, evidence.text(entry)[-500:]), evidence.quote(each, path),
                 check=f"The message of the check must name {code(own, 70)}, or change.",
@@ -132,8 +129,8 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
         return None
     build = command_of(made)
     cause = (
-        f"{_start(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, last{clock(made.ts)}"
-        f" with {code(build, 90)}."
+        f"{_start(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, last{clock(made.ts)} with"
+        f" {code(build, 90)}."
     )
     step = f"Build it again with {code(build, 110)}, and then run {code(command, 80)}."
     return diagnosis(
@@ -151,7 +148,7 @@ def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Dia
         cause = f"{_start(evidence, entry, edits)}, because it runs no test at all: {code(match.group(1).strip(), 60)}."
         step = "Name the file or folder that holds the tests, and see that they are collected before you edit on."
         return diagnosis(
-            KIND, cause, step, evidence.quote(entry, match.group(0)), check=("The output must count at least one test.")
+            KIND, cause, step, evidence.quote(entry, match.group(0)), check="The output must count at least one test."
         )
     match = _CACHED.search(said)
     if match is None:
@@ -168,5 +165,5 @@ def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Dia
         cause,
         step,
         evidence.quote(entry, match.group(0)),
-        check=("The output must no longer speak of a cached or finished result."),
+        check="The output must no longer speak of a cached or finished result.",
     )

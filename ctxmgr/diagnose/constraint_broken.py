@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import changes_of, command_of, patched_paths, path_of, tool, written
+from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, tool, written
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
@@ -15,21 +15,37 @@ from ctxmgr.types.view import EntryView
 KIND: str = "constraintBroken"
 
 _TOUCH = re.compile(
-    r"\b(?:edit|change|touch|modify|write|delete|remove|move|rename|overwrite|alter|leave|format|commit|add"
-    r"|off[- ]limits|hands off|alone)\w*\b",
+    r"\b(?:edit|change|touch|modify|write|delete|remove|move|rename|overwrite|alter|leave|format|commit|add|off[- ]limits"
+    r"|hands off|alone)\w*\b",
     re.IGNORECASE,
 )
 _PATH = re.compile(
-    r"(?<![\w/])((?:[\w.@-]{1,60}/){1,8}[\w.@*-]{0,60}|[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|java|c|h|cpp|rb|php"
-    r"|md|txt|json|ya?ml|toml|lock|sql|sh|cfg|ini|env|html|css))(?![\w/])"
+    r"(?<![\w/])((?:[\w.@-]{1,60}/){1,8}[\w.@*-]{0,60}|[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|java|c|h|cpp|rb|php|md|txt|json|ya?ml"
+    r"|toml|lock|sql|sh|cfg|ini|env|html|css))(?![\w/])"
 )
 _VERBS = "commit push merge deploy install delete drop reset restart publish release rebase force"
 _ACT = re.compile(
-    rf"(?:never|do not|don['’]t|must not|may not|should not)\s+(?:ever |again )?(?:run |use |call |execute |try to )?"
-    rf"(?:`([^`\n]{{2,100}})`|((?:git |npm |pip |docker "
+    r"(?:never|do not|don['’]t|must not|may not|should not)\s+(?:ever |again )?(?:run |use |call |execute "
+    rf"|try to )?(?:`([^`\n]{{2,100}})`|((?:git |npm |pip |docker "
     rf"|kubectl )?(?:{_VERBS.replace(' ', '|')}))\b(?:\s+(?:anything\s+)?(?:directly\s+)?(?:to|on|into|from"
     rf"|with)?\s*(?:the\s+)?[`'\"]?([\w./-]{{2,60}}))?)",
     re.IGNORECASE,
+)
+_SOURCE = re.compile(r"\b(?:made|generated|built) (?:from|by)\b")
+_WRITES = re.compile(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
+_ONLY = re.compile(
+    r"\bonly (?:change|edit|touch|modify|write|work)\b|\b(?:change|edit|touch|modify|work) (?:\w+ ){0,2}only (?:in|files"
+    r"|inside)\b",
+    re.IGNORECASE,
+)
+_MANAGERS = frozenset(
+    (
+        "git", "npm", "pnpm", "yarn", "pip", "pip3", "python", "python3", "uv", "poetry", "apt", "apt-get", "brew", "cargo",
+        "gem", "go", "docker", "kubectl", "helm", "terraform", "gh",
+    )
+)  # fmt: skip
+_ANY = frozenset(
+    ("", "anything", "any", "new", "more", "other", "packages", "dependencies", "yet", "until", "before", "without", "to")
 )
 _LEAST = 2
 
@@ -37,9 +53,10 @@ _LEAST = 2
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which words of the user the loop breaks."""
     for message, sentence in sentences(evidence):
-        if not forbids(sentence):
-            continue
-        breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
+        if forbids(sentence):
+            breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
+        else:
+            breaking = _outside(evidence, sentence)
         if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
             return _told(evidence, message, sentence, breaking)
     return None
@@ -54,42 +71,42 @@ def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
 
 def _changing(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that change a path which the sentence protects."""
-    if not _TOUCH.search(sentence):
+    ban = forbids(sentence)
+    if ban is None or not _TOUCH.search(sentence) or re.search(r"\b(?:only|except)\b", sentence[: ban.start()]):
         return []
-    forbidden = forbids(sentence)
-    start = forbidden.start() if forbidden else 0
-    protected = [
-        path
-        for path in _PATH.findall(sentence[start:])[:1]
-        if not re.search(
-            r"\b(?:only"
-            r"|except)\b",
-            sentence[:start],
-        )
-    ]
+    protected = _PATH.findall(sentence[ban.start() :])[:1]
     return [entry for entry in evidence.loop if any(_changes(entry, path) for path in protected)]
+
+
+def _outside(evidence: Evidence, sentence: str) -> list[EntryView]:
+    """Return the edits of the loop outside of the one place to which a sentence confines them."""
+    only = _ONLY.search(sentence)
+    places = _PATH.findall(sentence[only.start() :]) if only else []
+    if not places:
+        return []
+    edits = [(entry, _edited(entry)) for entry in evidence.loop if entry.status != "denied"]
+    return [entry for entry, paths in edits if paths and not any(_lies_in(path, place) for path in paths for place in places)]
+
+
+def _edited(entry: EntryView) -> list[str]:
+    own = path_of(entry)
+    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+
+
+def _lies_in(path: str, place: str) -> bool:
+    bare = place.rstrip("/*.")
+    return path == bare or path.endswith(f"/{bare}") or f"/{bare}/" in f"/{path}"
 
 
 def _changes(entry: EntryView, protected: str) -> bool:
     if entry.status == "denied":
         return False
-    bare = protected.rstrip("/*")
-    own = path_of(entry)
-    edited = [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
-    if any(path == bare or path.endswith(f"/{bare}") or f"/{bare}/" in f"/{path}" for path in edited):
+    if any(_lies_in(path, protected) for path in _edited(entry)):
         return True
     command = command_of(entry)
-    named = re.search(rf"(?<![\w/-]){re.escape(bare)}(?![\w-])", command) if command else None
-    return (
-        named is not None
-        and may_change(entry)
-        and re.search(
-            r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b"
-            r"|>",
-            command,
-        )
-        is not None
-    )
+    if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
+        return False
+    return may_change(entry) and _WRITES.search(command) is not None
 
 
 def _acting(evidence: Evidence, sentence: str) -> list[EntryView]:
@@ -98,27 +115,19 @@ def _acting(evidence: Evidence, sentence: str) -> list[EntryView]:
     if match is None:
         return []
     literal, verb, target = match.groups()
-    found: list[EntryView] = []
-    for entry in evidence.loop:
-        command = command_of(entry)
-        if not command:
-            continue
-        if literal:
-            hit = literal in command
-        else:
-            words = verb.lower().split()
-            runs = re.search(
-                rf"(?:^|[\s;&|]){re.escape(words[-1])}(?=\s"
-                rf"|$)",
-                command,
-            ) is not None and (len(words) == 1 or words[0] in command)
-            place = f"{command}\n{evidence.text(entry)[:2_000]}"
-            hit = (
-                runs and bool(target) and re.search(rf"(?<![\w/-]){re.escape(target.rstrip('.,'))}(?![\w-])", place) is not None
-            )
-        if hit:
-            found.append(entry)
-    return found
+    return [entry for entry in evidence.loop if _runs(evidence, entry, literal, verb, (target or "").rstrip(".,"))]
+
+
+def _runs(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, target: str) -> bool:
+    command = command_of(entry)
+    if literal or not command:
+        return bool(literal) and str(literal) in command
+    words = verb.lower().split()
+    if re.search(rf"(?:^|[\s;&|]){re.escape(words[-1])}(?=\s|$)", command) is None or words[0] not in command:
+        return False
+    if target.lower() in _ANY:
+        return any(part[0] in _MANAGERS and words[-1] in part[1:5] for part in parts_of(command))
+    return re.search(rf"(?<![\w/-]){re.escape(target)}(?![\w-])", f"{command}\n{evidence.text(entry)[:2_000]}") is not None
 
 
 def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
@@ -129,8 +138,8 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         else (f"the {tool(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
     )
     cause = (
-        f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {what[:1].upper()}{what[1:]} does just"
-        f" that, {len(breaking)} times."
+        f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {what[:1].upper()}{what[1:]} goes against it,"
+        f" {len(breaking)} times."
     )
     way = _way(message, sentence)
     step = (
@@ -152,20 +161,4 @@ def _way(message: Message, sentence: str) -> str | None:
     rest = message.text[message.text.find(sentence) + len(sentence) :].strip()
     parts = [part.strip() for part in re.split(r",\s+|\s+-\s+|:\s+|\bbut\b", sentence)[1:]]
     parts += [rest.split("\n")[0].split(". ")[0]] if rest else []
-    return next(
-        (
-            part
-            for part in parts
-            if len(part) > 6
-            and (
-                ALLOWS.search(part)
-                or re.search(
-                    r"\b(?:made|generated"
-                    r"|built) (?:from"
-                    r"|by)\b",
-                    part,
-                )
-            )
-        ),
-        None,
-    )
+    return next((part for part in parts if len(part) > 6 and (ALLOWS.search(part) or _SOURCE.search(part))), None)

@@ -67,7 +67,7 @@ def _told(evidence: Evidence, compactions: list[Message], last: Message, again: 
         else " Then make the next change of the task."
     )
     step = (
-        f"Write down in one note the task, what these files and answers show, and the next step; do not read them"
+        "Write down in one note the task, what these files and answers show, and the next step; do not read them"
         f" again.{onward}"
     )
     quotes = [evidence.quote(again[0][0]), evidence.quote_of(last)] + ([evidence.quote_of(dropped)] if dropped else [])

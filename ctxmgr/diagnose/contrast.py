@@ -30,8 +30,7 @@ _FOREIGN = (
     "<frozen",
 )
 _TELLING = re.compile(
-    r"error|exception|fail|fatal|denied|refused|cannot|can't|not found|missing|invalid"
-    r"|expected",
+    r"error|exception|fail|fatal|denied|refused|cannot|can't|not found|missing|invalid|expected",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:)", re.IGNORECASE)
@@ -130,7 +129,7 @@ def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     else:
         look = _seldom(evidence, step) or _other_look(step)
     return diagnosis(
-        KIND, cause, look, *quotes, check=("Only if that shows something new, make the next change."), confidence="low"
+        KIND, cause, look, *quotes, check="Only if that shows something new, make the next change.", confidence="low"
     )
 
 
@@ -168,14 +167,14 @@ def _other_look(step: EntryView) -> str:
     option = next((option for pattern, option in _VERBOSE if pattern.search(command)), None) if command else None
     if option is not None and len(command) < 160:
         return (
-            f"Run it once so that it tells more: add {code(option, 40)}, and look for the first line that is not in the"
-            f" old output."
+            f"Run it once so that it tells more: add {code(option, 40)}, and look for the first line that is not in the old"
+            " output."
         )
     if step.status == "open":
         return "Find out whether it took effect before you do anything again, and set a time limit if you do."
     return (
-        "Change one thing on which it depends, the one you are least sure of, and run it once; if the outcome is the"
-        " same, ask the user."
+        "Change one thing on which it depends, the one you are least sure of, and run it once; if the outcome is the same, ask"
+        " the user."
     )
 
 

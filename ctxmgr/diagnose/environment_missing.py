@@ -17,16 +17,16 @@ KIND: str = "environmentMissing"
 
 _MISSING = re.compile(
     r"(?:ModuleNotFoundError: |ImportError: )?No module named '?([\w.]{1,80})'?"
-    r"|(?:^|[\s:])(pytest|python[\d.]*|pip[\d.]*|ruff|mypy|flask|django-admin|uvicorn|alembic|celery|tox|black): "
-    r"(?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
+    r"|(?:^|[\s:])(pytest|python[\d.]*|pip[\d.]*|ruff|mypy|flask|django-admin|uvicorn|alembic|celery|tox"
+    r"|black): (?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
 )
 _BIN = (
-    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python(?:\d+(?:\.\d+)?)?|pytest"
-    r"|pip(?:\d+(?:\.\d+)?)?|activate|[a-z]\w{1,20})"
+    r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
+    r"|activate|[a-z]\w{1,20})"
 )
 _ENVIRONMENT = re.compile(
-    rf"(?<![\w./-])(/?{_BIN})(?![\w/-])|\b((?:uv|poetry|pipenv|hatch|pixi|rye) run)\b|\b(conda (?:activate"
-    rf"|run -n) [\w.-]{{1,40}})\b"
+    rf"(?<![\w./-])(/?{_BIN})(?![\w/-])|\b((?:uv|poetry|pipenv|hatch|pixi|rye) run)\b"
+    rf"|\b(conda (?:activate|run -n) [\w.-]{{1,40}})\b"
 )
 _PYTHON = re.compile(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
 _LOOKED_AT = 400

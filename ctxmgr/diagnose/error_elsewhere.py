@@ -14,12 +14,13 @@ from ctxmgr.types.view import EntryView
 KIND: str = "errorElsewhere"
 
 _FRAME = re.compile(
-    r"File \"([^\"\n]{1,300})\", line (\d{1,6})|^\s*(?:at .{0,120}\()?((?:/"
-    r"|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):(\d{1,6})(?::\d{1,6})?\)?(?=[:\s)]|$)|-->\s*([\w./+-]{1,300}):(\d{1,6})",
+    r"File \"([^\"\n]{1,300})\", line (\d{1,6})|^[ \t]*(?:at .{0,120}\()?((?:/"
+    r"|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5})[:(](\d{1,6})(?:[:,]\d{1,6})?\)?(?=[:\s)]|$)|-->\s*([\w./+-]{1,300}):(\d{1,6})",
     re.MULTILINE,
 )
 _CAUSE = re.compile(
-    r"^(?:E\s+)?((?:\w+\.)*\w*(?:Error|Exception)\b:? ?[^\n]{0,200})|(?:^|: )((?:fatal )?error(?:\[\w+\])?: [^\n]{1,200})",
+    r"^(?:E\s+)?((?:\w+\.)*\w*(?:Error|Exception)\b:? ?[^\n]{0,200})"
+    r"|(?:^|: )((?:fatal )?error(?:\[\w+\]| \w{2,10})?: [^\n]{1,200})",
     re.MULTILINE,
 )
 _FOREIGN = (
@@ -89,8 +90,8 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
     files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
     name = evidence.name(path)
     cause = (
-        f"The error is in {code(name, 80)}, line {line}: {_short(causes[-1].strip())}. Your {len(edits)} changes since"
-        f"{clock(edits[0].ts) or ' then'} were all made in {files}."
+        f"The error is in {code(name, 80)}, line {line}: {_short(causes[-1].strip())}. Your {len(edits)} changes"
+        f" since{clock(edits[0].ts) or ' then'} were all made in {files}."
     )
     cause = cause.replace("since at", "since")
     step = f"Read {code(name, 80)} around line {line} and correct the cause there."

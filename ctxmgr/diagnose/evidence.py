@@ -32,9 +32,9 @@ _EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode
 _ASKS_SERVER = re.compile(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
 _SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
 _CHECKS = re.compile(
-    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b|\b(?:go|cargo|mvn"
-    r"|gradle|gradlew"
-    r"|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
+    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b"
+    r"|\b(?:go|cargo|mvn|gradle|gradlew|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno"
+    r"|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
 )
 _BARE = re.compile(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
 

@@ -13,8 +13,8 @@ from ctxmgr.types.diagnosis import Diagnosis
 KIND: str = "monologue"
 
 _FINISHED = re.compile(
-    r"\b(?:all (?:done|set|tests pass)|task (?:is )?(?:complete|done|finished)|i(?:'ve| have) (?:finished"
-    r"|completed)|nothing (?:else|more) to do|done\.)",
+    r"\b(?:all (?:done|set|tests pass)|task (?:is )?(?:complete|done|finished)|i(?:'ve| have) (?:finished|completed)"
+    r"|nothing (?:else|more) to do|done\.)",
     re.IGNORECASE,
 )
 _PLANNED = re.compile(r"\b(?:i will|i'll|let me|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE)
@@ -37,8 +37,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     )
     if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
         step = (
-            "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the"
-            " tool for the part that is missing."
+            "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the tool for"
+            " the part that is missing."
         )
         return diagnosis(KIND, cause, step, evidence.quote_of(said))
     if not _PLANNED.search(said.text):
@@ -51,7 +51,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     read = f"read {code(path, 90)}, and change or run something in the call after it" if path else ""
     step = f"Call a tool now, without a sentence before it: {read or 'the one for the first thing you announced'}."
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(said), check=("The next record must be a call with a result, not a message.")
+        KIND, cause, step, evidence.quote_of(said), check="The next record must be a call with a result, not a message."
     )
 
 
@@ -69,11 +69,11 @@ def _chanting(evidence: Evidence, said: Message | None) -> Diagnosis:
     words = next((word for word in each if isinstance(word, str)), "")
     words = words or (said.text if said is not None else "")
     cause = (
-        f"Your text repeats itself{clock(said.at) if said is not None else ''}: {code(words[-300:], 150)}. It was going"
-        f" to have no end."
+        f"Your text repeats itself{clock(said.at) if said is not None else ''}: {code(words[-300:], 150)}. It was going to have"
+        " no end."
     )
     step = (
-        "Stop that text. Take the last thing that was certain from the record, and call the tool for the next part of the"
-        " task; if a long text was asked for, write it to a file in parts."
+        "Stop that text. Take the last thing that was certain from the record, and call the tool for the next part of the task;"
+        " if a long text was asked for, write it to a file in parts."
     )
     return diagnosis(KIND, cause, step, *([evidence.quote_of(said, words)] if said is not None else []))

@@ -14,9 +14,8 @@ KIND: str = "mutualWait"
 
 _WAITS = re.compile(
     r"\b(?:(?:am|are|is|be|still|keep|'m|’m) (?:still )?(?:waiting|blocked)|wait(?:ing)? (?:for|on|until)|await(?:ing)?"
-    r"|hold(?:ing)? (?:off|on) until|blocked (?:on|by|until)"
-    r"|as soon as you|once you|until you|after you (?:have )?|when you have|depends? on your|need your (?:decision|choice"
-    r"|answer|approval|input|go))\b",
+    r"|hold(?:ing)? (?:off|on) until|blocked (?:on|by|until)|as soon as you|once you|until you|after you (?:have )?"
+    r"|when you have|depends? on your|need your (?:decision|choice|answer|approval|input|go))\b",
     re.IGNORECASE,
 )
 _LAST = 40
@@ -74,17 +73,15 @@ def _told(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     one, two = (clean(each.who)[:40] for each in (first, second))
     cause = (
         f"{one} and {two} wait for each other. {one} said{clock(first.at)}: {code(first.text, 130)}. {two}"
-        f" said{clock(second.at)}:"
-        f" {code(second.text, 130)}."
+        f" said{clock(second.at)}: {code(second.text, 130)}."
     )
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
     other = clean(second.who if own == first.who else first.who)[:40]
     other = other if plain_name(other) else "the other agent"
     step = (
-        f"Decide the open question yourself now, within what the user asked for, and tell {other} the decision in one"
-        f" message. If it is"
-        " not yours to decide, put both sides to the user."
+        f"Decide the open question yourself now, within what the user asked for, and tell {other} the decision in one message."
+        " If it is not yours to decide, put both sides to the user."
     )
     return diagnosis(
-        KIND, cause, step, first.quote, second.quote, check=(f"The next message of {other} must build on the decision.")
+        KIND, cause, step, first.quote, second.quote, check=f"The next message of {other} must build on the decision."
     )

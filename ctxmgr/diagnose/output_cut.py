@@ -24,8 +24,7 @@ _CUT = re.compile(
 )
 _NUMBERED = re.compile(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = re.compile(
-    r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of"
-    r"|/)\s*(\d{1,8})",
+    r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
     re.IGNORECASE,
 )
 
@@ -73,5 +72,5 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     else:
         step = "Ask for a part: give it a narrower query, or the next page."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, line), check=("The answer must hold lines that you have not seen yet.")
+        KIND, cause, step, evidence.quote(entry, line), check="The answer must hold lines that you have not seen yet."
     )

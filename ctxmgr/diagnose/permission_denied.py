@@ -16,16 +16,15 @@ KIND: str = "permissionDenied"
 
 _DENIED = re.compile(
     r"permission (?:was )?denied|\bEACCES\b|\bEPERM\b|operation not permitted|read-only file system|access (?:is )?denied"
-    r"|not permitted"
-    r"|denied by|blocked by (?:policy|permission|the user|a hook)|not allowed to|insufficient (?:permissions?|privileges)"
-    r"|must be (?:run as )?root"
-    r"|requires? (?:permission|approval)|haven't granted|user (?:rejected|denied|declined)|doesn't want to proceed",
+    r"|not permitted|denied by|blocked by (?:policy|permission|the user|a hook)|not allowed to"
+    r"|insufficient (?:permissions?|privileges)|must be (?:run as )?root|requires? (?:permission|approval)|haven't granted"
+    r"|user (?:rejected|denied|declined)|doesn't want to proceed",
     re.IGNORECASE,
 )
 _EXECUTED = re.compile(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
 _WAY = re.compile(
-    r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json"
-    r"|ya?ml)\b|\bMakefile\b|\bmake [\w-]{2,40}\b|\bbranch\b)"
+    r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"
+    r"|\bmake [\w-]{2,40}\b|\bbranch\b)"
 )
 _RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl"}
 
@@ -69,9 +68,8 @@ def _told(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, s
 
 def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     step = (
-        "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts"
-        " of the"
-        " task that need no such permission."
+        "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts of"
+        " the task that need no such permission."
     )
     cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
     return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
@@ -88,8 +86,7 @@ def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
             or (
                 forbids(sentence)
                 and not re.search(
-                    r"\b(?:only|instead"
-                    r"|use)\b",
+                    r"\b(?:only|instead|use)\b",
                     sentence,
                 )
             )

@@ -16,8 +16,7 @@ from ctxmgr.types.view import EntryView
 KIND: str = "pollingFrozen"
 
 _STATE = re.compile(
-    r"\b(?:state|status|phase|conclusion|outcome|result|job_status|runstate)\b[\"']?\s*[:="
-    r"|]\s*[\"']?([A-Za-z_-]{3,30})",
+    r"\b(?:state|status|phase|conclusion|outcome|result|job_status|runstate)\b[\"']?\s*[:=|]\s*[\"']?([A-Za-z_-]{3,30})",
     re.IGNORECASE,
 )
 _FAILED = re.compile(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
@@ -25,13 +24,11 @@ _OF_JOBS = re.compile(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$",
 """States that are final for a job; a service may come back from them."""
 _DONE = re.compile(r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE)
 _ALIVE = re.compile(
-    r"\b(?:running|pending|queued|in[ _-]progress|waiting|starting|building|retrying|processing"
-    r"|active)\b",
+    r"\b(?:running|pending|queued|in[ _-]progress|waiting|starting|building|retrying|processing|active)\b",
     re.IGNORECASE,
 )
 _REASON = re.compile(
-    r"\b(?:reason|message|error|detail|cause"
-    r"|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
+    r"\b(?:reason|message|error|detail|cause|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
     re.IGNORECASE,
 )
 _LEAST = 3
@@ -66,8 +63,7 @@ def _is_poll(entry: EntryView, times: int) -> bool:
 def _is_job(entry: EntryView) -> bool:
     return (
         re.search(
-            r"job|run|build|task|deploy|pipeline|workflow|release|import"
-            r"|export",
+            r"job|run|build|task|deploy|pipeline|workflow|release|import|export",
             given(entry),
             re.IGNORECASE,
         )
@@ -78,8 +74,8 @@ def _is_job(entry: EntryView) -> bool:
 def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
     call = code(command_of(entry) or tool(entry), 80)
     return (
-        f"{call} has answered {len(same)} times since{clock(same[0].ts).replace(' at', '') or ' it was first asked'} that"
-        f" the state is {code(state, 40)}"
+        f"{call} has answered {len(same)} times since{clock(same[0].ts).replace(' at', '') or ' it was first asked'} that the"
+        f" state is {code(state, 40)}"
     )
 
 
@@ -90,19 +86,10 @@ def _failed(evidence: Evidence, entry: EntryView, state: str, same: list[EntryVi
     plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
     why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
     cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
-    step = (
-        (
-            "Stop polling. Find out what to do about the reason that the answer gives; only then start the work anew, as a"
-            " new job."
-        )
-        if reason
-        else (
-            "Stop polling. Look at the log of that job for the reason, or tell the user that it has failed; only then start it"
-            " anew."
-        )
-    )
+    look = "Find out what to do about the reason" if reason else "Look at the log of that job for the reason, or tell the user"
+    step = f"Stop polling. {look}; only then start the work anew, as a new job."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry), check=("Ask for the state again only after you have started something new.")
+        KIND, cause, step, evidence.quote(entry), check="Ask for the state again only after you have started something new."
     )
 
 

@@ -14,15 +14,19 @@ from ctxmgr.types.view import EntryView
 KIND: str = "rateLimited"
 
 _LIMITED = re.compile(
-    r"too many requests|rate[ _-]?limit|ratelimit|quota exceeded|throttl(?:ed|ing)|\b429\b[^\n]{0,40}(?:error|too|limit|status)"
-    r"|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
+    r"too many requests|rate[ _-]?limit|ratelimit|quota exceeded|insufficient_quota|throttl(?:ed|ing)"
+    r"|\b429\b[^\n]{0,40}(?:error|too|limit|status)|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
+    re.IGNORECASE,
+)
+_USED_UP = re.compile(
+    r"insufficient[_ ]quota|exceeded your current quota|credit balance is too low|out of credits|billing hard limit"
+    r"|quota (?:is )?used up",
     re.IGNORECASE,
 )
 _SECONDS = re.compile(
     r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|s))?|try again (?:in|after)|wait(?: for)?|retry in|reset(?:s)?(?:[-_ ]in)?"
-    r"|available in)"
-    r"[\"'\s:=]{1,5}(?:about |at least )?(\d{1,6}(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?"
-    r"(?:\s*(\d{1,2})\s*s)?\b",
+    r"|available in)[\"'\s:=]{1,5}(?:about |at least )?(\d{1,6}(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?"
+    r"|minutes?|h|hours?)?(?:\s*(\d{1,2})\s*s)?\b",
     re.IGNORECASE,
 )
 _UNTIL = re.compile(
@@ -45,6 +49,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
+    if _USED_UP.search(said):
+        cause = f"The server refuses because the quota is used up: {words_of(_USED_UP, said)}. A short wait does not help."
+        step = (
+            "Tell the user that the quota of this account is used up, and ask which other one you may use. Make no more calls."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(entry, said[:600]))
     limited = [each for each in evidence.loop if _LIMITED.search(evidence.text(each))]
     cause = f"The server refuses because you ask too often: {words_of(_LIMITED, line)}."
     wait = _wait(said)

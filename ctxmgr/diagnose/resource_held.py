@@ -15,8 +15,8 @@ KIND: str = "resourceHeld"
 
 _TAKEN = re.compile(
     r"address already in use|EADDRINUSE|port is already allocated|only one usage of each socket"
-    r"|port \d{2,5} (?:is )?(?:already )?"
-    r"(?:in use|taken|being used|used)|address in use|port already in use|something is already running on port",
+    r"|port \d{2,5} (?:is )?(?:already )?(?:in use|taken|being used|used)|address in use|port already in use"
+    r"|something is already running on port",
     re.IGNORECASE,
 )
 _PORT_SAID = re.compile(
@@ -69,8 +69,7 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
         quotes.append(evidence.quote(started, command_of(started)))
         step = (
             f"Use the one that runs already: send your request to port {port}. If it must be a new one, stop the one you"
-            f" started"
-            f"{clock(started.ts)} first, then start it once."
+            f" started{clock(started.ts)} first, then start it once."
         )
         return diagnosis(
             KIND, cause, step, *quotes, check=f"A request to port {port} must be answered.",

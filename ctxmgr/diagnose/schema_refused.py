@@ -21,8 +21,8 @@ _WANTED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_WORD} is a required (?:property|argument|parameter|field)",
-        rf"(?:missing|must have|needs|lacks)(?: the)?(?: \d+)? ?required (?:keyword-only |positional )?"
-        rf"(?:propert(?:y|ies)|arguments?|param(?:eter)?s?|fields?|keys?)\s?:?\s?{_WORD}",
+        r"(?:missing|must have|needs|lacks)(?: the)?(?: \d+)? ?required (?:keyword-only |positional )?(?:propert(?:y|ies)"
+        rf"|arguments?|param(?:eter)?s?|fields?|keys?)\s?:?\s?{_WORD}",
         rf"required (?:property|argument|parameter|field|param) {_WORD}",
         r"[`'\"](-{0,2}[A-Za-z_][\w.-]{0,60})[`'\"]:? (?:is|are) required(?![\w ]*by)",
         r"(?:^|\n|error: )(-{0,2}[A-Za-z_][\w.-]{0,60}): (?:is )?required\b",
@@ -45,16 +45,16 @@ _UNWANTED = tuple(
     )
 )
 _TYPE = re.compile(
-    rf"{_WORD}:? (?:must be|should be|is not of type|expected) (?:an? |of type |type )?[`'\"]?(string|integer"
-    rf"|number|boolean|array|object|list|null)",
+    rf"{_WORD}:? (?:must be|should be|is not of type|expected) (?:an? |of type |type )?[`'\"]?(string|integer|number|boolean"
+    r"|array|object|list|null)",
     re.IGNORECASE,
 )
 _ONE_OF = re.compile(
-    r"(?:['\"]?([\w./-]{1,60})['\"]? is not one of|must be one of|expected one of"
-    r"|valid values(?: are)?)\s*:?\s*\[?\(?((?:['\"`]?[\w./-]{1,60}['\"`]?(?:, | \| |, or "
-    r"| or )?){2,20})",
+    r"(?:['\"]?([\w./-]{1,60})['\"]? is not one of|must be one of|expected one of|valid values(?: are)?"
+    r"|invalid enum value\. expected)\s*:?\s*\[?\(?((?:['\"`]?[\w./-]{1,60}['\"`]?(?:, | \| |, or | or )?){2,20})",
     re.IGNORECASE,
 )
+_RECEIVED = re.compile(r"received ['\"]([\w./-]{1,60})")
 _KEY = re.compile(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]{1,40})")
 _NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
@@ -176,13 +176,13 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     allowed = _ONE_OF.search(said)
     if allowed is None or command_of(entry):
         return None
-    options = [word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or",) and plain_name(word)]
+    options = [
+        word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or", "received") and plain_name(word)
+    ]
     values = {value: key for key, value in fields_of(entry).items() if isinstance(value, str) and len(value) <= 60}
-    wrong = (
-        allowed.group(1)
-        if allowed.group(1) in values
-        else next((each for each in values if each not in options and nearest(each, options, 0.6)), None)
-    )
+    named = [allowed.group(1), *_RECEIVED.findall(said)]
+    like = (each for each in values if each not in options and nearest(each, options, 0.6))
+    wrong = next((each for each in named if each in values), None) or next(like, None)
     if wrong is None or wrong in options or len(options) < 2:
         return None
     near = nearest(wrong, options, 0.6)

@@ -12,8 +12,8 @@ _MOST = 200
 
 FORBIDS = re.compile(
     r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
-    r"|off[- ]limits"
-    r"|leave [^.]{1,60} (?:alone|as it is|untouched)|hands off|without touching|except|stay away from|keep away from|avoid)\b",
+    r"|off[- ]limits|leave .{1,80}? (?:alone|as (?:it|they) (?:is|are)|untouched)|hands off|without touching|except"
+    r"|stay away from|keep away from|avoid)\b",
     re.IGNORECASE,
 )
 ALLOWS = re.compile(
@@ -24,8 +24,7 @@ ALLOWS = re.compile(
 
 _NO_ORDER = re.compile(
     r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
-    r"|n['’]t (?:need|have to)\b"
-    r"|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
+    r"|n['’]t (?:need|have to)\b|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
     re.IGNORECASE,
 )
 

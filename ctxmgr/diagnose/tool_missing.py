@@ -21,13 +21,13 @@ _COMMAND = re.compile(
 )
 _TOOL = re.compile(
     r"(?:no such tool(?: available)?|unknown (?:tool|function)(?: name)?|(?:tool|function) not found):? [`'\"]?([\w.-]{1,60})"
-    r"|(?:tool|function) [`'\"]?([\w.-]{1,60})[`'\"]? (?:not found|does not exist|is not (?:available|defined|a (?:known"
-    r"|valid)))",
+    r"|(?:tool|function) [`'\"]?([\w.-]{1,60})[`'\"]? (?:not found|does not exist"
+    r"|is not (?:available|defined|a (?:known|valid)))",
     re.IGNORECASE,
 )
 _OFFERED = re.compile(
-    r"(?:available (?:tools|functions)|(?:tools|functions) available|valid tools|one of|did you mean)\s*(?:are|is)?[:?]?\s*\[?"
-    r"([\w.`'\", -]{2,600})",
+    r"(?:available (?:tools|functions)|(?:tools|functions) available|valid tools|one of|did you mean)\s*(?:are"
+    r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
     re.IGNORECASE,
 )
 _LAUNCHERS = frozenset(("sudo", "env", "exec", "xargs", "npx", "time", "nohup", "timeout", "command", "nice"))

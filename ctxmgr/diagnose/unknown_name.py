@@ -55,12 +55,13 @@ _WAYS = (
 )  # fmt: skip
 _CHOICES = re.compile(r"\(choose from ([^)]{1,2000})\)")
 _SUGGESTED = re.compile(
-    r"(?:did you mean(?: (?:one of )?(?:these|this))?\??:?|most similar commands? (?:is|are)|is similar:|similar name exists:)"
-    r"\s{0,12}((?:[`'\"\w:.@/ \t-]{1,80}\n?){1,4})",
+    r"(?:did you mean(?: (?:one of )?(?:these|this))?\??:?|most similar commands? (?:is|are)|is similar:|similar name exists:"
+    r"|some candidates are:)\s{0,12}((?:[`'\"\w:.@/ \t-]{1,80}\n?){1,4})",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w:.@/-]{1,60}")
 _TARGET = re.compile(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
+_GRADLE = re.compile(r"^[ \t]*(?:task |tasks\.(?:register|create)\(\s*[\"'])([\w-]{1,60})", re.MULTILINE)
 _TASK = re.compile(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
 _SECTIONED = re.compile(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
 _SCRIPT = re.compile(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
@@ -152,6 +153,8 @@ def _names_in(manifest: str, text: str) -> list[str]:
     }.get(manifest)  # fmt: skip
     if reader is not None:
         return reader(text)
+    if manifest.startswith("build.gradle"):
+        return _GRADLE.findall(text[:100_000])
     if manifest.endswith((".yml", ".yaml")):
         return _TASK.findall(text[:100_000])
     if manifest in ("Cargo.toml", "tox.ini"):

@@ -35,10 +35,9 @@ _UNKNOWN = (
     _unknown("branch", rf"pathspec {_NAME} did not match any|src refspec {_NAME} does not match any"
                        rf"|couldn't find remote ref {_NAME}(?=\s|$)"
              rf"|invalid reference: {_NAME}(?=\s|$)|ambiguous argument {_NAME}: unknown revision"
-             rf"|remote branch {_NAME} not found"
-             rf"|{_NAME} is not a commit|not a valid (?:object name|ref):? {_NAME}(?=\s|$)|branch {_NAME} not found"
-             rf"|bad revision {_NAME}(?=\s|$)"
-             rf"|merge: {_NAME} - not something we can merge|fatal: invalid upstream {_NAME}(?=\s|$)"),
+             rf"|remote branch {_NAME} not found|{_NAME} is not a commit|not a valid (?:object name|ref):? {_NAME}(?=\s|$)"
+             rf"|branch {_NAME} not found|bad revision {_NAME}(?=\s|$)|merge: {_NAME} - not something we can merge"
+             rf"|fatal: invalid upstream {_NAME}(?=\s|$)"),
     _unknown("table", rf"no such table: {_NAME}(?=[\s,)]|$)|relation {_NAME} does not exist|table {_NAME} doesn't exist"
                       rf"|unknown table {_NAME}(?=\s|$)"
              rf"|undefinedtable\W+{_NAME}"),
@@ -55,8 +54,8 @@ _REMOTE = re.compile(
     re.MULTILINE,
 )
 _BRANCH = re.compile(
-    r"^[*+ ] (?:remotes/[\w.-]{1,40}/)?([\w./-]{1,100})(?= |$)|On branch ([\w./-]{1,100})|(?:switch -c|checkout -b|branch -m"
-    r"|switch|checkout) ([\w./-]{1,100})"
+    r"^[*+ ] (?:remotes/[\w.-]{1,40}/)?([\w./-]{1,100})(?= |$)|On branch ([\w./-]{1,100})"
+    r"|(?:switch -c|checkout -b|branch -m|switch|checkout) ([\w./-]{1,100})"
     r"|refs/(?:heads|remotes/[\w.-]{1,40}|tags)/([\w./-]{1,100})|origin/([\w./-]{1,100})"
     r"|Switched to a new branch '([\w./-]{1,100})'",
     re.MULTILINE,
@@ -69,6 +68,10 @@ _TABLE = re.compile(
 _CREATED = re.compile(r"create table (?:if not exists )?[\"'`\[]?([\w.]{1,80})[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
 _TABLE_INFO = re.compile(
     r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
+    re.MULTILINE,
+)
+_DESCRIBED = re.compile(
+    r"^[^\w\n]{0,6}(\w{1,80}) *[|\t ]\s*(?:\w*int|varchar|text|date\w*|time\w*|decimal|float|double|bool|json|char|enum)",
     re.MULTILINE,
 )
 _COLUMN = re.compile(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
@@ -108,8 +111,8 @@ _FILES = frozenset(
     ]
 )
 _REVISIONS = re.compile(
-    r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree"
-    r"|tag|rev-parse|clone|revert|bisect|describe|range-diff)\b"
+    r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree|tag"
+    r"|rev-parse|clone|revert|bisect|describe|range-diff)\b"
 )
 _LOOKED_AT = 400
 
@@ -165,8 +168,8 @@ def _told(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str)
         cause += f" The message offers {code(near, 80)}."
     if noun == "host" and not evidence.known_to_agent(near):
         step = (
-            f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask"
-            f" the user."
+            f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask the"
+            " user."
         )
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")
     command = command_of(entry)
@@ -219,6 +222,8 @@ def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator
                 continue
             columns = (_COLUMN.match(part) for part in _parts(body))
             yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
+        if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
+            yield from _DESCRIBED.findall(text)
         yield from (name for match in _TABLE_INFO.finditer(text) for name in match.groups() if name)
     else:
         for match in _HOST.finditer(text):

@@ -15,16 +15,16 @@ from ctxmgr.types.view import EntryView
 KIND: str = "waitingOnLock"
 
 _LOCKED = re.compile(
-    r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock|unable to (?:acquire|lock"
-    r"|create '[^'\n]{1,200}\.lock')"
-    r"|waiting for (?:the )?(?:\w+ )?lock|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
-    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|cannot lock ref"
-    r"|lock wait timeout"
-    r"|deadlock detected|already locked|lock file (?:exists|already)",
+    r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock"
+    r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
+    r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
+    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|cannot lock ref|lock wait timeout|deadlock detected"
+    r"|already locked|lock file (?:exists|already)",
     re.IGNORECASE,
 )
 _FILE = re.compile(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = re.compile(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
+_WHO = re.compile(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
 _PID = re.compile(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
 _MANIFEST = re.compile(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _LOOKED_AT = 300
@@ -56,22 +56,26 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
         cause += f" {_held_by(holder)}."
         quotes.append(evidence.quote(holder, command_of(holder)))
         step = (
-            f"End {code(command_of(holder), 90)}, which you started{clock(holder.ts)}, or wait until it has ended; then"
-            f" run this once more."
+            f"End {code(command_of(holder), 90)}, which you started{clock(holder.ts)}, or wait until it has ended; then run"
+            " this once more."
         )
         return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+    who = _WHO.search(said)
+    if who is not None:
+        step = "Ask the user whether that person or process still works on it; do not remove the lock yourself."
+        return diagnosis(KIND, f"{cause} The message names who holds it, {code(who.group(1), 60)}.", step, *quotes)
     pid = _PID.search(said)
     if pid is not None:
         number = pid.group(1) or pid.group(2)
         step = (
-            f"Look with `ps -p {number}` whether process {number} still runs. If it does, wait for it; if it does not,"
-            f" ask the user before you remove the lock."
+            f"Look with `ps -p {number}` whether process {number} still runs. If it does, wait for it; if it does not, ask the"
+            " user before you remove the lock."
         )
         return diagnosis(KIND, f"{cause} It is held by process {number}.", step, *quotes)
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
     step = (
-        f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you"
-        f" remove a lock."
+        f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you remove a"
+        " lock."
     )
     return diagnosis(
         KIND, cause, step, *quotes, check="Running it again while the lock is held can't help.", confidence="medium"
@@ -102,8 +106,7 @@ def _waiting_line(lines: Sequence[str], named: str) -> str | None:
     """Return the line of a program that waits for the lock, or None where none is seen."""
     variable = re.match(r"\s*(?:export |const |let |var )?(\w{2,40})\s*=", named)
     words = re.compile(
-        rf"\b(?:while|until|wait|sleep|acquire"
-        rf"|flock)\b.{{0,80}}\b{variable.group(1) if variable else 'lock'}\b",
+        rf"\b(?:while|until|wait|sleep|acquire|flock)\b.{{0,80}}\b{variable.group(1) if variable else 'lock'}\b",
         re.IGNORECASE,
     )
     return next((line for line in lines[:2_000] if words.search(line)), None)
@@ -129,9 +132,8 @@ def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | No
         quotes.append(evidence.quote(seen))
     name = lock if plain_name(lock) else "the lock file"
     step = (
-        f"Stop the call. Look at {code(name, 80)} and find out which process holds it, with `fuser` or `ps`; if none does,"
-        f" ask the user"
-        " whether it may be removed. Run the call again only with a time limit."
+        f"Stop the call. Look at {code(name, 80)} and find out which process holds it, with `fuser` or `ps`; if none does, ask"
+        " the user whether it may be removed. Run the call again only with a time limit."
     )
     return diagnosis(
         KIND, cause, step, *quotes, check="It must return within the limit.", confidence="high" if seen else "medium"

@@ -16,22 +16,19 @@ KIND: str = "waitsForPerson"
 
 _PENDING = re.compile(
     r"\b(?:waiting|awaiting|pending|needs?|requires?|blocked)[\s_-]{0,2}(?:on|for|by|until)?[\s_-]{0,2}(?:an? |the |your "
-    r"|manual |human |manager |code owner )?"
-    r"(?:approval|review|sign[- ]?off|confirmation|authori[sz]ation|human|person|decision|operator)\b"
-    r"|\bapproval (?:is )?(?:pending|required)"
-    r"|review required|not (?:yet )?approved|changes requested",
+    r"|manual |human |manager |code owner )?(?:approval|review|sign[- ]?off|confirmation|authori[sz]ation|human|person"
+    r"|decision|operator)\b|\bapproval (?:is )?(?:pending|required)|review required|not (?:yet )?approved|changes requested",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
     r"\b(?:may i|shall i|should i|can i|do you want|would you like|please (?:confirm|approve|decide|advise)|let me know"
-    r"|is it (?:ok|okay|fine) (?:to|if)"
-    r"|waiting for your|wait for your|which (?:one )?(?:do|should|would) you|your (?:approval|confirmation|decision|answer))\b",
+    r"|is it (?:ok|okay|fine) (?:to|if)|waiting for your|wait for your|which (?:one )?(?:do|should|would) you"
+    r"|your (?:approval|confirmation|decision|answer))\b",
     re.IGNORECASE,
 )
 _APPROVAL = re.compile(r"approv|confirm|permission|decision|answer|reply|response", re.IGNORECASE)
 _UNDECIDED = re.compile(
-    r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)"
-    r"|unanswered",
+    r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )
 _LEAST = 2
@@ -72,8 +69,7 @@ def _asked(evidence: Evidence) -> Diagnosis | None:
     last = polls[-1]
     cause = (
         f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_call(last)}"
-        f" {len(polls)} times"
-        f" since; it can't answer for them."
+        f" {len(polls)} times since; it can't answer for them."
     )
     return diagnosis(
         KIND, cause, "Stop calling. Put the question to the user once more in one sentence, and end your turn.",
@@ -106,11 +102,11 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     words = said[match.start() : match.end()] if match else ""
     cause = f"{_call(last)} was answered {len(found)} times that a person's approval or review is missing: {code(words, 60)}."
     step = (
-        "Stop asking for the state. Tell the user that this waits for a person and who it is, ask for the decision, and"
-        " end your turn."
+        "Stop asking for the state. Tell the user that this waits for a person and who it is, ask for the decision, and end"
+        " your turn."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote(last), check=("Look at the state once when the user says that it was decided.")
+        KIND, cause, step, evidence.quote(last), check="Look at the state once when the user says that it was decided."
     )
 
 

@@ -157,7 +157,7 @@ def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change)
     cause = f"{_call(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
     step = f"Read {name}, and copy the text to replace from what it shows."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry), check=("The edit must report that the file was changed."), confidence="medium"
+        KIND, cause, step, evidence.quote(entry), check="The edit must report that the file was changed.", confidence="medium"
     )
 
 
@@ -174,7 +174,7 @@ def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None
             cause,
             step,
             evidence.quote(entry),
-            check=("The edit must report that the file was changed."),
+            check="The edit must report that the file was changed.",
             confidence="high",
         )
     return None

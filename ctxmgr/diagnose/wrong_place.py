@@ -16,13 +16,11 @@ KIND: str = "wrongPlace"
 
 _MISSING = re.compile(
     r"no such file|does not exist|doesn't exist|cannot access|can't open|cannot open|not found|ENOENT|cannot find"
-    r"|no files? (?:found|match)"
-    r"|did not match any file|file not found|unable to (?:open|read)|could not (?:open|read|find)",
+    r"|no files? (?:found|match)|did not match any file|file not found|unable to (?:open|read)|could not (?:open|read|find)",
     re.IGNORECASE,
 )
 _OF_FILE = re.compile(
-    r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file"
-    r"|ENOENT",
+    r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file|ENOENT",
     re.IGNORECASE,
 )
 _COMMON = re.compile(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
@@ -128,13 +126,12 @@ def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str
         if _refused(evidence, beside):
             return None
         cause = (
-            f"{_start(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has {code(near, 80)}, and"
-            f" no {code(name, 80)}."
+            f"{_start(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has {code(near, 80)}, and no"
+            f" {code(name, 80)}."
         )
         step = (
-            f"Do not run this again until {code(name, 80)} exists. If {code(near, 80)} is meant, use that name; if it is"
-            f" not, ask"
-            f" the user where {code(name, 80)} comes from."
+            f"Do not run this again until {code(name, 80)} exists. If {code(near, 80)} is meant, use that name; if it is not,"
+            f" ask the user where {code(name, 80)} comes from."
         )
         check = f"List {evidence.name(folder) or 'the folder'} before you run it again."
         quotes = (evidence.quote(entry, line), evidence.quote(other))

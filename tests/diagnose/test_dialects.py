@@ -371,6 +371,88 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         ["Delete the old data?"],
         ["Wait"],
     ),
+    (
+        "gradle",
+        evidence(
+            read("build.gradle", "task integrationTest {}"),
+            *[failed("./gradlew integrationTests", "Task 'integrationTests' not found in root project 'shop'.")] * THRICE,
+        ),
+        "unknownName",
+        ["integrationTest"],
+        ["./gradlew integrationTest`"],
+    ),
+    (
+        "mysql column",
+        evidence(
+            bash("mysql -e 'describe orders'", "Field\tType\nplaced_at\tdatetime"),
+            *[failed("mysql -e 'select placedat from orders'", "ERROR 1054: Unknown column 'placedat' in 'field list'")]
+            * THRICE,
+        ),
+        "unknownReference",
+        ["placed_at"],
+        ["placed_at"],
+    ),
+    (
+        "a key for ssh",
+        evidence(
+            Said("Use the key ~/.ssh/deploy for the server."),
+            *[failed("ssh dev@10.0.0.5", "dev@10.0.0.5: Permission denied (publickey).")] * THRICE,
+        ),
+        "authenticationRefused",
+        ["~/.ssh/deploy"],
+        ["~/.ssh/deploy"],
+    ),
+    (
+        "a way to log in",
+        evidence(Said("Log in with: aws sso login"), *[failed("aws s3 ls", "An error occurred (ExpiredToken)")] * THRICE),
+        "authenticationRefused",
+        ["aws sso login"],
+        ["aws sso login"],
+    ),
+    (
+        "a quota that is used up",
+        evidence(*[Call("ask", {"q": "x"}, "Error code: 429 - {'code': 'insufficient_quota'}", "error")] * THRICE),
+        "rateLimited",
+        ["used up"],
+        ["Tell the user"],
+    ),
+    (
+        "terraform names the holder",
+        evidence(*[failed("terraform apply", "Error acquiring the state lock\nLock Info:\n  Who: anna@laptop")] * THRICE),
+        "waitingOnLock",
+        ["anna@laptop"],
+        ["Ask the user"],
+    ),
+    (
+        "tsc",
+        evidence(
+            edit("src/a.ts", "1", "2"),
+            failed("npx tsc", "src/b.ts(12,5): error TS2322: Type 'string' is not assignable."),
+            edit("src/a.ts", "2", "3"),
+            failed("npx tsc", "src/b.ts(12,5): error TS2322: Type 'string' is not assignable."),
+            loop=4,
+        ),
+        "errorElsewhere",
+        ["src/b.ts", "line 12"],
+        ["src/b.ts"],
+    ),
+    (
+        "only one folder",
+        evidence(Said("Only change files in src/."), *[edit("tests/test_a.py", "a", "b")] * THRICE),
+        "constraintBroken",
+        ["Only change files in src/."],
+        ["Leave that alone"],
+    ),
+    (
+        "an enum",
+        evidence(
+            *[Call("set", {"state": "finished"}, "Invalid enum value. Expected 'open' | 'done', received 'finished'", "error")]
+            * THRICE
+        ),
+        "schemaRefused",
+        ["finished", "`open` and `done`"],
+        ["allowed value"],
+    ),
 ]
 
 

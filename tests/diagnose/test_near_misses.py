@@ -369,6 +369,16 @@ NEAR: list[tuple[str, str, Evidence]] = [
         "calls are made between the words",
         evidence(Said("I will look at it.", "main"), bash("ls"), Said("I will look at it.", "main"), bash("pwd")),
     ),
+    (
+        "constraintBroken",
+        "the edits are where they may be",
+        evidence(Said("Only change files in src/."), *[edit("/home/dev/shop/src/a.py", "a", "b")] * THRICE),
+    ),
+    (
+        "constraintBroken",
+        "another thing is installed by another verb",
+        evidence(Said("Do not install new packages."), *[failed("make install", "No rule")] * THRICE),
+    ),
 ]
 
 
