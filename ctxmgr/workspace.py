@@ -256,33 +256,33 @@ class Workspace:
 
     def add_note(self, request: AddNoteRequest) -> AddNoteResponse:
         """Annotate entries."""
-        from ctxmgr.history.query import requests as annotating
+        from ctxmgr.history.query import requests
 
-        return annotating.add_note(self.store, request)
+        return requests.add_note(self.store, request)
 
     def list_notes(self, request: ListNotesRequest) -> ListNotesResponse:
         """Return notes by tag and text."""
-        from ctxmgr.history.query import requests as annotating
+        from ctxmgr.history.query import requests
 
-        return self._read("note list", annotating.list_notes, request)
+        return self._read("note list", requests.list_notes, request)
 
     def create_snapshot(self, request: CreateSnapshotRequest) -> CreateSnapshotResponse:
         """Store a curated bundle of entries."""
-        from ctxmgr.history.query import requests as annotating
+        from ctxmgr.history.query import requests
 
-        return annotating.create_snapshot(self.store, request)
+        return requests.create_snapshot(self.store, request)
 
     def list_snapshots(self, request: ListSnapshotsRequest) -> ListSnapshotsResponse:
         """Return a session's snapshots."""
-        from ctxmgr.history.query import requests as annotating
+        from ctxmgr.history.query import requests
 
-        return self._read("snapshot list", annotating.list_snapshots, request)
+        return self._read("snapshot list", requests.list_snapshots, request)
 
     def show_snapshot(self, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
         """Return a snapshot and its entries."""
-        from ctxmgr.history.query import requests as annotating
+        from ctxmgr.history.query import requests
 
-        return self._read("snapshot show", annotating.show_snapshot, request)
+        return self._read("snapshot show", requests.show_snapshot, request)
 
     def retain(self, request: RetainRequest) -> RetainResponse:
         """Keep a text as an episode of memory."""

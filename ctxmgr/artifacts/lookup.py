@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher, get_close_matches
 
+from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.folder import place_of
 from ctxmgr.artifacts.names import name_paths, owner_paths, view_paths
-from ctxmgr.artifacts.permissions import Permissions
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.artifacts import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
@@ -22,7 +22,7 @@ _LEAST_ID = len("art_")
 class Finder:
     """Looks up artifacts of a store for one asker."""
 
-    def __init__(self, store: Store, guard: Permissions) -> None:
+    def __init__(self, store: Store, guard: AccessGuard) -> None:
         self._store, self._guard = store, guard
         self._paths: dict[tuple[int, str], dict[str, str]] = {}
 

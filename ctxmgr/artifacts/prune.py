@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.folder import release_reserve
 from ctxmgr.artifacts.new_version import append, is_as_held, writing
-from ctxmgr.artifacts.permissions import CURRENT_ARTIFACT, Permissions
 from ctxmgr.artifacts.repair import is_certain
 from ctxmgr.artifacts.version_folders import Views
-from ctxmgr.artifacts.versions import OPERATOR_NAME, require_versions, require_writes
+from ctxmgr.artifacts.versions import CURRENT_ARTIFACT, OPERATOR_NAME, require_versions, require_writes
 from ctxmgr.errors import StorageFailed
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
@@ -19,7 +19,7 @@ from ctxmgr.types.artifact import Kept, Pruned, Retention
 _DAY = 86_400
 
 
-def prune(store: Store, guard: Permissions, retention: Retention, *, dry_run: bool) -> Pruned:
+def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bool) -> Pruned:
     """Remove the versions that the retention does not keep, and the bytes that no other version shows.
 
     Raises:
@@ -40,7 +40,7 @@ def prune(store: Store, guard: Permissions, retention: Retention, *, dry_run: bo
         return _prune(store, guard, retention)
 
 
-def _prune(store: Store, guard: Permissions, retention: Retention) -> Pruned:
+def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
     with writing(store) as held:
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
@@ -87,7 +87,7 @@ def _plan(store: Store, retention: Retention) -> tuple[list[int], list[Kept], di
     return removed, kept, gone
 
 
-def _answer(guard: Permissions, removed: list[int], kept: list[Kept], gone: dict[str, ArtifactRow], *, dry_run: bool) -> Pruned:
+def _answer(guard: AccessGuard, removed: list[int], kept: list[Kept], gone: dict[str, ArtifactRow], *, dry_run: bool) -> Pruned:
     if guard.agent is not None:  # what pins a version may be hidden from the asker
         kept = [item.model_copy(update={"reason": "pinned"}) if item.reason.startswith("pinned") else item for item in kept]
     size = sum(row.size for row in gone.values())

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
 from ctxmgr.artifacts.blobs import PIECE, Objects
 from ctxmgr.artifacts.metadata import BINARY, ContentMetadata, Measure, told
 from ctxmgr.artifacts.names import check_names
 from ctxmgr.artifacts.new_version import Held, VersionDraft, write_version, writing
-from ctxmgr.artifacts.permissions import Permissions
 from ctxmgr.artifacts.repair import heal
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import Store
@@ -142,13 +142,13 @@ class Dependencies:
         InvalidInput: an artifact depends on itself, twice on the same, or on too many.
     """
 
-    def __init__(self, store: Store, guard: Permissions, current: int | None, request: PutRequest) -> None:
+    def __init__(self, store: Store, guard: AccessGuard, current: int | None, request: PutRequest) -> None:
         self._store, self._current, self._agent = store, current, request.agent
         self._items = {item.name: item for item in request.artifacts}
         for item in request.artifacts:
             self._check(guard, item)
 
-    def _check(self, guard: Permissions, item: NewArtifact) -> None:
+    def _check(self, guard: AccessGuard, item: NewArtifact) -> None:
         seen: set[tuple[str, str]] = set()
         for needed in item.dependencies or ():
             key = (needed.agent, needed.name)
@@ -209,7 +209,7 @@ class Done:
     secrets: list[tuple[str, str]]
 
 
-def put(store: Store, guard: Permissions, request: PutRequest, stream: BinaryIO | None = None) -> Done:
+def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO | None = None) -> Done:
     """Store artifacts, all or none; what is as it was makes no new version.
 
     Args:
@@ -260,7 +260,7 @@ def _known(store: Store, held: Held, request: PutRequest) -> Mapping[str, Artifa
     return {row.name: row for row in store.artifacts.state(held.current, request.agent)}
 
 
-def _check(guard: Permissions, request: PutRequest, stream: BinaryIO | None) -> None:
+def _check(guard: AccessGuard, request: PutRequest, stream: BinaryIO | None) -> None:
     seen: set[str] = set()
     for item in request.artifacts:
         check_names(request.agent, item.name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from typing import BinaryIO
 
+from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.content import Content, open_content
 from ctxmgr.artifacts.lookup import Finder
-from ctxmgr.artifacts.permissions import OPERATOR, Permissions
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.artifacts import ArtifactRow
@@ -50,8 +50,9 @@ class ArtifactStore:
         warnings: what a person should hear of the last calls.
     """
 
-    def __init__(self, store: Store, guard: Permissions = OPERATOR) -> None:
-        self._store, self._guard = store, guard
+    def __init__(self, store: Store, guard: AccessGuard | None = None) -> None:
+        self._store = store
+        self._guard = AccessGuard(store) if guard is None else guard
         self.warnings: list[str] = []
 
     def put(self, request: PutRequest, stream: BinaryIO | None = None) -> PutResponse:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.folder import place_of
 from ctxmgr.artifacts.lookup import Finder
 from ctxmgr.artifacts.new_version import append, is_as_held, write_version, writing
-from ctxmgr.artifacts.permissions import CURRENT_ARTIFACT, VERSION_KEY, Permissions
 from ctxmgr.artifacts.put import check_description
 from ctxmgr.artifacts.version_folders import Views
 from ctxmgr.errors import Denied, InvalidInput, NotFound
@@ -16,11 +16,17 @@ from ctxmgr.store.repositories.artifacts import ArtifactRow, VersionRow
 from ctxmgr.store.reserved import VERSION
 from ctxmgr.types.artifact import RolledBack, VersionCreated, VersionView
 
+VERSION_KEY = "context_version"
+"""The context key that whoever makes, rolls back or prunes versions must be allowed to write (spec 003, rollback step 3)."""
+
+CURRENT_ARTIFACT = ("project", "current")
+"""The pointer to the current version, as rules on artifacts know it: who may write it rolls back what others made."""
+
 OPERATOR_NAME = "operator"
 """How the person whose store it is signs."""
 
 
-def create_version(store: Store, guard: Permissions, description: str, author: str | None = None) -> VersionCreated:
+def create_version(store: Store, guard: AccessGuard, description: str, author: str | None = None) -> VersionCreated:
     """Give what the current version shows a number of its own.
 
     Raises:
@@ -40,7 +46,7 @@ def create_version(store: Store, guard: Permissions, description: str, author: s
         return VersionCreated(version=held.next, previous_version=held.current, path=version_path(store, held.next))
 
 
-def rollback(store: Store, guard: Permissions, version: int, reason: str, author: str | None = None) -> RolledBack:
+def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author: str | None = None) -> RolledBack:
     """Make an earlier version, or any other, the current one; nothing is lost by it.
 
     An agent needs the right to write the context's version, and either that to write the artifact ``project/current`` or
@@ -75,7 +81,7 @@ def rollback(store: Store, guard: Permissions, version: int, reason: str, author
         return RolledBack(current_version=version, rolled_back_from=held.current, reason=reason)
 
 
-def signed(guard: Permissions, author: str | None) -> str:
+def signed(guard: AccessGuard, author: str | None) -> str:
     """Return who signs: the operator for whomever it names, an agent for itself alone.
 
     Raises:
@@ -86,7 +92,7 @@ def signed(guard: Permissions, author: str | None) -> str:
     return author or guard.agent or OPERATOR_NAME
 
 
-def require_versions(guard: Permissions, command: str) -> None:
+def require_versions(guard: AccessGuard, command: str) -> None:
     """Refuse an asker that may not change the context's version.
 
     Raises:
@@ -97,7 +103,7 @@ def require_versions(guard: Permissions, command: str) -> None:
         raise _denied(guard)
 
 
-def require_writes(guard: Permissions, changed: list[tuple[str, str]], command: str) -> None:
+def require_writes(guard: AccessGuard, changed: list[tuple[str, str]], command: str) -> None:
     """Refuse an asker that may not write all of these, without naming any.
 
     Raises:
@@ -109,7 +115,7 @@ def require_writes(guard: Permissions, changed: list[tuple[str, str]], command: 
         raise _denied(guard)
 
 
-def _denied(guard: Permissions) -> Denied:
+def _denied(guard: AccessGuard) -> Denied:
     return Denied(f"{guard.agent} may not change the versions so", "'ctxmgr access explain' names the rules")
 
 
@@ -118,7 +124,7 @@ def _changed(before: list[ArtifactRow], after: list[ArtifactRow]) -> list[tuple[
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
-def list_versions(store: Store, guard: Permissions) -> list[VersionView]:
+def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
     """Return the versions, oldest first.
 
     An agent sees those in which something changed that it may read, and the current one if it may read anything there; all,
