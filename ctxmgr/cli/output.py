@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.address import located
 from ctxmgr.cli.as_agent import asking
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, told, write_json, write_lines

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.commands import goal_checks, goal_start, goal_steps
 from ctxmgr.cli.commands import goal_common as c
 from ctxmgr.cli.commands.goal_common import AllowCommands, Dir, goal_app

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
 from pydantic import BaseModel, TypeAdapter
 
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown

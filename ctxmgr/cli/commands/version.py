@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
 from pydantic import ValidationError
 
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.artifact_files import told
 from ctxmgr.cli.output import Answer, Shown, answer
