@@ -4,36 +4,43 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from ctxmgr.types.base import Shape
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 MOST_FACTS = 12
 MOST_ADVICE = 5
 
 
-class ProposedFact(Shape):
+class Answered(BaseModel):
+    """Base of what a model answers; its client needs models of pydantic itself."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid", serialize_by_alias=True, defer_build=True
+    )
+
+
+class ProposedFact(Answered):
     """Something the next agent must know, in the model's words, and the entries it rests on (ids)."""
 
     text: Annotated[str, Field(min_length=1, max_length=600)]
     entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(min_length=1, max_length=6)]
 
 
-class Advice(Shape):
+class Advice(Answered):
     """What to do instead, and the entries that speak for it (ids)."""
 
     text: Annotated[str, Field(min_length=1, max_length=300)]
     entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=6)]
 
 
-class Dropped(Shape):
+class Dropped(Answered):
     """An entry that the rules cited and the model leaves out, and why; without a reason it stays in."""
 
     entry: Annotated[str, Field(max_length=200)]
     reason: Annotated[str, Field(max_length=300)]
 
 
-class Proposal(Shape):
+class Proposal(Answered):
     """A model's whole answer in the tool mode.
 
     Attributes:
@@ -55,7 +62,7 @@ class Proposal(Shape):
     unanswered: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=5)] = []
 
 
-class Lead(Shape):
+class Lead(Answered):
     """A small model's answer to the one narrow question: what is needed, then which of the numbered entries answers it.
 
     ``need`` comes before ``answer``: a small model that has to say first what is missing finds it far more often.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
@@ -71,10 +71,10 @@ class Indexed(Shape):
     indexed: bool
 
 
-Row = type[BaseModel] | TypeAdapter[Any]
+Row = type[Shape] | TypeAdapter[Any]
 _ROWS: TypeAdapter[Any] = TypeAdapter(view.EntryView | view.EventView)
 
-SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
+SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "envelope": (Envelope, None),
     "sessions": (view.SessionView, operations.SessionsRequest),
     "list": (_ROWS, query.ListRequest),
