@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ COMMANDS: dict[str, Measured] = {
     "artifact get": Measured(("artifact", "get", "coder/plan.md")),
     "artifact put": Measured(("artifact", "put", "new.md", "--agent", "coder"), writes=True),
     "context get": Measured(("context", "get")),
-    "access check": Measured(("access", "check", "coder", "coder/plan.md")),
+    "access check": Measured(("access", "check", "coder", "read", "artifact", "coder/plan.md")),
     "access list": Measured(("access", "list")),
     "version list": Measured(("version", "list")),
     "trust": Measured(("trust", "--list")),
@@ -78,10 +79,35 @@ def records() -> Iterator[dict[str, Any]]:
             made = {"command": "pytest -x"} if same else {"path": f"src/part_{number}.py", "why": f"step {number}"}
             stamp = f"2026-01-22T{10 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z"
             ident = f"{session}-{number:05}"
-            yield {"kind": "entry", "session": session, "id": ident, "ts": stamp, "agent": "coder", "action": action, "input": made}
+            yield {
+                "kind": "entry",
+                "session": session,
+                "id": ident,
+                "ts": stamp,
+                "agent": "coder",
+                "action": action,
+                "input": made,
+            }
             told += " needle" if number % 400 == 7 else ""
             yield {"kind": "result", "session": session, "entry": ident, "ts": stamp, "status": "error" if same else "ok",
                    "output": told}  # fmt: skip
+
+
+class Took(NamedTuple):
+    """What a run took, in seconds of the clock and of the processor, and its exit code."""
+
+    wall: float
+    cpu: float
+    code: int
+
+    def shown(self, floor: Took) -> str:
+        """Return the cells of a row: milliseconds, and both times as multiples of the floor's."""
+        return f"{self.wall * 1e3:.0f} | {self.wall / floor.wall:.1f} | {self.cpu / floor.cpu:.1f}"
+
+
+def least(taken: Sequence[Took]) -> Took:
+    """Return the least of each time: what disturbs a run only ever adds to it."""
+    return Took(min(each.wall for each in taken), min(each.cpu for each in taken), taken[-1].code)
 
 
 class Bench:
@@ -109,35 +135,37 @@ class Bench:
         (self.whole / "new.md").write_text("# New\n", "utf-8")
         for words, given in (
             (("record",), stored), (("import", "log.jsonl"), ""),
-            (("note", "add", "calm@1", "-m", "a needle in a note"), ""), (("memory", "retain", "-m", "the needle is in part 7"), ""),
-            (("artifact", "put", "plan.md", "--agent", "coder"), ""), (("context", "set", "stack", '"python"'), ""),
-            (("access", "allow", "coder", "read", "--artifact", "coder/*"), ""),
-            (("goal", "start", "Ship it", "--task", "write", "--task", "test"), ""), (("goal", "next"), ""),
+            (("note", "add", "calm@1", "-m", "a needle in a note"), ""),
+            (("memory", "retain", "-m", "the needle is in part 7"), ""),
+            (("artifact", "put", "plan.md", "--agent", "coder"), ""),
+            (("context", "set", "stack", "python", "--by", "coder", "--create"), ""),
+            (("access", "allow", "coder", "artifact", "coder/*"), ""),
+            (("goal", "start", "Ship it"), ""), (("goal", "add", "write it", "test it"), ""), (("goal", "next"), ""),
         ):  # fmt: skip
-            self.run(words, self.whole, given)
+            assert self.run(words, self.whole, given).code == 0, words
 
-    def run(self, words: Sequence[str], folder: Path, given: str = "", *, watched: bool = False) -> tuple[float, int]:
-        """Run a command; return the seconds that it took, and its exit code."""
+    def run(self, words: Sequence[str], folder: Path, given: str = "", *, watched: bool = False) -> Took:
+        """Run a command."""
         environment = {**self.environment, "CTXMGR_STORE": str(folder / ".ctxmgr/history.db")}
         return _timed([str(self.script), *words], folder, environment, given, watched=watched)
 
-    def best(self, measured: Measured, *, watched: bool) -> tuple[float, int]:
-        """Return the least of the rounds, and the last exit code."""
+    def best(self, measured: Measured, *, watched: bool) -> Took:
+        """Return the least of the rounds."""
         words = measured.words if watched else (*measured.words, "--json")
-        taken, code = [], 0
+        taken: list[Took] = []
         for number in range(self.rounds + 1):
             place = self.whole
             if measured.writes:
                 place = self.folder / f"copy-{number}"
                 shutil.copytree(self.whole, place)
-            seconds, code = self.run(words, place, measured.given, watched=watched)
-            taken += [seconds] if number else []
+            took = self.run(words, place, measured.given, watched=watched)
+            taken += [took] if number else []
             if measured.writes:
                 shutil.rmtree(place)
-        return min(taken), code
+        return least(taken)
 
 
-def _timed(words: list[str], folder: Path, environment: Mapping[str, str], given: str, *, watched: bool) -> tuple[float, int]:
+def _timed(words: list[str], folder: Path, environment: Mapping[str, str], given: str, *, watched: bool) -> Took:
     with tempfile.TemporaryFile() as source:
         source.write(given.encode())
         source.seek(0)
@@ -147,15 +175,14 @@ def _timed(words: list[str], folder: Path, environment: Mapping[str, str], given
             words, stdin=source, stdout=writer, stderr=writer if watched else subprocess.DEVNULL, cwd=folder, env=environment
         )
         os.close(writer)
-        try:
+        with suppress(OSError):  # how the end of a terminal shows
             while os.read(reader, 1 << 16):
                 pass
-        except OSError:  # how the end of a terminal shows
-            pass
-        code = process.wait()
-        seconds = time.perf_counter() - began
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
         os.close(reader)
-    return seconds, code
+    return Took(wall, used.ru_utime + used.ru_stime, process.returncode)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -168,24 +195,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options.rounds)
         floors = {name: _floor(bench, name) for name in (BARE, USUAL)}
+        for name, floor in floors.items():
+            print(f"{name}: {floor.wall * 1e3:.1f} ms, of the processor {floor.cpu * 1e3:.1f} ms")
         usual = floors[USUAL]
-        print(", ".join(f"{name}: {seconds * 1e3:.1f} ms" for name, seconds in floors.items()) + "; x is of the latter\n")
-        print("| command | person, ms | x | program, ms | x | exit |\n| --- | --- | --- | --- | --- | --- |")
+        print("\n| command | person, ms | x | CPU x | program, ms | x | CPU x | exit |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         for name, measured in COMMANDS.items():
             if name.startswith(options.only):
-                person, code = bench.best(measured, watched=True)
-                program, other = bench.best(measured, watched=False)
-                codes = str(code) if code == other else f"{code}, {other}"
-                print(
-                    f"| {name} | {person * 1e3:.0f} | {person / usual:.1f} | {program * 1e3:.0f} | {program / usual:.1f} | {codes} |",
-                    flush=True,
-                )
+                person, program = bench.best(measured, watched=True), bench.best(measured, watched=False)
+                codes = sorted({person.code, program.code})
+                print(f"| {name} | {person.shown(usual)} | {program.shown(usual)} | {', '.join(map(str, codes))} |", flush=True)
     return 0
 
 
-def _floor(bench: Bench, name: str) -> float:
+def _floor(bench: Bench, name: str) -> Took:
     words = [sys.executable, *name.split()[1:]]
-    return min(_timed(words, bench.folder, bench.environment, "", watched=False)[0] for _ in range(3 * bench.rounds))
+    return least([_timed(words, bench.folder, bench.environment, "", watched=False) for _ in range(3 * bench.rounds)])
 
 
 if __name__ == "__main__":

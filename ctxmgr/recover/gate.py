@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.draft import MAX_BYTES, Draft
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.injection_filter import suspicion
 from ctxmgr.recover.quotes import CITABLE, flat
-from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
+
+if TYPE_CHECKING:
+    from ctxmgr.types.model_proposal import Proposal
 
 _SHORTEST_REASON = 8
 _VALUE = re.compile(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")

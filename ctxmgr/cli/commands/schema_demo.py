@@ -37,7 +37,7 @@ from ctxmgr.types import (
 from ctxmgr.types import goal_plan as comparison
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.query import Envelope
-from ctxmgr.types.record import MODELS
+from ctxmgr.types.record_models import MODELS
 
 
 class Recorded(Shape):
