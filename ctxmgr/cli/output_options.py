@@ -11,11 +11,10 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
-from ctxmgr.cli import declarations
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import shown
 
-_HOW = "how"
+_HOW, _DECLARED = "how", "ctxmgr.cli.declarations"
 _OPTIONS = {"json_": (o.Json, False), "format_": (o.Format, None), "fields": (o.Fields, None), "jq": (o.Jq, None)}
 
 
@@ -53,6 +52,5 @@ def _real(annotation: Any) -> Any:
 
 
 def _made(declared: Any) -> Any:
-    if isinstance(declared, declarations.Declared):
-        return getattr(typer, type(declared).__name__)(*declared.words, **declared.options)
-    return declared
+    kind = type(declared)
+    return getattr(typer, kind.__name__)(*declared.words, **declared.options) if kind.__module__ == _DECLARED else declared

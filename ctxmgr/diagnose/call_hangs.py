@@ -9,6 +9,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_key, clock, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -19,18 +20,18 @@ _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
-_READS_INPUT = re.compile(
+_READS_INPUT = lazy_pattern(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
     r"|\bscanf\s*\(|\bselect \w+ in\b"
 )
-_SERVES = re.compile(
+_SERVES = lazy_pattern(
     r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
     r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
     r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail -[a-zA-Z]*[fF]|\bwatch \S|--watch\b"
     r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
     r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
 )
-_NETWORK = re.compile(
+_NETWORK = lazy_pattern(
     r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i|install|ci))\b"
 )
 

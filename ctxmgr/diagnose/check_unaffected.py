@@ -9,27 +9,28 @@ from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_path
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "testUnaffected"
 
-_FRAME = re.compile(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
-_CACHED = re.compile(
+_FRAME = lazy_pattern(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
+_CACHED = lazy_pattern(
     r"^.{0,200}?(\(cached\)|\b(?:nothing to be done|is up to date|already up[- ]to[- ]date|from cache|cache hit|FULL TURBO"
     r"|no work to do|UP-TO-DATE|CACHED)\b)",
     re.MULTILINE | re.IGNORECASE,
 )
-_NONE_RUN = re.compile(
+_NONE_RUN = lazy_pattern(
     r"^.{0,80}?\b(no tests ran|ran 0 tests|0 tests? (?:collected|run|passed)|collected 0 items|no tests? (?:found|to run)"
     r"|running 0 tests)\b",
     re.MULTILINE | re.IGNORECASE,
 )
-_BUILDS = re.compile(
+_BUILDS = lazy_pattern(
     r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*|yarn build|mvn|gradle"
     r"|dotnet build|docker build)\b"
 )
-_RUNS = re.compile(
+_RUNS = lazy_pattern(
     r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run|yarn|pnpm)\b"
 )
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
@@ -46,7 +47,7 @@ _COPIES = (
     "vendor/",
     "egg",
 )
-_OUTPUT = re.compile(r"-o\s+(\S{1,120})")
+_OUTPUT = lazy_pattern(r"-o\s+(\S{1,120})")
 _LEAST = 2
 
 

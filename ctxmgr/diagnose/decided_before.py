@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.calls import fields_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "decidedBefore"
 
-_QUESTION = re.compile(r"[^.!?\n]{6,300}\?")
-_WORD = re.compile(r"\w{2,}")
+_QUESTION = lazy_pattern(r"[^.!?\n]{6,300}\?")
+_WORD = lazy_pattern(r"\w{2,}")
 _ALIKE = 0.72
 _MOST = 40
 

@@ -10,30 +10,33 @@ from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "pollingFrozen"
 
-_STATE = re.compile(
+_STATE = lazy_pattern(
     r"\b(?:state|status|phase|conclusion|outcome|result|job_status|runstate)\b[\"']?\s*[:=|]\s*[\"']?([A-Za-z_-]{3,30})",
     re.IGNORECASE,
 )
-_FAILED = re.compile(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
-_OF_JOBS = re.compile(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
+_FAILED = lazy_pattern(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
+_OF_JOBS = lazy_pattern(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
 """States that are final for a job; a service may come back from them."""
-_DONE = re.compile(r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE)
-_ALIVE = re.compile(
+_DONE = lazy_pattern(
+    r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE
+)
+_ALIVE = lazy_pattern(
     r"\b(?:running|pending|queued|in[ _-]progress|waiting|starting|building|retrying|processing|active)\b",
     re.IGNORECASE,
 )
-_REASON = re.compile(
+_REASON = lazy_pattern(
     r"\b(?:reason|message|error|detail|cause|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
     re.IGNORECASE,
 )
 _LEAST = 3
 _FEW = 48
-_PLAIN = re.compile(r"[\w ,.()%-]+")
+_PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:

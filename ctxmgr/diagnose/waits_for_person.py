@@ -9,25 +9,26 @@ from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "waitsForPerson"
 
-_PENDING = re.compile(
+_PENDING = lazy_pattern(
     r"\b(?:waiting|awaiting|pending|needs?|requires?|blocked)[\s_-]{0,2}(?:on|for|by|until)?[\s_-]{0,2}(?:an? |the |your "
     r"|manual |human |manager |code owner )?(?:approval|review|sign[- ]?off|confirmation|authori[sz]ation|human|person"
     r"|decision|operator)\b|\bapproval (?:is )?(?:pending|required)|review required|not (?:yet )?approved|changes requested",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
+_ASKS = lazy_pattern(
     r"\b(?:may i|shall i|should i|can i|do you want|would you like|please (?:confirm|approve|decide|advise)|let me know"
     r"|is it (?:ok|okay|fine) (?:to|if)|waiting for your|wait for your|which (?:one )?(?:do|should|would) you"
     r"|your (?:approval|confirmation|decision|answer))\b",
     re.IGNORECASE,
 )
-_APPROVAL = re.compile(r"approv|confirm|permission|decision|answer|reply|response", re.IGNORECASE)
-_UNDECIDED = re.compile(
+_APPROVAL = lazy_pattern(r"approv|confirm|permission|decision|answer|reply|response", re.IGNORECASE)
+_UNDECIDED = lazy_pattern(
     r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )

@@ -10,19 +10,20 @@ from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "wrongEditTarget"
 
-_REFUSED = re.compile(
+_REFUSED = lazy_pattern(
     r"not found in|no match|did not match|does not match|not match|could not find|couldn't find|cannot find|can't find"
     r"|failed to find|failed to (?:apply|verify)|verification failed|no (?:replacement|occurrence|changes?)|0 occurrences"
     r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
     r"|occurrences? (?:found|of)",
     re.IGNORECASE,
 )
-_UNREAD = re.compile(
+_UNREAD = lazy_pattern(
     r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
 )
 _ALIKE = 0.55

@@ -7,7 +7,6 @@ writes nothing but, where an action was refused, that it was.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, cast
 
@@ -28,6 +27,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read
 from ctxmgr.log.json_value import plain
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import (
     ActionRequest,
     BriefAnswer,
@@ -47,7 +47,7 @@ from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.record import build
 
 _KEYS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
-_TAKES_AWAY = re.compile(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
+_TAKES_AWAY = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
 _MOST_PATHS, _MOST_DONE = 20, 20
 
 

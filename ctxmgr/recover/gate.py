@@ -15,6 +15,7 @@ from ctxmgr.recover.draft import MAX_BYTES, Draft
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.injection_filter import suspicion
 from ctxmgr.recover.quotes import CITABLE, flat
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import ContextRequest, Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.model_proposal import Proposal
 
 _SHORTEST_REASON = 8
-_VALUE = re.compile(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
+_VALUE = lazy_pattern(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
 _BODY = 200_000
 
 

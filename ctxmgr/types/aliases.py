@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from ctxmgr.types.base import camel_case
+from ctxmgr.types.fields import camel_case
 
 FIELDS = {
     "action_name_filter": "action",

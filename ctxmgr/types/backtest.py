@@ -51,7 +51,8 @@ class Score(Shape):
     f1: float | None = None
     mcc: float | None = None
 
-    def _checked(self) -> None:
+    def model_checked(self) -> None:
+        """Derive the measures."""
         tp, fp, fn, tn = self.true_positives, self.false_positives, self.false_negatives, self.true_negatives
         product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
         derived = {

@@ -10,7 +10,7 @@ import sys
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
-from ctxmgr.types.base import MISSING, FieldLimits, Shape, TextMark
+from ctxmgr.types.fields import MISSING, FieldLimits, FieldTable, TextMark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -30,7 +30,7 @@ class _Plan:
 
     __slots__ = ("defaults", "excluded", "names", "required")
 
-    def __init__(self, shape: type[Shape]) -> None:
+    def __init__(self, shape: type[FieldTable]) -> None:
         self.names: dict[str, tuple[str, Take]] = {}
         self.defaults = {name: field for name, field in shape.model_fields.items() if field.default is not MISSING}
         self.required = [name for name in shape.model_fields if name not in self.defaults]
@@ -42,27 +42,27 @@ class _Plan:
             self.names[name] = self.names[shape.model_fields[name].alias] = found
 
 
-_plans: dict[type[Shape], _Plan] = {}
+_plans: dict[type[FieldTable], _Plan] = {}
 
 
-def _plan(shape: type[Shape]) -> _Plan:
+def _plan(shape: type[FieldTable]) -> _Plan:
     found = _plans.get(shape)
     if found is None:
         found = _plans[shape] = _Plan(shape)
     return found
 
 
-def annotations_of(shape: type[Shape]) -> dict[str, Any]:
+def annotations_of(shape: type[FieldTable]) -> dict[str, Any]:
     """Return what each field is declared to hold; the names are looked up in the module of the declaration."""
     return {name: eval(field.annotation, vars(sys.modules[field.module])) for name, field in shape.model_fields.items()}
 
 
-def values_of(shape: type[Shape], given: dict[str, Any]) -> dict[str, Any] | None:
+def values_of(shape: type[FieldTable], given: dict[str, Any]) -> dict[str, Any] | None:
     """Return the value of every field in the order of declaration, or None where pydantic has to look."""
     plan = _plan(shape)
     found: dict[str, Any] = {}
     try:
-        renamed = shape._renamed(given)
+        renamed = shape.model_renamed(given)
         for name, value in renamed.items():
             known = plan.names.get(name)
             if known is None:
@@ -91,7 +91,7 @@ def _taker(annotation: Any, *, exact: bool) -> Take:
         return _same
     if annotation in _SIMPLE:
         return _take_float if annotation is float and not exact else _SIMPLE[annotation]
-    if isinstance(annotation, type) and issubclass(annotation, Shape):
+    if isinstance(annotation, type) and issubclass(annotation, FieldTable):
         return _shape_taker(annotation, exact=exact)
     kind, parts = get_origin(annotation), get_args(annotation)
     if kind is Literal and all(type(part) is str for part in parts):
@@ -166,17 +166,18 @@ _SIMPLE: dict[Any, Take] = {
 }  # fmt: skip
 
 
-def _shape_taker(shape: type[Shape], *, exact: bool) -> Take:
+def _shape_taker(shape: type[FieldTable], *, exact: bool) -> Take:
     def take(value: Any) -> Any:
         if isinstance(value, shape):
             return value
         if exact or type(value) is not dict:
             raise NotPlain
-        values = values_of(shape, value)
+        given: dict[str, Any] = value
+        values = values_of(shape, given)
         if values is None:
             raise NotPlain
-        made = shape.model_made(values, shape.named(value))
-        made._checked()
+        made = shape.model_made(values, shape.named(given))
+        made.model_checked()
         return made
 
     return take
@@ -224,7 +225,8 @@ def _dict_taker(name: Take, inner: Take) -> Take:
     def take(value: Any) -> Any:
         if type(value) is not dict:
             raise NotPlain
-        return {name(key): inner(item) for key, item in value.items()}
+        items: dict[Any, Any] = value
+        return {name(key): inner(item) for key, item in items.items()}
 
     return take
 
@@ -256,7 +258,7 @@ def _limited(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
     return take
 
 
-def dumped(shape: Shape, *, by_alias: bool, exclude: Collection[str], exclude_none: bool) -> dict[str, Any]:
+def dumped(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclude_none: bool) -> dict[str, Any]:
     """Return the plain values of a shape, as pydantic's ``model_dump`` does."""
     kind = type(shape)
     fields, excluded = kind.model_fields, _plan(kind).excluded
@@ -272,7 +274,7 @@ def dumped(shape: Shape, *, by_alias: bool, exclude: Collection[str], exclude_no
 
 
 def _plain(value: Any, by_alias: bool, exclude_none: bool) -> Any:
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _WHOLE:
         return value
     if kind is list:
@@ -281,7 +283,7 @@ def _plain(value: Any, by_alias: bool, exclude_none: bool) -> Any:
         return {key: _plain(item, by_alias, exclude_none) for key, item in value.items() if not (exclude_none and item is None)}
     if kind is tuple:
         return tuple(_plain(item, by_alias, exclude_none) for item in value)
-    if isinstance(value, Shape):
+    if isinstance(value, FieldTable):
         return dumped(value, by_alias=by_alias, exclude=(), exclude_none=exclude_none)
     return value
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field, model_validator
 from pydantic_core import core_schema
 
-from ctxmgr.types.base import MISSING, ComputedField, FieldLimits, Shape
+from ctxmgr.types.fields import MISSING, ComputedField, FieldLimits, FieldTable
 from ctxmgr.types.plain_check import annotations_of
 
-_models: dict[type[Shape], type[BaseModel]] = {}
+_models: dict[type[FieldTable], type[BaseModel]] = {}
 
 
-def model_of(shape: type[Shape]) -> type[BaseModel]:
+def model_of(shape: type[FieldTable]) -> type[BaseModel]:
     """Return the model of a shape: its fields, names, limits and hooks; nested shapes stay shapes."""
     found = _models.get(shape)
     if found is None:
@@ -22,7 +22,7 @@ def model_of(shape: type[Shape]) -> type[BaseModel]:
     return found
 
 
-def _built(shape: type[Shape]) -> type[BaseModel]:
+def _built(shape: type[FieldTable]) -> type[BaseModel]:
     body: dict[str, Any] = {"__module__": shape.__module__, "__qualname__": shape.__qualname__, "__doc__": shape.__doc__}
     body["model_config"] = ConfigDict(
         populate_by_name=True, frozen=True, extra="ignore" if shape.ignores_unknown else "forbid", serialize_by_alias=True,
@@ -30,21 +30,24 @@ def _built(shape: type[Shape]) -> type[BaseModel]:
     )  # fmt: skip
     body["__annotations__"] = {name: _real(annotation) for name, annotation in annotations_of(shape).items()}
     for name, field in shape.model_fields.items():
-        given = {} if field.default is MISSING else {"default": field.default}
-        body[name] = Field(alias=field.alias, **given)
+        body[name] = Field(alias=field.alias) if field.default is MISSING else Field(default=field.default, alias=field.alias)
     for name in shape.model_computed:
         hook: Any = next(each.__dict__[name] for each in shape.__mro__ if name in each.__dict__)
         assert isinstance(hook, ComputedField), "so it was collected"
         body[name] = computed_field(property(hook.fget))
-    body["_take_names"] = model_validator(mode="before")(classmethod(lambda _, given: shape._renamed(given)))
+
+    def rename(_: type[BaseModel], given: Any) -> Any:
+        return shape.model_renamed(given)
 
     def check(made: BaseModel) -> BaseModel:
-        whole = shape.model_made(made.__dict__, made.model_fields_set)
-        whole._checked()
+        values: Any = made.__dict__  # what the shape derives is written into it
+        shape.model_made(values, made.model_fields_set).model_checked()
         return made
 
-    body["_check_whole"] = model_validator(mode="after")(check)
-    return type(BaseModel)(shape.__name__, (BaseModel,), body)
+    hooks: Any = model_validator
+    body["_rename"], body["_check"] = hooks(mode="before")(classmethod(rename)), hooks(mode="after")(check)
+    make: Any = type(BaseModel)
+    return make(shape.__name__, (BaseModel,), body)
 
 
 def _real(annotation: Any) -> Any:
@@ -55,7 +58,7 @@ def _real(annotation: Any) -> Any:
     if kind is Union or kind is UnionType:
         return Union[tuple(map(_real, parts))]  # noqa: UP007 -- the parts are not written here
     if kind in (list, dict, tuple):
-        return kind[tuple(map(_real, parts))]
+        return GenericAlias(kind, tuple(map(_real, parts)))
     return annotation
 
 
@@ -66,7 +69,7 @@ def _limit(mark: Any) -> Any:
     return Field(**limits)
 
 
-def core_schema_of(shape: type[Shape], handler: Any) -> Any:
+def core_schema_of(shape: type[FieldTable], handler: Any) -> Any:
     """Return how pydantic reads a shape inside another, or inside anything else."""
 
     def read(value: Any, inner: Any) -> Any:

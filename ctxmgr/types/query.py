@@ -29,7 +29,8 @@ class Request(Shape):
     """
 
     @classmethod
-    def _renamed(cls, given: Any) -> Any:
+    def model_renamed(cls, given: Any) -> Any:
+        """Return what was given, under our own names."""
         return with_own_names(cls.model_fields, given)
 
 

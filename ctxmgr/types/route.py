@@ -230,7 +230,8 @@ class Continuation(Shape):
         """The text for the agent that continues, alone."""
         return self.context.prompt or self.context.summary
 
-    def _checked(self) -> None:
+    def model_checked(self) -> None:
+        """Refuse a target that is not allowed."""
         if any(is_context_manager(agent) for agent in self.candidates):
             raise ValueError("the context manager is never a target")
         if self.target not in self.candidates or len(set(self.candidates)) != len(self.candidates):
