@@ -52,5 +52,5 @@ def _real(annotation: Any) -> Any:
 
 
 def _made(declared: Any) -> Any:
-    kind = type(declared)
+    kind: type[Any] = type(declared)
     return getattr(typer, kind.__name__)(*declared.words, **declared.options) if kind.__module__ == _DECLARED else declared

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals import actions, change_requests
 from ctxmgr.goals.base import FOLDER
@@ -45,6 +44,9 @@ from ctxmgr.types.goal import (
 )
 from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.record import build
+
+if TYPE_CHECKING:
+    from ctxmgr.detect.settings import DetectSettings
 
 _KEYS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
 _TAKES_AWAY = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")

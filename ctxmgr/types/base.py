@@ -76,9 +76,8 @@ class Shape(FieldTable):
         """Return the shape of a table, by names of fields or wire names; a shape of this kind is returned as it is."""
         if isinstance(given, cls):
             return given
-        table: dict[Any, Any] = given if type(given) is dict else {}
-        if table and not strict and all(type(name) is str for name in table):
-            return cls(**table)
+        if type(given) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", given)):
+            return cls(**cast("dict[str, Any]", given))
         return cls.model_made(*cls._modelled(given, strict=strict))
 
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from ctxmgr.types.fields import MISSING, FieldLimits, FieldTable, TextMark
 
@@ -172,7 +172,7 @@ def _shape_taker(shape: type[FieldTable], *, exact: bool) -> Take:
             return value
         if exact or type(value) is not dict:
             raise NotPlain
-        given: dict[str, Any] = value
+        given = cast("dict[str, Any]", value)
         values = values_of(shape, given)
         if values is None:
             raise NotPlain
@@ -225,7 +225,7 @@ def _dict_taker(name: Take, inner: Take) -> Take:
     def take(value: Any) -> Any:
         if type(value) is not dict:
             raise NotPlain
-        items: dict[Any, Any] = value
+        items = cast("dict[Any, Any]", value)
         return {name(key): inner(item) for key, item in items.items()}
 
     return take
@@ -274,7 +274,7 @@ def dumped(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclu
 
 
 def _plain(value: Any, by_alias: bool, exclude_none: bool) -> Any:
-    kind: Any = type(value)
+    kind = cast("Any", type(value))
     if kind in _WHOLE:
         return value
     if kind is list:

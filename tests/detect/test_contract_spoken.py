@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.detect import DETECTORS
+from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.chanting import ChantingDetector
 from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
 from ctxmgr.detect.detectors.monologue import MonologueDetector
