@@ -17,13 +17,13 @@ import secrets
 import stat
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from ctxmgr import paths
 from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.ids import now
 from ctxmgr.paths import MOST_SETTINGS, is_inside, make_private_folder, read_regular, sync_folder
 

@@ -6,9 +6,9 @@ import codecs
 import hashlib
 import json
 from bisect import bisect_left
-from dataclasses import dataclass
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.text.content_kind import kind_of, known_kind
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, Estimate

@@ -10,9 +10,9 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.ids import parse_time
 from ctxmgr.memory.words import EMPTY, fold, stem
 from ctxmgr.store import Store

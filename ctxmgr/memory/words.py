@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 MOST_TERMS = 32

@@ -92,6 +92,13 @@ class Shape(FieldTable):
         return cls.model_made(found, set(values))
 
     @classmethod
+    def model_validate_json(cls, text: str | bytes) -> Self:
+        """Return the shape of a table in JSON."""
+        import json
+
+        return cls.model_validate(json.loads(text))
+
+    @classmethod
     def model_json_schema(cls, *, by_alias: bool = True, mode: Any = "validation") -> dict[str, Any]:
         """Return the JSON Schema of the shape."""
         return cls.pydantic_model().model_json_schema(by_alias=by_alias, mode=mode)
