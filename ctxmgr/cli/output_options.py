@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from functools import wraps
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
 
@@ -52,5 +52,5 @@ def _real(annotation: Any) -> Any:
 
 
 def _made(declared: Any) -> Any:
-    kind: type[Any] = type(declared)
+    kind = cast("type[Any]", type(declared))
     return getattr(typer, kind.__name__)(*declared.words, **declared.options) if kind.__module__ == _DECLARED else declared

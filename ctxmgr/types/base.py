@@ -76,9 +76,10 @@ class Shape(FieldTable):
         """Return the shape of a table, by names of fields or wire names; a shape of this kind is returned as it is."""
         if isinstance(given, cls):
             return given
-        if type(given) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", given)):
-            return cls(**cast("dict[str, Any]", given))
-        return cls.model_made(*cls._modelled(given, strict=strict))
+        whole = cast("object", given)
+        if type(whole) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", whole)):
+            return cls(**cast("dict[str, Any]", whole))
+        return cls.model_made(*cls._modelled(whole, strict=strict))
 
     @classmethod
     def model_construct(cls, **values: Any) -> Self:

@@ -51,7 +51,11 @@ class _Typer:
         self.given: dict[str, Any] | None = None
         with pytest.MonkeyPatch.context() as patch:
             real = application.as_typer_knows
-            patch.setattr(application, "as_typer_knows", lambda function: real(self._kept(function)))
+
+            def kept(function: Any) -> Any:
+                return real(self._kept(function))
+
+            patch.setattr(application, "as_typer_knows", kept)
             self._root: Any = get_command(application.build())
 
     def _kept(self, function: Any) -> Any:
