@@ -37,6 +37,7 @@ COMMANDS = {
     "export": ("commands.import_export", "export"),
     "verify": ("commands.import_export", "verify"),
     "index": ("commands.index", "index"),
+    "report": ("commands.report", "report"),
     "watch": ("commands.watch", "watch"),
     "doctor": ("commands.doctor", "doctor"),
     "trust": ("commands.trust", "trust"),
