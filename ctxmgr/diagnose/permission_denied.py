@@ -8,7 +8,7 @@ from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
-from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -33,7 +33,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the permitted way that a person named."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        if entry.status != "denied" and not _DENIED.search(said):
+        if entry.status != "denied" and not _DENIED.search(spaced(said)):
             continue
         if re.search(r"permission denied \(publickey", said, re.IGNORECASE):
             continue

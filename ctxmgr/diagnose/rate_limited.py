@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import words_of
+from ctxmgr.diagnose.texts import spaced, words_of
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -14,7 +14,7 @@ from ctxmgr.types.view import EntryView
 KIND: str = "rateLimited"
 
 _LIMITED = re.compile(
-    r"too many requests|rate[ _-]?limit|ratelimit|quota exceeded|insufficient_quota|throttl(?:ed|ing)"
+    r"too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow ?down\b|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit|quota exceeded|insufficient_quota|throttl(?:ed|ing)"
     r"|\b429\b[^\n]{0,40}(?:error|too|limit|status)|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
     re.IGNORECASE,
 )
@@ -24,7 +24,7 @@ _USED_UP = re.compile(
     re.IGNORECASE,
 )
 _SECONDS = re.compile(
-    r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|s))?|try again (?:in|after)|wait(?: for)?|retry in|reset(?:s)?(?:[-_ ]in)?"
+    r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|secs?|s|ms))?|try again (?:in|after)|wait(?: for)?|retry in|reset(?:s)?(?:[-_ ]in)?"
     r"|available in)[\"'\s:=]{1,5}(?:about |at least )?(\d{1,6}(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?"
     r"|minutes?|h|hours?)?(?:\s*(\d{1,2})\s*s)?\b",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return how long the record asks to wait."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        match = _LIMITED.search(said)
+        match = _LIMITED.search(spaced(said))
         if match is None:
             continue
         line = evidence.line(entry, _LIMITED)
@@ -55,7 +55,7 @@ def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnos
             "Tell the user that the quota of this account is used up, and ask which other one you may use. Make no more calls."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, said[:600]))
-    limited = [each for each in evidence.loop if _LIMITED.search(evidence.text(each))]
+    limited = [each for each in evidence.loop if _LIMITED.search(spaced(evidence.text(each)))]
     cause = f"The server refuses because you ask too often: {words_of(_LIMITED, line)}."
     wait = _wait(said)
     until = _UNTIL.search(said)

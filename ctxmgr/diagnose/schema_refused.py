@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.calls import command_of, fields_of, tool
-from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.counterparts import likeness, nearest_of
+from ctxmgr.diagnose.error_texts import offered_names
+from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.texts import code, listed, nearest, plain_name, spaced
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -164,10 +166,10 @@ def _letters(name: str) -> str:
 
 def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value has the wrong type, or is none of those that are allowed."""
-    given = _given(entry)
+    names = _given(entry)
     match = _TYPE.search(said)
     name = match.group(1) if match else ""
-    if match and name in given:
+    if match and name in names:
         kind = match.group(2).lower()
         value = fields_of(entry).get(name)
         shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
@@ -175,7 +177,7 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         return diagnosis(KIND, cause, f"Make the same call with {code(name, 40)} as {kind}.", evidence.quote(entry))
     allowed = _ONE_OF.search(said)
     if allowed is None or command_of(entry):
-        return None
+        return _chosen(evidence, entry, said) or _form(evidence, entry, said)
     options = [
         word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or", "received") and plain_name(word)
     ]
@@ -184,7 +186,7 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     like = (each for each in values if each not in options and nearest(each, options, 0.6))
     wrong = next((each for each in named if each in values), None) or next(like, None)
     if wrong is None or wrong in options or len(options) < 2:
-        return None
+        return _chosen(evidence, entry, said) or _form(evidence, entry, said)
     near = nearest(wrong, options, 0.6)
     cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {listed(options)} are allowed."
     step = (
@@ -193,3 +195,85 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         else "Choose the allowed value that fits the task."
     )
     return diagnosis(KIND, cause, step, evidence.quote(entry))
+
+
+_REFUSES = re.compile(
+    r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a valid|unsupported|not allowed|expected (?:one|either)"
+    r"|allowed values|valid (?:values|choices|options)|permitted values|unknown (?:value|variant)",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r"[`'\"]([^`'\"\n]{1,60})[`'\"]|(?<=[=: ])([\w.+-]{2,60})")
+_FIELD = re.compile(
+    r"[\"']?(?:field|param(?:eter)?|property|argument|attribute|key|path|loc)[\"']?\s?[:=]?\s?[\"'`\[]{1,2}([A-Za-z_-][\w.-]{0,40})[\"'`]"
+    r"|(?:for|of) (?:[a-z]{2,12} ){0,2}[`'\"]?(-{1,2}[a-z][\w-]{1,40}|[a-z][\w.]{1,40})[`'\"]?(?=[:,. ]|$)",
+    re.IGNORECASE,
+)
+_FORMS = re.compile(
+    r"(?:in (?:the )?(?:form(?:at)?|pattern)|(?:expected|required|valid|correct|date|time) format|format(?: must be| is|:| of)|match(?:es)?(?: the)? (?:pattern|format|regex)|formatted (?:as|like)"
+    r"|must (?:look like|be (?:an? |in |of the form |formatted as )?)|should (?:look like|be (?:an? |in )?)|expects?|expected|wants)"
+    r"\s?(?:to be|is|as|like|an?|the|form(?:at)?|of)?\W{1,4}"
+    r"(?P<form>[YMDHhmsdyS]{2,4}(?:[-/.:T ]{0,2}[YMDHhmsdyS]{1,4}){1,6}Z?|ISO[ -]?8601[\w ]{0,12}|RFC ?3339|E\.164|\^[^\s\"']{3,60}\$|UUID\w{0,2}|base64|kebab-case|snake_case|camelCase|lower ?case|upper ?case"
+    r"|(?:an? )?(?:integer|number|whole number|string|array|list|object|boolean|date|timestamp|positive \w{3,10}|non-?negative \w{3,10})(?: of [a-z]{3,12})?)",
+    re.IGNORECASE,
+)
+_LARGEST = re.compile(
+    r"(?:at most|no more than|maximum(?: of| is|:)?|must be (?:<=?|less than(?: or equal to)?|below|under)|max(?:imum)?[ _]?(?:length|size|value|items)?\W{1,3}|exceeds(?: the)?(?: maximum| limit)?(?: of)?|greater than)\s?(\d[\d.,]{0,12})",
+    re.IGNORECASE,
+)
+
+
+def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return which value of a call is none of those that its answer allows."""
+    if not _REFUSES.search(spaced(said[:4_000])):
+        return None
+    options = offered_names(said[:4_000])
+    call = given(entry)
+    if len(options) < 2 or not call:
+        return None
+    named = [one or other for one, other in _VALUE.findall(said[:4_000])]
+    in_call = [word for word in dict.fromkeys(named) if word not in options and _stands(word, call) and plain_name(word) and word.casefold() not in _NO_NAMES]
+    keys = {name for name in _given(entry)}
+    wrong = max((word for word in in_call if word not in keys), key=lambda each: max(likeness(each, option) for option in options), default=None)
+    if wrong is None or any(_stands(option, call) and option == wrong for option in options):
+        return None
+    near = nearest_of(wrong, options, 0.5)
+    field = next((name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong and _stands(name, call)), None)
+    what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
+    shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    cause = f"{shown} is refused: {what}, and only {listed(options, 8)} are allowed."
+    place = f"{code(field, 40)} set to {code(near, 60)}" if field and near else f"{code(near or '', 60)} in place of {code(wrong, 60)}"
+    step = f"Make the same call with {place}." if near else f"Make the same call with the one of {listed(options, 8)} that fits the task in place of {code(wrong, 60)}."
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this value.", confidence="high" if near else "medium")
+
+
+def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return in which form a value is wanted, where the answer names the form and a field or value of the call."""
+    for match in _FORMS.finditer(said[:4_000]):
+        line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+        fields = fields_of(entry) if not command_of(entry) else {}
+        keys = [key for key in _given(entry) if _stands(key, line)]
+        near = said[max(0, match.start() - 200) : match.end() + 200]
+        key = keys[0] if keys else next((each for each in _given(entry) if len(each) > 2 and _stands(each, near)), None)
+        value = next((one for one, other in _VALUE.findall(near) if one and _stands(one, given(entry)) and one != key and one not in _given(entry)), None)
+        if key is None and value is None:
+            continue
+        own = fields.get(key) if key is not None else None
+        value = value or (json.dumps(own, ensure_ascii=False)[:60].strip('"') if own not in (None, "") and not isinstance(own, dict | list) else None) or _valued(entry, key)
+        shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+        form = match.group("form")
+        what = f"{code(key, 40)}" if key else code(value or "", 60)
+        has = f", and you gave {code(value, 60)}" if value and key else ""
+        cause = f"{shown} is refused: {what} must be in the form {code(form, 40)}{has}."
+        step = f"Make the same call with {what} in the form {code(form, 40)}; keep the other arguments as they are."
+        return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.")
+    return None
+
+
+def _valued(entry: EntryView, key: str | None) -> str | None:
+    """Return the value that a command gives to a name."""
+    match = re.search(rf"{re.escape(key)}[\"']?\s?[:= ]\s?[\"']?([^\"'\s,&}}]{{1,60}})", given(entry)) if key else None
+    return match.group(1) if match and plain_name(match.group(1)) else None
+
+
+def _stands(word: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None

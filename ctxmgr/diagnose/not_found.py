@@ -1,0 +1,106 @@
+"""A call names what its tool does not know, whatever that is; the tool or the record has the nearest name."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import command_of, tool
+from ctxmgr.diagnose.counterparts import Counterpart, nearest_of, nearest_recorded
+from ctxmgr.diagnose.error_texts import Unknown, offered_names, unknown_names
+from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.texts import code, listed, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "notFound"
+
+_LISTS = (
+    (r"\bgit\b", "`git branch -a` and `git remote -v`"),
+    (r"\bkubectl\b", "`kubectl get` without a name, in all namespaces (`-A`)"),
+    (r"\bdocker compose|docker-compose\b", "`docker compose config --services`"),
+    (r"\bdocker|podman\b", "`docker ps -a` or `docker images`"),
+    (r"\bnpm|pnpm|yarn|bun\b", "package.json"),
+    (r"\bmake\b", "the Makefile"),
+    (r"\bninja\b", "`ninja -t targets all`"),
+    (r"\bcargo\b", "Cargo.toml and `cargo metadata --no-deps`"),
+    (r"\bsqlite3\b", "`.schema`"),
+    (r"\bpsql\b", r"`\d`"),
+    (r"\bmysql\b", "`SHOW TABLES` and `DESCRIBE`"),
+    (r"\bgradlew?\b", "`gradle tasks --all`"),
+    (r"\bterraform\b", "`terraform state list`"),
+    (r"\bhelm\b", "`helm list -A` and `helm repo list`"),
+    (r"\bsystemctl\b", "`systemctl list-units --all`"),
+    (r"\baws\b", "the `list` or `describe` form of that command"),
+    (r"\bgcloud\b", "the `list` form of that command"),
+    (r"\bcurl|wget|http\b", "the address one level higher"),
+)
+"""Where a program lists the names that it knows."""
+_ABOUT_FILES = re.compile(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
+_NO_NOUN = frozenset(("error", "errors", "fatal", "warning", "value", "string", "match", "matches", "got", "response", "data", "result", "results", "server"))
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return which name is not known, and the nearest one that is."""
+    for entry in evidence.refusals():
+        said = evidence.text(entry)
+        asked = given(entry)
+        for unknown in unknown_names(said):
+            if _is_asked(unknown, asked, said):
+                found = _told(evidence, entry, unknown, said)
+                if found is not None:
+                    return found
+    return None
+
+
+def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
+    """Whether the call itself gave that name as a value: not as an option, and not a file, which is another matter."""
+    name = unknown.name
+    line = said[said.rfind("\n", 0, unknown.start) + 1 :].split("\n")[0]
+    return (
+        plain_name(name)
+        and not _ABOUT_FILES.search(line)
+        and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", asked) is not None
+        and unknown.name.casefold() not in _NO_NOUN
+    )
+
+
+def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
+    name = unknown.name
+    noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
+    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    cause = f"{call} can't work: it names {code(name, 60)}, and there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
+    offered = [each for each in offered_names(said) if each != name]
+    near = nearest_of(name, offered)
+    recorded = nearest_recorded(evidence, name, entry)
+    if recorded is not None and (near is None or recorded.name == near or recorded.by_user):
+        return _recorded(evidence, entry, cause, name, recorded)
+    quote = evidence.quote(entry)
+    check = "The answer must no longer name the missing one."
+    if near is not None:
+        step = f"Make the same call with {code(near, 60)}, the nearest of the names that the answer offers."
+        return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)
+    if len(offered) > 1:
+        step = f"Make the call with the one of {listed(offered, 8)} that the task is about; ask the user if none is."
+        return diagnosis(KIND, f"{cause} The answer offers {listed(offered, 8)}.", step, quote, check=check, confidence="medium")
+    if evidence.times(entry) < 2 and not any(name in given(each) for each in evidence.failing if each is not entry):
+        return None
+    where = next((where for pattern, where in _LISTS if re.search(pattern, command_of(entry))), None)
+    look = f"with {where}" if where else "with the call that lists or searches them"
+    step = f"See which names there are, {look}, and take the one that the task is about; if none is, ask the user which is meant."
+    return diagnosis(KIND, f"{cause} The record holds no name like it.", step, quote, confidence="medium")
+
+
+def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found: Counterpart) -> Diagnosis:
+    source = f"{found.source[:1].upper()}{found.source[1:]}"
+    cause += f" {source} {'said' if found.by_user else 'used' if found.given else 'shows'} {code(found.name, 60)}."
+    step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
+    if not found.by_user and not found.given and not evidence.known_to_agent(found.name):
+        step = (
+            f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place of {code(name, 60)},"
+            " else ask the user."
+        )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), found.quote, check="The answer must no longer name the missing one.",
+        confidence="high" if found.alike >= 0.8 else "medium",
+    )  # fmt: skip
