@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, started
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, started, given
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import clean, code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -35,16 +35,66 @@ _NETWORK = re.compile(
 )
 
 
+_MOST_ASKED = 14
+_ASKED = re.compile(r"[\w ,.()\[\]/?:>'-]{3,70}")
+
+
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for."""
     if evidence.finding is not None and evidence.finding.severity != "hung":
         return None
     for entry in evidence.open_calls:
         command = command_of(entry)
+        found = _prompted(evidence, entry, command)
+        if found is not None:
+            return found
         found = _child(evidence, entry) if not command else _command(evidence, entry, command)
         if found is not None:
             return found
     return None
+
+
+_PROMPT = re.compile(
+    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
+_ANSWERS = (
+    (r"\bopenssl req\b", "give the subject with `-subj` and the rest with `-batch`"),
+    (r"\bopenssl\b", "give its answers by options, such as `-passin`, `-passout` and `-batch`"),
+    (r"\b(?:ssh|scp|sftp|rsync)\b", "run it with `-o BatchMode=yes`, which fails in place of asking"),
+    (r"\bgit\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
+    (r"\b(?:apt|apt-get|dnf|yum|zypper)\b", "give it `-y`, if the user wants that"),
+    (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
+    (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),
+    (r"\b(?:rm|mv|cp)\b", "name the files exactly, and use the form that does not ask only if the user wants them gone or replaced"),
+    (r"\bgpg\b", "give it `--batch`"),
+    (r"\b(?:psql|mysql|mongosh|sqlite3|redis-cli)\b", "give it the statement with the command"),
+    (r"\bpip\b", "give it `-y` or `--no-input`"),
+    (r"\bcargo|rustup\b", "give it `-y`"),
+    (r"\b(?:gh|az|aws|gcloud|heroku|vercel|fly)\b", "give its answers as options, or ask the user to log in"),
+)
+"""How a program is kept from asking."""
+
+
+def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say what an open call has asked, where its output so far ends in a prompt."""
+    told = [m for m in evidence.messages if m.kind == "tool_call_update" and m.after == entry.index]
+    said = clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n")
+    match = _PROMPT.search(said[-400:])
+    asked = match.group("asked").strip() if match else ""
+    if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
+        return None
+    shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
+    call = code(command, 100) if command else f"Your {tool(entry)} call"
+    cause = f"{call}{started(entry)} has not returned: its output ends in a prompt, {shown}, and it waits for input that nobody types."
+    quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
+    if _SECRET.search(asked):
+        step = "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and run it non-interactive."
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
+    step = f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input (stdin), or close that with `</dev/null`."
+    return diagnosis(KIND, cause, step, *quotes, check=_limit())
 
 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:

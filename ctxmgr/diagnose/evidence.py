@@ -32,7 +32,7 @@ _KEYS = ("text", "content", "message", "summary", "prompt", "question")
 
 _ASKS_SERVER = re.compile(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
 _SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
-_CHECKS = re.compile(
+CHECKS = re.compile(
     r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b"
     r"|\b(?:go|cargo|mvn|gradle|gradlew|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno"
     r"|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
@@ -248,7 +248,7 @@ class Evidence:
 
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call: what a test prints may be about anything."""
-        return (entry for entry in self.failing if not _CHECKS.search(command_of(entry)))
+        return (entry for entry in self.failing if not CHECKS.search(command_of(entry)))
 
     def before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""

@@ -22,6 +22,7 @@ _CUT = re.compile(
     r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)",
     re.IGNORECASE,
 )
+_MARK = 120
 _NUMBERED = re.compile(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = re.compile(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
@@ -46,6 +47,9 @@ def _notice(said: str) -> str | None:
     for line in [*lines[-4:], *lines[:3]]:
         if len(line) < 400 and not _NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
+    for line in lines:
+        if len(line) < _MARK and _CUT.search(f" {line}") and not _NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
+            return line.strip()  # a mark on a line of its own, in the middle of what is shown
     return None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 
-from ctxmgr.diagnose.calls import Change, changes_of, patch_changes, patched_paths, path_of, same_file, tool
+from ctxmgr.diagnose.calls import Change, changes_of, command_of, diff_changes, patch_changes, patched_paths, path_of, same_file, tool
 from ctxmgr.diagnose.contents import Content
-from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.evidence import Evidence, call_key, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.types.diagnosis import Confidence, Diagnosis
@@ -19,12 +19,15 @@ _REFUSED = re.compile(
     r"not found in|no match|did not match|does not match|not match|could not find|couldn't find|cannot find|can't find"
     r"|failed to find|failed to (?:apply|verify)|verification failed|no (?:replacement|occurrence|changes?)|0 occurrences"
     r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
-    r"|occurrences? (?:found|of)",
+    r"|occurrences? (?:found|of)|does not apply|patch failed|hunk #?\d+ failed|while searching for|unable to (?:find|locate|apply)|no such (?:text|line|block)"
+    r"|isn't in|is not in|not present in",
     re.IGNORECASE,
 )
 _UNREAD = re.compile(
     r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
 )
+_PATCH = re.compile(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
+_FEW = 3
 _ALIKE = 0.55
 _MOST_LINES = 4_000
 _LONG = 400
@@ -33,15 +36,18 @@ _LONG = 400
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
     for entry in evidence.failing:
-        for path, change in _asked(entry)[:20]:
+        for path, change in _asked(evidence, entry)[:20]:
             found = _judged(evidence, entry, path, change)
             if found is not None:
                 return found
     return None
 
 
-def _asked(entry: EntryView) -> list[tuple[str, Change]]:
+def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     own = path_of(entry)
+    named = _PATCH.search(command_of(entry))
+    if named is not None and (patch := evidence.seen(named.group(1), entry.index)) is not None:
+        return diff_changes(patch.text)
     if own is not None:
         return [(own, change) for change in changes_of(entry)]
     return [(path, change) for path in patched_paths(entry) for change in patch_changes(entry, path)]
@@ -55,7 +61,7 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
         return None
     known = evidence.seen(path, entry.index)
     if known is None:
-        return _never_read(evidence, entry, path, change)
+        return _glimpsed(evidence, entry, path, change) or _never_read(evidence, entry, path, change)
     old = change.old.strip("\n")
     places = known.numbers_of(old)
     if len(places) > 1:
@@ -147,6 +153,28 @@ def _in_other_file(evidence: Evidence, entry: EntryView, other: Content, change:
     )
     step = f"Make this edit in {name} instead."
     return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
+
+
+def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    """Say which line is nearest in an output that shows the file among other things."""
+    name = path.rpartition("/")[2]
+    for other in evidence.before(entry.index):
+        if other.status != "ok" or evidence.failed(other) or (name not in given(other) and name not in evidence.text(other)):
+            continue
+        lines = tuple(line for line in evidence.text(other).split("\n") if line.strip())
+        shown = Content(path, lines, 1, False, other)
+        missing = _first_missing(change.old, shown)
+        if missing in lines:
+            return None
+        number = _nearest_line(missing, shown)
+        if number is None or len(lines) < _FEW:
+            continue
+        line = lines[number - 1]
+        source = evidence.source(other)
+        cause = f"{_call(evidence, entry, path)}: {_target(missing, change)}. {source[:1].upper()}{source[1:]} shows {code(line)} in its place."
+        step = f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and keep your new value."
+        return _diagnosis(evidence, entry, shown, cause, step, f"Read {evidence.name(path)} after the edit; then run the check.")
+    return None
 
 
 def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
