@@ -134,6 +134,7 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
         if may_change(last) or not _WAITS.search(said) or _DEAD.search(said) or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1:
             continue
         subjects = {word.casefold() for word in _SUBJECT.findall(given(last))} - _COMMON
+        found: list[tuple[EntryView, list[str]]] = []
         for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
             if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
                 continue
@@ -141,7 +142,10 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             words = {word.casefold() for word in _SUBJECT.findall(f"{given(other)}\n{shown}")}
             lines = [line for line in shown.split("\n") if _DEAD.search(line)]
             if lines and subjects & words and (command_of(other) or other.status == "ok") and not _restarted(evidence, other):
-                return _ended(evidence, last, same, other, lines)
+                found.append((other, lines))
+        if found:
+            telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
+            return _ended(evidence, last, same, *telling)
     return None
 
 
