@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, same_file, written
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
@@ -54,21 +54,76 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
-    for entry in evidence.rounds:
+    for entry in [*evidence.rounds, *evidence.failing]:
         command = command_of(entry)
         if not command or entry.status == "open":
             continue
         runs = [each for each in evidence.recent if call_key(each) == call_key(entry)][-8:]
-        if len(runs) < _LEAST or len({blur(evidence.text(each)) for each in runs[-_LEAST:]}) > 1:
+        if len(runs) < _LEAST or len({_outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
-        start = next((each.index for each in runs if blur(evidence.text(each)) == blur(evidence.text(entry))), entry.index)
+        start = next((each.index for each in runs if _outcome(evidence, each) == _outcome(evidence, entry)), entry.index)
         edits = [each for each in evidence.recent if start < each.index < entry.index and each.status == "ok" and _edited(each)]
         if len(edits) < _LEAST:
             continue
-        found = _copy(evidence, entry, edits) or _stale(evidence, entry, command, edits) or _cached(evidence, entry, edits)
+        found = _copy(evidence, entry, edits) or _other_file(evidence, entry, edits) or _stale(evidence, entry, command, edits) or _cached(evidence, entry, edits)
         if found is not None:
             return found
     return None
+
+
+def _outcome(evidence: Evidence, entry: EntryView) -> str:
+    """Return what a check says but for times."""
+    return blur(_TIMES.sub("", evidence.text(entry)), ids=True)
+
+
+def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the check loads a built copy of the file that is edited, as its own source or manifest names it."""
+    edited = list(dict.fromkeys(path for each in edits for path in _edited(each)))
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or may_change(other):
+            continue
+        text = evidence.text(other)[:20_000]
+        for path in edited:
+            name = path.rpartition("/")[2]
+            stem = name.partition(".")[0]
+            own = evidence.inside(path)
+            for match in re.finditer(rf"[`'\"]?((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)[`'\"]?", text):
+                copy = match.group(1).lstrip("./")
+                line = text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+                if not any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/")) or same_file(copy, own) or not _LOADS.search(line) or any(same_file(copy, each) for each in edited):
+                    continue
+                if _rebuilt(evidence, edits, copy):
+                    continue
+                build = _build(evidence, entry)
+                cause = f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit {code(own, 70)}; nothing has built the one from the other since."
+                step = (
+                    f"Build first, so that {code(copy, 80)} is made from {code(own, 70)}{f': run {code(build, 60)}' if build else ' (look for the build step in the manifest)'}; then run {code(command_of(entry), 80)} once."
+                )
+                return diagnosis(
+                    KIND, cause, step, evidence.quote(other, line), evidence.quote(edits[-1], path), evidence.quote(entry, evidence.text(entry)[-400:]),
+                    check="The outcome of the check must change.",
+                )  # fmt: skip
+    return None
+
+
+def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
+    first = edits[0].index
+    return any(entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry)) for entry in evidence.recent)
+
+
+def _build(evidence: Evidence, entry: EntryView) -> str | None:
+    """Return the build command that the manifest which was read names."""
+    for manifest, pattern, runner in (("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "), ("Makefile", r"^(build|dist|all|compile)\s*:", "make ")):
+        content = evidence.seen(manifest, entry.index)
+        match = re.search(pattern, content.text, re.MULTILINE) if content is not None else None
+        if match is not None:
+            return f"{runner}{match.group(1)}"
+    return None
+
+
+_TIMES = re.compile(r"\b(?:duration|time|elapsed|took|start(?:ed)? at)\w*[: =]+[\d.:]+ ?\w{0,3}|\b\d+\.\d+ ?(?:ms|s|sec|seconds)?\b|\(\d+ ?ms\)", re.IGNORECASE)
+_LOADS = re.compile(r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE)
+_LOOKED_AT = 200
 
 
 def _edited(entry: EntryView) -> list[str]:
@@ -114,14 +169,12 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
 
 def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
     """Say that a program is run which was built before the edits of its source."""
-    words = next(
-        (words for words in parts_of(command) if words[0].startswith(("./", "build/", "target/", "bin/", "dist/"))), None
-    )
+    words = _artefact(command)
     source = next((path for each in reversed(edits) for path in _edited(each) if path.endswith(_SOURCES)), None)
     if words is None or source is None or _BUILDS.search(command):
         return None
     program = words[0].removeprefix("./")
-    if program.endswith((".sh", ".py", ".rb", ".js", ".pl")):
+    if program.endswith((".sh", ".py", ".rb", ".pl")) or (program.endswith(".js") and "/" not in program):
         return None
     builds = [each for each in evidence.before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
     made = next((each for each in builds if program in command_of(each) or not _OUTPUT.search(command_of(each))), None)
@@ -137,6 +190,21 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
         KIND, cause, step, evidence.quote(made, build), evidence.quote(edits[-1], source), evidence.quote(entry),
         check="The output must change; if it does not, the edit is not the cause.",
     )  # fmt: skip
+
+
+_BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
+
+
+def _artefact(command: str) -> list[str] | None:
+    """Return the built thing that a command runs: a program, or what java, node and the like are given."""
+    for words in parts_of(command):
+        if words[0].startswith(("./", *(f"{part}/" for part in _BUILT))):
+            return words
+        for word in words[1:]:
+            first = word.removeprefix("./").partition("/")[0]
+            if words[0] in ("java", "node", "dotnet", "mono", "wasmtime", "php", "python3", "python", "lua", "kotlin", "scala") and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
+                return [word.rpartition(":")[2] or word]
+    return None
 
 
 def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:

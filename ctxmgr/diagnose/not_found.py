@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, tool
-from ctxmgr.diagnose.counterparts import Counterpart, nearest_of, nearest_recorded
+from ctxmgr.diagnose.counterparts import Counterpart, likeness, nearest_of, nearest_recorded
 from ctxmgr.diagnose.error_texts import Unknown, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
@@ -73,7 +73,7 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
     offered = [each for each in offered_names(said) if each != name]
     near = nearest_of(name, offered)
     recorded = nearest_recorded(evidence, name, entry)
-    if recorded is not None and (near is None or recorded.name == near or recorded.by_user):
+    if recorded is not None and (near is None or recorded.name == near or recorded.alike > likeness(name, near)):
         return _recorded(evidence, entry, cause, name, recorded)
     quote = evidence.quote(entry)
     check = "The answer must no longer name the missing one."
