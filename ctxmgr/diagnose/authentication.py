@@ -52,10 +52,11 @@ _LOGIN = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
 _SCOPE = re.compile(
-    r"(?:scopes?|permissions?|roles?|privileges?)\W{1,6}(?:required|needed|wanted|missing|is|are)?\W{0,4}[`'\"]?([a-z][\w.:/-]{2,60})"
-    r"|(?:required|needs?|missing|lacks?|requires?|insufficient)[ _]?(?:the )?(?:scopes?|permissions?|roles?)?[\"'`:= ]{1,5}([a-z][\w.-]{1,30}[:.][\w.:/-]{2,60})",
+    r"[\"'](?:required_?)?scopes?[\"']\s?:\s?\[?\s?[\"']([\w.:/-]{2,60})|(?:missing|required|needs?|lacks?|requires?|without|add|grant)(?: the| one of| any of)?(?: required)?(?: oauth)? scopes?\W{1,4}([\w.:/-]{2,60})"
+    r"|[`'\"]([\w.:/-]{2,60})[`'\"] (?:oauth )?(?:scope|permission|role)\b|(?:needs?|requires?|lacks?)(?: the)? ([a-z][\w-]{1,30}[:.][\w.:-]{2,40})",
     re.IGNORECASE,
 )
+_NO_SCOPE = frozenset("the a this that is to for required missing insufficient scope scopes token access".split())
 _CERTIFICATE = re.compile(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 _LOOKED_AT = 300
 
@@ -122,8 +123,8 @@ def _scope(evidence: Evidence, entry: EntryView) -> str | None:
     said = evidence.text(entry)[:4_000]
     if not re.search(r"scope|insufficient", said, re.IGNORECASE):
         return None
-    names = [one or other for one, other in _SCOPE.findall(said)]
-    return next((name.rstrip(".:") for name in names if re.search(r"[:._/]", name.strip(".:")) and plain_name(name)), None)
+    names = [name for groups in _SCOPE.findall(said) for name in groups if name]
+    return next((name.rstrip(".:") for name in names if plain_name(name) and not name.startswith("error") and name.lower() not in _NO_SCOPE), None)
 
 
 def _said_where(evidence: Evidence) -> tuple[Message, str] | None:

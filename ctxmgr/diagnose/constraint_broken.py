@@ -70,7 +70,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 _AGAIN = re.compile(
     r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked(?: you)?|wrote|meant)|as i (?:said|asked|wrote)|i['’]ve (?:said|told|asked)|once more|once again|for the (?:second|third|last) time|i repeat|like i said|you (?:still|again|keep)"
-    r"|still (?:not|in|the)|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
+    r"|still (?:not|in|the)|gesagt|nochmals?|wieder|noch einmal|encore|déjà|de nuevo|otra vez|ya (?:lo )?dije|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
     re.IGNORECASE,
 )
 
@@ -80,7 +80,7 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
     said = evidence.user_texts
     for place in range(len(said) - 1, 0, -1):
         reminder = said[place]
-        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
+        if not (_AGAIN.search(reminder.text) or _repeats(reminder, said[:place])) or len(reminder.text) > _MOST_WORDS:
             continue
         words = _content(reminder.text)
         first = max(said[:place], key=lambda each: len(words & _content(each.text)))
@@ -104,6 +104,12 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
 
 
 _MOST_WORDS = 400
+
+
+def _repeats(reminder: Message, before: list[Message]) -> bool:
+    """Whether a short message says nearly nothing that the person had not said before."""
+    words = _content(reminder.text)
+    return 0 < len(words) and len(reminder.text) < _MOST_WORDS // 2 and any(len(words & _content(each.text)) * 2 >= len(words) and len(words & _content(each.text)) > 1 for each in before)
 
 
 def _content(text: str) -> frozenset[str]:

@@ -62,10 +62,8 @@ def contrast(evidence: Evidence) -> Diagnosis | None:
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return _silent(evidence, evidence.recent[-1])
     step = evidence.failing[0] if evidence.failing else evidence.loop[-1] if evidence.finding is not None else _repeated(evidence)
-    if step is None:
-        return None
     unsteady = _unsteady(evidence)
-    if unsteady is not None:
+    if unsteady is not None or step is None:
         return unsteady
     worked = _worked(evidence, step)
     if worked is not None:

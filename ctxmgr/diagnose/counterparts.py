@@ -18,6 +18,12 @@ from ctxmgr.types.view import EntryView
 
 _WORD = re.compile(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_LISTS = re.compile(
+    r"\b(?:ls|list\w*|get|show\w*|describe|branch|tags?|remote|images|ps|targets|schema|tables|columns|namespaces|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
+    re.IGNORECASE,
+)
+"""Calls whose answers are lists of names: what stands there is a name, and not a word of a text."""
+_LISTED = 0.1
 _LOOKED_AT = 200
 _MOST_TEXT = 12_000
 _NEAR, _NEARER = 0.7, 0.9
@@ -50,8 +56,9 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
     for text, place in _texts(evidence, entry):
         if len(name) > _SHORT and not any(part in text.casefold() for part in parts):
             continue
+        lists = isinstance(place, EntryView) and _LISTS.search(command_of(place) or place.action) is not None
         for word in dict.fromkeys(_WORD.findall(text[:_MOST_TEXT])):
-            alike = likeness(name, word) if word[:2].casefold() == name[:2].casefold() or parts & _parts(word) else 0.0
+            alike = 0.0 if len(word) < 3 else likeness(name, word) + (_LISTED if lists else 0.0) if word[:2].casefold() == name[:2].casefold() or parts & _parts(word) else 0.0
             if isinstance(place, Message):
                 alike += 0.04
             if alike < least or (best is not None and alike <= best.alike) or not plain_name(word) or _is_tried(evidence, word, entry):
@@ -72,11 +79,14 @@ def likeness(one: str, other: str) -> float:
         return 0.0
     if plain[0] == plain[1]:
         return _NEARER + 0.05
+    if len(plain[0]) > 4 and (plain[1].endswith(plain[0]) or plain[0].endswith(plain[1])) and min(len(plain[0]), len(plain[1])) > 4:
+        return 0.85
     ratio = difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
     mine, theirs = _parts(one), _parts(other)
-    whole = first.startswith(second) or second.startswith(first) or first.endswith(second) or second.endswith(first)
+    whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
+    stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
     shared = len(mine & theirs) / max(len(mine | theirs), 1)
-    return max(ratio, 0.72 if shared >= 0.5 and len(mine & theirs) > 1 else 0.0, 0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0)
+    return max(ratio, 0.72 if shared >= 0.5 and len(mine & theirs) > 1 else 0.0, 0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0, ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0)
 
 
 def _parts(name: str) -> frozenset[str]:

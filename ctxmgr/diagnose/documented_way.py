@@ -25,7 +25,7 @@ _LACKS = re.compile(
 )
 _DOCS = re.compile(r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|AGENTS|CLAUDE|NOTES|RUNBOOK|Makefile|justfile|package\.json|tox\.ini|noxfile)|\.(?:md|rst|txt|adoc)\b|\bdocs?/", re.IGNORECASE)
 _INLINE = re.compile(r"`([^`\n]{4,90})`")
-_BLOCK = re.compile(r"^(?: {4,8}|\t|\s{0,4}\d{0,5}[→\t] {4}|\$ |> )(\S[^\n]{3,88})$", re.MULTILINE)
+_BLOCK = re.compile(r"^(?:\s{0,6}\d{1,5}(?:→| {2,4}|\|) {0,8}(?:\$ )?| {4,8}|\t|\$ |> )(\S[^\n]{3,88})$", re.MULTILINE)
 _SAFE = re.compile(r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}")
 _NEVER = frozenset("curl wget sh bash zsh sudo rm eval chmod chown dd mkfs kill ssh scp nc git docker kubectl aws gcloud open echo cat ls cd".split())
 _ROOTS = (

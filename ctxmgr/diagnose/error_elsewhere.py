@@ -33,7 +33,8 @@ _FOREIGN = (
     "lib/python3",
     "/rustc/",
     "<frozen",
-    "internal/",
+    "node:internal/",
+    "internal/modules/",
 )
 _AT = (
     r"(?P<path>(?:/|\.{0,2}/)?[\w@./+-]{1,200}\.\w{1,8})"
@@ -42,6 +43,7 @@ _SURE = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         rf"^(?:e: )?(?:ERROR in )?{_AT}[:(](?P<line>\d{{1,6}})(?:[:,]\d{{1,6}})?\)?:? ?-? ?(?:fatal |syntax |parse |\[)?(?:error|Error|ERROR)\b",
+        rf"^(?:\./)?{_AT}:(?P<line>\d{{1,6}})(?::\d{{1,5}})?: (?:undefined|cannot|syntax|missing|expected|unexpected|not enough|too many|imported|declared|invalid|use of|unknown|no required|undeclared|redefin)",
         rf"^(?:error|Error)(?:\[\w+\])?: [^\n]{{1,300}}\n\s*--> {_AT}:(?P<line>\d{{1,6}})",
         rf"(?:SyntaxError|ParseError|YAMLException|JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|YAMLError|ParseException): {_AT}(?::(?P<line>\d{{1,6}}))?[: (]",
         rf"(?:parse|syntax|parsing|decod\w+|reading|loading|invalid|malformed|in(?:valid)? config(?:uration)?(?: file)?) (?:error )?(?:in |of |file |at )?[`'\"]?{_AT}[`'\"]?(?:(?::| line |, line | on line )(?P<line>\d{{1,6}}))",

@@ -44,6 +44,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name is not known, and the nearest one that is."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
+        address = _address(evidence, entry, said)
+        if address is not None:
+            return address
         asked = given(entry)
         for unknown in unknown_names(said):
             if _is_asked(unknown, asked, said):
@@ -51,6 +54,47 @@ def applies(evidence: Evidence) -> Diagnosis | None:
                 if found is not None:
                     return found
     return None
+
+
+_NO_ADDRESS = re.compile(r"\b404\b|not[ _]found|no route|cannot (?:get|post|put|patch|delete) /|unknown (?:endpoint|path|route|url)|405\b", re.IGNORECASE)
+_URL = re.compile(r"https?://[^/\s'\"`]{1,100}(/[\w./~{}:-]{1,160})")
+_ROUTE = re.compile(r"(?<![\w./<:])(?:https?://[^/\s'\"`]{1,100})?(/[A-Za-z][\w-]{0,40}(?:/[\w.~{}:<>-]{1,60}){1,8})(?![\w])")
+_FIXED = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
+
+
+def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say which recorded address is nearest to one that a server does not know."""
+    asked = _URL.search(given(entry))
+    if asked is None or len(said) > _SHORT_ANSWER or not _NO_ADDRESS.search(said):
+        return None
+    path = asked.group(1)
+    parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
+    failed_paths = {match.group(1) for each in evidence.failing for match in [_URL.search(given(each))] if match}
+    best: tuple[float, str, EntryView] | None = None
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        for match in _ROUTE.finditer(f"{given(other)}\n{evidence.text(other)[:12_000]}"):
+            route = match.group(1).rstrip("/.")
+            theirs = [part for part in route.split("/") if _FIXED.fullmatch(part)]
+            if route in failed_paths or theirs == parts or not parts or not theirs or theirs[-1] != parts[-1] and parts[-1] not in theirs:
+                continue
+            alike = len(set(parts) & set(theirs)) / len(set(parts) | set(theirs)) - 0.01 * abs(len(route.split("/")) - len(path.split("/")))
+            if alike >= _LEAST_ROUTE and (best is None or alike > best[0]):
+                best = alike, route, other
+    if best is None:
+        return None
+    _, route, other = best
+    source = evidence.source(other)
+    cause = f"The server knows no address {code(path, 90)}. {source[:1].upper()}{source[1:]} has {code(route, 90)}."
+    step = f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if the record's is not the one you need, look in the documentation of that server."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other, next((line for line in evidence.text(other).split("\n") if route in line), given(other))),
+        check="The answer must no longer be that there is nothing.",
+    )  # fmt: skip
+
+
+_SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
 
 
 def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:

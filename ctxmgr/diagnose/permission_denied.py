@@ -35,7 +35,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         if entry.status != "denied" and not _DENIED.search(spaced(said)):
             continue
-        if re.search(r"permission denied \(publickey", said, re.IGNORECASE):
+        if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
             continue
         line = evidence.line(entry, _DENIED) or said.split("\n")[0]
         script = _script(evidence, entry, said)

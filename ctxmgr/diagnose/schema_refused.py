@@ -48,7 +48,8 @@ _UNWANTED = tuple(
 )
 _TYPE = re.compile(
     rf"{_WORD}:? (?:must be|should be|is not of type|expected) (?:an? |of type |type )?[`'\"]?(string|integer|number|boolean"
-    r"|array|object|list|null)",
+    r"|array|object|list|null)"
+    rf"|(?:^|\n){_WORD}\n\s+input should be (?:an? )?(?:valid )?(string|integer|number|boolean|array|object|list)",
     re.IGNORECASE,
 )
 _ONE_OF = re.compile(
@@ -168,16 +169,18 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value has the wrong type, or is none of those that are allowed."""
     names = _given(entry)
     match = _TYPE.search(said)
-    name = match.group(1) if match else ""
+    name = (match.group(1) or match.group(3)) if match else ""
     if match and name in names:
-        kind = match.group(2).lower()
+        kind = (match.group(2) or match.group(4)).lower()
         value = fields_of(entry).get(name)
         shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
         cause = f"The call is refused: {code(name, 40)} must be of type {kind}{shown}."
-        return diagnosis(KIND, cause, f"Make the same call with {code(name, 40)} as {kind}.", evidence.quote(entry))
+        like = _converted(value, kind)
+        step = f"Make the same call with {code(name, 40)} as {kind}{f', as in {code(like, 60)}' if like else ''}; keep the other arguments as they are."
+        return diagnosis(KIND, cause, step, evidence.quote(entry))
     allowed = _ONE_OF.search(said)
     if allowed is None or command_of(entry):
-        return _chosen(evidence, entry, said) or _form(evidence, entry, said)
+        return _chosen(evidence, entry, said) or _form(evidence, entry, said) or _bounded(evidence, entry, said)
     options = [
         word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or", "received") and plain_name(word)
     ]
@@ -186,7 +189,7 @@ def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     like = (each for each in values if each not in options and nearest(each, options, 0.6))
     wrong = next((each for each in named if each in values), None) or next(like, None)
     if wrong is None or wrong in options or len(options) < 2:
-        return _chosen(evidence, entry, said) or _form(evidence, entry, said)
+        return _chosen(evidence, entry, said) or _form(evidence, entry, said) or _bounded(evidence, entry, said)
     near = nearest(wrong, options, 0.6)
     cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {listed(options)} are allowed."
     step = (
@@ -210,8 +213,8 @@ _FIELD = re.compile(
 )
 _FORMS = re.compile(
     r"(?:in (?:the )?(?:form(?:at)?|pattern)|(?:expected|required|valid|correct|date|time) format|format(?: must be| is|:| of)|match(?:es)?(?: the)? (?:pattern|format|regex)|formatted (?:as|like)"
-    r"|must (?:look like|be (?:an? |in |of the form |formatted as )?)|should (?:look like|be (?:an? |in )?)|expects?|expected|wants)"
-    r"\s?(?:to be|is|as|like|an?|the|form(?:at)?|of)?\W{1,4}"
+    r"|(?:is )?not (?:in |an? )?(?:valid |well-formed )?|must (?:look like|be (?:an? |in |of the form |formatted as )?)|should (?:look like|be (?:an? |in )?)|expects?|expected|wants)"
+    r"\s?(?:to be|is|as|like|an?|the|form(?:at)?|of)?\W{0,4}"
     r"(?P<form>[YMDHhmsdyS]{2,4}(?:[-/.:T ]{0,2}[YMDHhmsdyS]{1,4}){1,6}Z?|ISO[ -]?8601[\w ]{0,12}|RFC ?3339|E\.164|\^[^\s\"']{3,60}\$|UUID\w{0,2}|base64|kebab-case|snake_case|camelCase|lower ?case|upper ?case"
     r"|(?:an? )?(?:integer|number|whole number|string|array|list|object|boolean|date|timestamp|positive \w{3,10}|non-?negative \w{3,10})(?: of [a-z]{3,12})?)",
     re.IGNORECASE,
@@ -222,12 +225,54 @@ _LARGEST = re.compile(
 )
 
 
+def _converted(value: Any, kind: str) -> str | None:
+    """Return a value in the type that is wanted, as JSON, where that is plain."""
+    if not isinstance(value, str) or len(value) > _SHORT:
+        return None
+    if kind in ("array", "list"):
+        return json.dumps([part.strip() for part in value.strip("[]").split(",") if part.strip()], ensure_ascii=False)
+    if kind in ("integer", "number") and re.fullmatch(r"-?\d+(?:\.\d+)?", value.strip()):
+        return value.strip()
+    if kind == "boolean" and value.strip().lower() in ("true", "false", "yes", "no"):
+        return "true" if value.strip().lower() in ("true", "yes") else "false"
+    return None
+
+
+_SHORT = 100
+
+
+def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Return which number is larger than the answer allows."""
+    match = _LARGEST.search(spaced(said[:4_000]))
+    if match is None:
+        return None
+    most = match.group(1).rstrip(".,")
+    names = [name for name in _given(entry) if _stands(name, said[:4_000])]
+    name = next(iter(names), None)
+    value = fields_of(entry).get(name) if name is not None else None
+    value = value if isinstance(value, int | float | str) else _valued(entry, name)
+    if name is None or value is None or len(str(value)) > _SHORT:
+        return None
+    shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
+    cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
+    return diagnosis(KIND, cause, f"Make the same call with {code(name, 40)} at {most} or less, and ask for the rest in further calls if you need it.", evidence.quote(entry))
+
+
 def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call is none of those that its answer allows."""
     if not _REFUSES.search(spaced(said[:4_000])):
         return None
     options = offered_names(said[:4_000])
     call = given(entry)
+    field = next((key for key in _given(entry) if len(key) > 1 and re.search(rf"(?<![\w-]){re.escape(key)}\w{{0,8}}[`'\"]?:? (?:must|should|has to|is not|is invalid|invalid|needs)", said[:4_000])), None)
+    field = field or _abbreviated(entry, said)
+    own = fields_of(entry).get(field) if field is not None else None
+    if len(options) > 1 and isinstance(own, str) and own not in options and len(own) <= _SHORT:
+        near = nearest_of(own, options, 0.5)
+        cause = f"The {tool(entry)} call is refused: {code(field or '', 40)} is {code(own, 60)}, and only {listed(options, 8)} are allowed."
+        step = f"Make the same call with {code(field or '', 40)} set to {code(near, 60) if near else f'the one of {listed(options, 8)} that fits the task'}."
+        return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.", confidence="high" if near else "medium")
     if len(options) < 2 or not call:
         return None
     named = [one or other for one, other in _VALUE.findall(said[:4_000])]
@@ -244,6 +289,14 @@ def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
     place = f"{code(field, 40)} set to {code(near, 60)}" if field and near else f"{code(near or '', 60)} in place of {code(wrong, 60)}"
     step = f"Make the same call with {place}." if near else f"Make the same call with the one of {listed(options, 8)} that fits the task in place of {code(wrong, 60)}."
     return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this value.", confidence="high" if near else "medium")
+
+
+def _abbreviated(entry: EntryView, said: str) -> str | None:
+    """Return the name in a call that is a short form of the one which its answer names."""
+    named = re.search(r"\b([a-z][\w]{3,40})[`'\"]?:? (?:must|should) be", said[:4_000])
+    if named is None or named.group(1) in _given(entry):
+        return None
+    return next((key for key in fields_of(entry) if len(key) > 1 and key[0] == named.group(1)[0] and re.search(".*".join(map(re.escape, key)), named.group(1))), None)
 
 
 def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:

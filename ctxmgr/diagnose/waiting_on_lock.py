@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.diagnose.calls import command_of, in_background, tool
+from ctxmgr.diagnose.calls import command_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, words_of
@@ -27,6 +27,7 @@ _DATABASE = re.compile(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 _WHO = re.compile(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
 _PID = re.compile(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
 _MANIFEST = re.compile(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
+_COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
 _LOOKED_AT = 300
 
 
@@ -142,8 +143,10 @@ def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | No
 
 def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
     """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
+    heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
     if not lock:
-        return None
+        own = (other for other in list(evidence.before(entry.index))[:_LOOKED_AT] if other.status == "open" or in_background(command_of(other)))
+        return next((other for other in own if heads & {word for words in parts_of(command_of(other)) for word in words[:3]} and not evidence.failed(other)), None)
     name = lock.rpartition("/")[2]
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
