@@ -52,7 +52,7 @@ _LOGIN = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
 _SCOPE = re.compile(
-    r"[\"'](?:required_?)?scopes?[\"']\s?:\s?\[?\s?[\"']([\w.:/-]{2,60})|(?:missing|required|needs?|lacks?|requires?|without|add|grant)(?: the| one of| any of)?(?: required)?(?: oauth)? scopes?\W{1,4}([\w.:/-]{2,60})"
+    r"[\"'](?:required_?|missing_?|needed_?)?(?:scopes?|required|missing|needed)[\"']\s?:\s?\[?\s?[\"']([\w.:/-]{2,60})|(?:missing|required|needs?|lacks?|requires?|without|add|grant)(?: the| one of| any of)?(?: required)?(?: oauth)? scopes?\W{1,4}([\w.:/-]{2,60})"
     r"|[`'\"]([\w.:/-]{2,60})[`'\"] (?:oauth )?(?:scope|permission|role)\b|(?:needs?|requires?|lacks?)(?: the)? ([a-z][\w-]{1,30}[:.][\w.:-]{2,40})",
     re.IGNORECASE,
 )

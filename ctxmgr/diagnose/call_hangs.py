@@ -17,6 +17,8 @@ KIND: str = "callHangs"
 
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
+_FOLLOWS = re.compile(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
+_STEP_FOLLOW = "Stop it and make the call without the option that follows (such as `-f`), so that it shows what is there and ends; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = re.compile(
@@ -26,10 +28,11 @@ _READS_INPUT = re.compile(
 _SERVES = re.compile(
     r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
     r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
-    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail -[a-zA-Z]*[fF]|\bwatch \S|--watch\b"
+    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^|;&\n]{0,100}\s(?:-\w*[fF]\b|--follow)|\b(?:kubectl|docker|compose|podman|journalctl|heroku|fly|stern|oc|pm2|dmesg)\b[^|;&\n]{0,120}\s(?:-f|--follow|-w|--watch|--tail)\b|\binotifywait\b[^|;&\n]{0,80}\s-m\b|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
     r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
     r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
 )
+_STARTS = re.compile(r"\b(?:serve|server|dev|start|run|runserver|vite|nodemon|tsc|webpack\S*|jest|vitest|cargo)\b")
 _NETWORK = re.compile(
     r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i|install|ci))\b"
 )
@@ -104,7 +107,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
         if wait is not None and "<" not in command and not re.search(rf"\|\s*{re.escape(words[0])}\b", command):
             return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
-        return _told(evidence, entry, command, Wait(_SERVER, _STEP_SERVER))
+        return _told(evidence, entry, command, Wait(_SERVER, _STEP_FOLLOW if _FOLLOWS.search(command) and not _STARTS.search(command) else _STEP_SERVER))
     asks = _asking_program(evidence, entry, command)
     if asks is not None:
         return asks

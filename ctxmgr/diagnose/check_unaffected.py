@@ -169,6 +169,9 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
 
 def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
     """Say that a program is run which was built before the edits of its source."""
+    elsewhere = _built_elsewhere(evidence, entry, command, edits)
+    if elsewhere is not None:
+        return elsewhere
     words = _artefact(command)
     source = next((path for each in reversed(edits) for path in _edited(each) if path.endswith(_SOURCES)), None)
     if words is None or source is None or _BUILDS.search(command):
@@ -190,6 +193,31 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
         KIND, cause, step, evidence.quote(made, build), evidence.quote(edits[-1], source), evidence.quote(entry),
         check="The output must change; if it does not, the edit is not the cause.",
     )  # fmt: skip
+
+
+_BUILDS_TO = re.compile(r"\b(?:javac|kotlinc|scalac|tsc|gcc|g\+\+|cc|clang|go build|esbuild|babel|rollup|webpack|cmake|swiftc|rustc)\b[^|;&\n]{0,300}?\s(?:-d|-o|--out-?[dD]ir|--outfile|--out|-B|--output-path)[ =](\S{1,120})")
+_RUNS_FROM = re.compile(r"\b(?:java|kotlin|scala)\b[^|;&\n]{0,200}?\s(?:-cp|-classpath|--class-path)[ =](\S{1,200})|\bnode (\S{1,120}\.[cm]?js)\b|(?:^|[;&|]\s{0,4})(\./\S{1,120})")
+
+
+def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the build writes to another place than the one that is run."""
+    builds = [(each, match.group(1)) for each in [entry, *evidence.before(entry.index)] if each.index >= edits[0].index for match in [_BUILDS_TO.search(command_of(each))] if match]
+    runs = _RUNS_FROM.search(command)
+    if not builds or runs is None:
+        return None
+    made = builds[0][1].rstrip("/")
+    places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
+    if not plain_name(made) or not all(plain_name(part) for part in places) or any(_holds(made, part) or _holds(part, made) for part in places):
+        return None
+    ran = places[0]
+    cause = f"{_start(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from {code(ran, 60)}: that is an old build."
+    step = f"Let both name one place: build to {code(ran, 60)}, or run from {code(made, 60)}; then run the check once."
+    return diagnosis(KIND, cause, step, evidence.quote(builds[0][0], command_of(builds[0][0])), evidence.quote(entry), check="The outcome of the check must change.")
+
+
+def _holds(one: str, other: str) -> bool:
+    first, second = one.removeprefix("./"), other.removeprefix("./")
+    return first == second or second.startswith(f"{first}/") or first in (".", "")
 
 
 _BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.calls import command_of
-from ctxmgr.diagnose.evidence import Evidence, Message, clock, given
+from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.texts import plain_name
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.view import EntryView
@@ -53,8 +53,9 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
     parts = _parts(name)
+    stems = {part[:4] for part in parts}
     for text, place in _texts(evidence, entry):
-        if len(name) > _SHORT and not any(part in text.casefold() for part in parts):
+        if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
             continue
         lists = isinstance(place, EntryView) and _LISTS.search(command_of(place) or place.action) is not None
         for word in dict.fromkeys(_WORD.findall(text[:_MOST_TEXT])):
@@ -98,7 +99,8 @@ def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message 
         yield message.text, message
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         if other.status == "ok" and not evidence.failed(other):
-            yield given(other), other
+            if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):
+                yield given(other), other
             yield evidence.text(other), other
 
 

@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.counterparts import Counterpart, likeness, nearest_of, nearest_recorded
 from ctxmgr.diagnose.error_texts import Unknown, offered_names, unknown_names
-from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.diagnose.evidence import Evidence, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
@@ -47,7 +47,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         address = _address(evidence, entry, said)
         if address is not None:
             return address
-        asked = given(entry)
+        asked = f"{given(entry)}\n{_written(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_asked(unknown, asked, said):
                 found = _told(evidence, entry, unknown, said)
@@ -97,6 +97,15 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
 _SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
 
 
+def _written(evidence: Evidence, entry: EntryView) -> str:
+    """Return what the agent itself wrote lately: a name in there is as much its own as one in the call."""
+    own = [each for each in evidence.tail if each.index < entry.index and each.agent == entry.agent and each.status == "ok" and may_change(each) and not command_of(each)]
+    return "\n".join(given(each)[:4_000] for each in own[-_EDITS:])
+
+
+_EDITS = 8
+
+
 def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
     """Whether the call itself gave that name as a value: not as an option, and not a file, which is another matter."""
     name = unknown.name
@@ -113,7 +122,7 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
     name = unknown.name
     noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
     call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
-    cause = f"{call} can't work: it names {code(name, 60)}, and there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
+    cause = f"{call} can't work: {'it names' if name in given(entry) else 'what you wrote names'} {code(name, 60)}, and there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
     offered = [each for each in offered_names(said) if each != name]
     near = nearest_of(name, offered)
     recorded = nearest_recorded(evidence, name, entry)
@@ -135,11 +144,16 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
     return diagnosis(KIND, f"{cause} The record holds no name like it.", step, quote, confidence="medium")
 
 
+def _knows(evidence: Evidence, name: str) -> bool:
+    word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    return any(word.search(message.text) for message in evidence.user_texts) or any(word.search(given(entry)) for entry in evidence.recent)
+
+
 def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found: Counterpart) -> Diagnosis:
     source = f"{found.source[:1].upper()}{found.source[1:]}"
     cause += f" {source} {'said' if found.by_user else 'used' if found.given else 'shows'} {code(found.name, 60)}."
     step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
-    if not found.by_user and not found.given and not evidence.known_to_agent(found.name):
+    if not found.by_user and not found.given and not _knows(evidence, found.name):
         step = (
             f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place of {code(name, 60)},"
             " else ask the user."

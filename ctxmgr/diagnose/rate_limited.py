@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import spaced, words_of
+from ctxmgr.diagnose.texts import listed, spaced, words_of
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -14,7 +14,7 @@ from ctxmgr.types.view import EntryView
 KIND: str = "rateLimited"
 
 _LIMITED = re.compile(
-    r"too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow ?down\b|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit|quota exceeded|insufficient_quota|throttl(?:ed|ing)"
+    r"\b429 too many requests|too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow ?down\b|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit|quota exceeded|insufficient_quota|throttl(?:ed|ing)"
     r"|\b429\b[^\n]{0,40}(?:error|too|limit|status)|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
     re.IGNORECASE,
 )
@@ -56,7 +56,10 @@ def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnos
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, said[:600]))
     limited = [each for each in evidence.loop if _LIMITED.search(spaced(evidence.text(each)))]
-    cause = f"The server refuses because you ask too often: {words_of(_LIMITED, line)}."
+    words = {re.sub(r"[\W_]", "", match.group(0).casefold()): said[match.start() : match.end()] for match in _LIMITED.finditer(spaced(said[:8_000]))}
+    cause = f"The server refuses because you ask too often: {listed(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
+    if re.search(r"\b429\b", said) and "429" not in cause:
+        cause += " It answers 429."
     wait = _wait(said)
     until = _UNTIL.search(said)
     spacing = _spacing(limited)

@@ -291,6 +291,26 @@ def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
     return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this value.", confidence="high" if near else "medium")
 
 
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def _dated(value: str, form: str) -> str | None:
+    """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
+    if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
+        return None
+    month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
+    numbers = re.findall(r"\d+", value)
+    year = next((each for each in numbers if len(each) == 4), None)
+    rest = [int(each) for each in numbers if len(each) < 3]
+    if year is None or not rest:
+        return None
+    if month is None and len(rest) == 2 and "." in value:
+        month, rest = rest[1], rest[:1]
+    if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
+        month, rest = min(rest), [max(rest)]
+    return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
+
+
 def _abbreviated(entry: EntryView, said: str) -> str | None:
     """Return the name in a call that is a short form of the one which its answer names."""
     named = re.search(r"\b([a-z][\w]{3,40})[`'\"]?:? (?:must|should) be", said[:4_000])
@@ -301,7 +321,7 @@ def _abbreviated(entry: EntryView, said: str) -> str | None:
 
 def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return in which form a value is wanted, where the answer names the form and a field or value of the call."""
-    for match in _FORMS.finditer(said[:4_000]):
+    for match in sorted(_FORMS.finditer(said[:4_000]), key=lambda each: each.group("form").isalpha()):
         line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
         fields = fields_of(entry) if not command_of(entry) else {}
         keys = [key for key in _given(entry) if _stands(key, line)]
@@ -317,15 +337,17 @@ def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         what = f"{code(key, 40)}" if key else code(value or "", 60)
         has = f", and you gave {code(value, 60)}" if value and key else ""
         cause = f"{shown} is refused: {what} must be in the form {code(form, 40)}{has}."
-        step = f"Make the same call with {what} in the form {code(form, 40)}; keep the other arguments as they are."
+        written = _dated(value or "", form)
+        step = f"Make the same call with {what} in the form {code(form, 40)}{f', {code(written, 40)}' if written else ''}; keep the other arguments as they are."
         return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.")
     return None
 
 
 def _valued(entry: EntryView, key: str | None) -> str | None:
     """Return the value that a command gives to a name."""
-    match = re.search(rf"{re.escape(key)}[\"']?\s?[:= ]\s?[\"']?([^\"'\s,&}}]{{1,60}})", given(entry)) if key else None
-    return match.group(1) if match and plain_name(match.group(1)) else None
+    match = re.search(rf"{re.escape(key)}[\"']?\s?[:= ]\s?(?:[\"']([^\"'\n]{{1,60}})[\"']|([^\"'\s,&}}]{{1,60}}))", given(entry)) if key else None
+    value = (match.group(1) or match.group(2)) if match else ""
+    return value if value and re.fullmatch(r"[\w .,:/+@-]{1,60}", value) else None
 
 
 def _stands(word: str, text: str) -> bool:

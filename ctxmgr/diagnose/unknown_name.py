@@ -89,7 +89,7 @@ def _is_asked(name: str, command: str) -> bool:
 def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis:
     suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _known(evidence, way, name, entry)
-    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4)
+    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4) or _related(name, names)
     quotes = [evidence.quote(entry), *shown]
     where = (
         f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"
@@ -118,6 +118,13 @@ def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _W
         else f"Run {code(program + ' --help', 60)} to see what it knows."
     )
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _related(name: str, names: list[str]) -> str | None:
+    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None of several."""
+    asked = "".join(filter(str.isalnum, name.casefold()))
+    found = [each for each in names if any(len(part) > 3 and part.rstrip("s") in asked for part in re.split(r"[\W_]+", each.casefold()))]
+    return found[0] if len(found) == 1 else None
 
 
 def _corrected(command: str, name: str, near: str) -> str:

@@ -114,9 +114,11 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     role = _ROLE.search(spaced(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
     named = next(((name.strip(), each) for each in reversed(same) for name in _NAMED.findall(evidence.text(each)[:4_000])), None)
+    if named is None:
+        named = next(((name, each) for each in [last, *evidence.before(last.index)][:_LOOKED_AT] for name in _approvers(evidence.text(each))), None)
     if named is not None and plain_name(named[0].replace(" ", "-")) and len(named[0].split()) < 4:
         who = code(named[0], 40)
-        cause += f" The answer names {who}."
+        cause += f" {evidence.source(named[1])[:1].upper()}{evidence.source(named[1])[1:]} names {who}."
         quotes.append(evidence.quote(named[1]))
     for message, sentence in sentences(evidence):
         if _ABOUT.search(sentence):
@@ -130,6 +132,21 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     return diagnosis(
         KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided."
     )
+
+
+def _approvers(text: str) -> list[str]:
+    """Return whom the lines about an approval name: a group, a role or a person."""
+    lines = [line for line in text[:8_000].split("\n") if _ABOUT.search(line)]
+    found = [name for line in lines for groups in _BY.findall(line) for name in groups if name]
+    return [name for name in found if name.lower() not in _NOBODY and not name.isdigit()]
+
+
+_BY = re.compile(
+    r"(?:approvals?|reviews?|reviewed|approved|sign[- ]?off|signed off|confirmation|decision|decided|authori[sz]ation)(?: \w+){0,2}? (?:of|by|from)(?: (?:the|an?|one of))?(?: (?:group|team|user|role|member of))? [`'\"]?(@?[\w.@-]{3,40})"
+    r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
+)
+_NOBODY = frozenset("the a an this that your you user human person somebody someone anyone production staging another".split())
+_LOOKED_AT = 60
 
 
 def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
