@@ -32,6 +32,8 @@ _SERVES = re.compile(
     r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
     r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
 )
+_LOOPS = re.compile(r"\b(?:until|while !|while)\s([^;\n]{2,200});\s{0,4}do\b")
+_CONDITION = re.compile(r"[\w ./:=@\[\]\"'$!-]{2,70}")
 _STARTS = re.compile(r"\b(?:serve|server|dev|start|run|runserver|vite|nodemon|tsc|webpack\S*|jest|vitest|cargo)\b")
 _NETWORK = re.compile(
     r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i|install|ci))\b"
@@ -92,6 +94,9 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
     call = code(command, 100) if command else f"Your {tool(entry)} call"
     cause = f"{call}{started(entry)} has not returned: its output ends in a prompt, {shown}, and it waits for input that nobody types."
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
+    if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
+        step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
     if _SECRET.search(asked):
         step = "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and run it non-interactive."
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
@@ -108,6 +113,13 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
             return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
         return _told(evidence, entry, command, Wait(_SERVER, _STEP_FOLLOW if _FOLLOWS.search(command) and not _STARTS.search(command) else _STEP_SERVER))
+    loops = _LOOPS.search(command)
+    if loops is not None and not background:
+        until = loops.group(1).strip()
+        shown = f" {code(until, 70)}" if _CONDITION.fullmatch(until) else ""
+        cause = f"{_start(evidence, entry, command)}: it repeats until{shown or ' its condition'} holds, without a limit, and nothing in the record shows that it will."
+        step = f"Stop it. Look once at what it waits for, the state and the log of what should bring it about{', and why' + shown + ' fails' if shown else ''}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
+        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
     asks = _asking_program(evidence, entry, command)
     if asks is not None:
         return asks

@@ -65,7 +65,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         edits = [each for each in evidence.recent if start < each.index < entry.index and each.status == "ok" and _edited(each)]
         if len(edits) < _LEAST:
             continue
-        found = _copy(evidence, entry, edits) or _other_file(evidence, entry, edits) or _stale(evidence, entry, command, edits) or _cached(evidence, entry, edits)
+        found = _copy(evidence, entry, edits) or _other_file(evidence, entry, edits) or _image(evidence, entry, edits) or _stale(evidence, entry, command, edits) or _cached(evidence, entry, edits)
         if found is not None:
             return found
     return None
@@ -233,6 +233,25 @@ def _artefact(command: str) -> list[str] | None:
             if words[0] in ("java", "node", "dotnet", "mono", "wasmtime", "php", "python3", "python", "lua", "kotlin", "scala") and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
                 return [word.rpartition(":")[2] or word]
     return None
+
+
+_IMAGE = re.compile(r"\b(?:docker|podman) run\b(?: -\S+(?:[ =][\w./:-]+(?= -))?)*? ([a-z][\w./:-]{1,80})(?:\s|$)")
+
+
+def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that a container runs an image which was built before the edits."""
+    command = command_of(entry)
+    if not re.search(r"\b(?:docker|podman)\b.{0,20}\b(?:run|exec|up|restart|start)\b", command) or "--build" in command or re.search(r"\s(?:-v|--volume|--mount)\b", command):
+        return None
+    builds = [each for each in evidence.before(entry.index) if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"]
+    if not builds or builds[0].index > edits[0].index:
+        return None
+    build = command_of(builds[0])
+    cause = f"{_start(evidence, entry, edits)}, because the container runs an image that was built before them, last{clock(builds[0].ts)} with {code(build, 90)}."
+    return diagnosis(
+        KIND, cause, f"Build the image again with {code(build, 110)}, and then run {code(command, 80)}.", evidence.quote(builds[0], build), evidence.quote(entry),
+        check="The output must change; if it does not, the edit is not the cause.",
+    )  # fmt: skip
 
 
 def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:

@@ -53,6 +53,10 @@ _MADE = re.compile(
     r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
     re.IGNORECASE,
 )
+_PACKAGES = re.compile(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
+_INSTALLS = re.compile(
+    r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
+)
 _LEAST = 2
 
 
@@ -113,7 +117,7 @@ def _repeats(reminder: Message, before: list[Message]) -> bool:
 
 
 def _content(text: str) -> frozenset[str]:
-    return frozenset(word for word in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold()) if word not in _NO_CONTENT)
+    return frozenset(word for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold()) if (word := each.strip(".")) not in _NO_CONTENT)
 
 
 _NO_CONTENT = frozenset("said told asked have please with that this your again from they them when what were will would should could only once more last time".split())
@@ -168,6 +172,10 @@ def _changes(entry: EntryView, protected: str) -> bool:
 
 def _acting(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that run what the sentence forbids."""
+    if _PACKAGES.search(sentence):
+        added = [entry for entry in evidence.tail if _INSTALLS.search(command_of(entry))]
+        if added:
+            return added
     match = _ACT.search(sentence)
     if match is None:
         return []

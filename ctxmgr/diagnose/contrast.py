@@ -75,7 +75,7 @@ def _repeated(evidence: Evidence) -> EntryView | None:
     """Return the call with which the record ends and that was answered the same at least four times, without a finding."""
     for last in reversed(evidence.recent[-_SEVERAL:]):
         same = [each for each in evidence.tail if call_key(each) == call_key(last)]
-        if len(same) > _OFTEN and len({blur(evidence.text(each)) for each in same[-_OFTEN:]}) == 1 and not may_change(last):
+        if len(same) > _OFTEN and len({blur(evidence.text(each)) for each in same[-_OFTEN:]}) == 1:
             return last
     return None
 

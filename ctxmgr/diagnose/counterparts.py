@@ -118,7 +118,7 @@ def _counterpart(evidence: Evidence, word: str, text: str, place: Message | Entr
     return Counterpart(word, evidence.source(place), quote, False, used, alike, place)
 
 
-def nearest_of(name: str, offered: Iterable[str], least: float = 0.45) -> str | None:
+def nearest_of(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
     """Return the one of the offered names that is most like a name, or None."""
     rated = [(likeness(name, each), each) for each in offered if each != name]
     best = max(rated, default=(0.0, ""))

@@ -52,7 +52,7 @@ _OFFERS = tuple(
         r"(?: (?:to reference the|one of|these|this|instead|is|are|the|column|table|commands?|names?|targets?|options?))*\s?[:?]?",
         r"\b(?:not (?:one |any )?of|must be (?:one |any )?of|(?:expected|should be|choose|chosen|pick|use|want|got none) (?:either|one of|from|any of)|one of)"
         r"(?: (?:the following|these|the|values?|names?|following|allowed|enum))*\s?:?",
-        r"\b(?:available|valid|allowed|known|supported|possible|permitted|accepted|existing|defined|registered|candidates?|options|choices|enum)"
+        r"\b(?:available|valid|allowed|known|supported|possible|permitted|accepted|existing|defined|registered|expected|candidates?|options|choices|enum)"
         r"(?: [a-z]{2,20}){0,2}(?:\s?[:=]| (?:are|is|include):?)",
     )
 )
@@ -72,11 +72,16 @@ class Unknown(NamedTuple):
     start: int
 
 
+def _bare(text: str) -> str:
+    """Return the part of a text that is read, with the quotes that JSON has escaped as plain ones."""
+    return text[:_MOST].replace('\\"', '"')
+
+
 def unknown_names(text: str) -> Iterator[Unknown]:
     """Yield the names that a text says are not known, not there, or not to be found; the first pattern's first."""
     seen: set[str] = set()
     for pattern in _UNKNOWN:
-        for match in pattern.finditer(text[:_MOST]):
+        for match in pattern.finditer(_bare(text)):
             name = match.group("name").strip().rstrip(".,:;")
             noun = " ".join((match.groupdict().get("noun") or "").lower().split())
             if name not in seen and len(name) > 1 and name.casefold() not in _SMALL:
@@ -84,10 +89,16 @@ def unknown_names(text: str) -> Iterator[Unknown]:
                 yield Unknown(name, " ".join(word for word in noun.split() if word not in _SMALL), match.start())
 
 
+def meant_names(text: str) -> list[str]:
+    """Return the names that a text says were probably meant."""
+    found = [word for match in _OFFERS[0].finditer(_bare(text)) for word in _WORD.findall(match.group("list"))]
+    return list(dict.fromkeys(word for word in found if word.casefold() not in _SMALL and plain_name(word)))[:8]
+
+
 def offered_names(text: str) -> list[str]:
     """Return the names that a text offers in place of one that it refuses, in its order."""
     found: list[str] = []
     for pattern in _OFFERS:
-        for match in pattern.finditer(text[:_MOST]):
+        for match in pattern.finditer(_bare(text)):
             found += [word for word in _WORD.findall(match.group("list")) if word.casefold() not in _SMALL and plain_name(word)]
     return list(dict.fromkeys(found))[:40]

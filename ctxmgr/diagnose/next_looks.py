@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.calls import command_of, parts_of
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.view import EntryView
 
@@ -80,6 +80,11 @@ def next_look(evidence: Evidence, step: EntryView) -> str | None:
             request = _REQUEST.search(said)
             told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
             return look.look.replace("{request}", told)
+    if step.status == "ok" and not evidence.failed(step) and said.strip() and not may_change(step) and not _SEARCHES.search(command):
+        return (
+            "It answers, and the answer does not change: look at what should change it, whether the process, worker or job behind it runs, and what its log says, and"
+            " not at the answer again."
+        )
     if CHECKS.search(command):
         return "Run the one test that fails alone, with its whole traceback and its variables printed, and read the first line of your own code in it."
     if parts_of(command) and _SEARCHES.search(" ".join(parts_of(command)[0])):

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.counterparts import Counterpart, likeness, nearest_of, nearest_recorded
-from ctxmgr.diagnose.error_texts import Unknown, offered_names, unknown_names
+from ctxmgr.diagnose.error_texts import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, plain_name
@@ -53,6 +53,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
                 found = _told(evidence, entry, unknown, said)
                 if found is not None:
                     return found
+        found = _meant(evidence, entry, said)
+        if found is not None:
+            return found
     return None
 
 
@@ -95,6 +98,18 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
 
 
 _SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
+
+
+def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Take the word of the call that is most like what the tool says was probably meant."""
+    meant = meant_names(said)
+    words = [word for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", given(entry)[:4_000])) if word in said and word not in meant and plain_name(word)]
+    pairs = [(likeness(word, name), word, name) for word in words for name in meant]
+    best = max(pairs, default=None)
+    return _told(evidence, entry, Unknown(best[1], "", 0), said) if best is not None and best[0] >= _ALIKE else None
+
+
+_ALIKE = 0.6
 
 
 def _written(evidence: Evidence, entry: EntryView) -> str:

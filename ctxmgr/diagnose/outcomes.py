@@ -16,6 +16,8 @@ _HTTP = re.compile(
 )
 _REFUSAL = re.compile(
     r"\A\s{0,4}[\[{].{0,300}?\"(?:error|errors|error_code|errorMessage|fault|exception)\"\s{0,2}:\s{0,2}(?!null|false|\[\s?\]|\{\s?\}|\"\"|0\b)"
+    r"|\A\s{0,4}\{.{0,200}?\"(?:isError|is_error|failed)\"\s{0,2}:\s{0,2}true"
+    r"|\A\s{0,4}\{\s{0,4}\"(?:detail|message|msg|title)\"\s{0,2}:\s{0,2}(?:\[|\"[^\"\n]{0,200}(?:not found|invalid|required|denied|unauthori[sz]ed|forbidden|must be|unknown|no such|not allowed|failed))"
     r"|\A\s{0,4}\{.{0,200}?\"(?:ok|success|successful)\"\s{0,2}:\s{0,2}false"
     r"|\A\s{0,4}\{.{0,80}?\"(?:status|result|outcome)\"\s{0,2}:\s{0,2}\"(?:error|fail(?:ed|ure)?|rejected|refused|denied|invalid)\"",
     re.DOTALL | re.IGNORECASE,
@@ -53,6 +55,8 @@ def reports_failure(entry: EntryView, text: str) -> bool:
     if exits:
         if exits[-1] != "0":
             return True
+    if "http_code" in command and re.search(r"[45]\d\d\s{0,4}\Z", text):
+        return True
     said = text[:_HEAD]
     if all(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command)[:1]):
         return False

@@ -101,7 +101,7 @@ def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView
 
 
 _DEAD = re.compile(
-    r"\b(?:ImagePullBackOff|ErrImagePull|CrashLoopBackOff|OOMKilled|InvalidImageName|CreateContainerConfigError|FailedScheduling|Evicted|manifest unknown"
+    r"\b(?:ImagePullBackOff|ErrImagePull|CrashLoopBackOff|OOMKilled|InvalidImageName|CreateContainerConfigError|FailedScheduling|Evicted|manifest unknown|\d+/\d+ +(?:Init:)?(?:Error|Unknown|Completed|ContainerStatusUnknown)"
     r"|ROLLBACK_\w{4,20}|(?:CREATE|UPDATE|DELETE)_FAILED|exit(?:ed)?(?: with)?(?: exit| error)?(?: status| code)[ =:]{0,2}[1-9]\d{0,2}|Exited \([1-9]\d{0,2}\)"
     r"|(?:was |been |got |is )?(?:killed|aborted|crashed|terminated|cancelled)\b|no such (?:table|column|file|host|image)[: ]{0,2}[\w./-]{0,60}|segmentation fault|core dumped|out of memory"
     r"|Traceback|(?:fatal|FATAL|panic)\b|No space left on device|connection refused|permission denied|gave up|giving up|BackoffLimitExceeded|DeadlineExceeded"
@@ -109,7 +109,7 @@ _DEAD = re.compile(
     r"|(?:import|job|build|run|task|upload|export|migration|deploy\w*|sync|backup|worker|process|pipeline)\b[^\n]{0,30}\b(?:failed|died|stopped))"
 )
 _WAITS = re.compile(
-    r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still|pending|running|in progress|queued|^0$|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
+    r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _SUBJECT = re.compile(r"[A-Za-z][\w.-]{3,60}")
@@ -141,7 +141,7 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             shown = evidence.text(other)[-8_000:]
             words = {word.casefold() for word in _SUBJECT.findall(f"{given(other)}\n{shown}")}
             lines = [line for line in shown.split("\n") if _DEAD.search(line)]
-            if lines and subjects & words and (command_of(other) or other.status == "ok") and not _restarted(evidence, other):
+            if lines and any(word.startswith(each) for each in subjects for word in words) and (command_of(other) or other.status == "ok") and not _restarted(evidence, other):
                 found.append((other, lines))
         if found:
             telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])

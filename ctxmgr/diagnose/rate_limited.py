@@ -56,7 +56,8 @@ def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnos
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, said[:600]))
     limited = [each for each in evidence.loop if _LIMITED.search(spaced(evidence.text(each)))]
-    words = {re.sub(r"[\W_]", "", match.group(0).casefold()): said[match.start() : match.end()] for match in _LIMITED.finditer(spaced(said[:8_000]))}
+    spoken = [match for match in _LIMITED.finditer(spaced(said[:8_000])) if " " in match.group(0) or "-" in match.group(0)]
+    words = {re.sub(r"[\W_]", "", match.group(0).casefold()): said[match.start() : match.end()] for match in spoken if not match.group(0)[-1].isdigit()}
     cause = f"The server refuses because you ask too often: {listed(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."

@@ -8,7 +8,7 @@ from ctxmgr.diagnose.calls import command_of, fields_of, in_background, parts_of
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import sentences
-from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.diagnose.texts import code, plain_name, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -107,7 +107,7 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
     other = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
     if listing is not None:
         shown, program, pid = listing
-        cause += f" It is held by {code(program, 40)}, process {pid}, as {evidence.source(shown)} shows."
+        cause += f" It is held by {f'the container {code(program, 40)}' if not pid else f'{code(program, 40)}, process {pid}'}, as {evidence.source(shown)} shows."
         quotes.append(evidence.quote(shown))
         step = (
             f"You did not start that process, so leave it alone: start yours on another port, such as {other}, or ask the user."
@@ -158,6 +158,10 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
 def _listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None:
     pattern = re.compile(rf":{port}(?!\d)")
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
+        if re.search(r"\b(?:docker|podman)\b.{0,40}\bps\b", command_of(other)):
+            line = next((line for line in evidence.text(other).split("\n") if re.search(rf":{port}->", line)), "")
+            if line.split() and plain_name(line.split()[-1]):
+                return other, line.split()[-1], ""
         if not re.search(r"\b(?:lsof|ss|netstat|fuser)\b", command_of(other)):
             continue
         for line in evidence.text(other).split("\n")[:200]:

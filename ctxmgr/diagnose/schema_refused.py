@@ -42,7 +42,7 @@ _UNWANTED = tuple(
         rf"unexpected (?:keyword argument|property|argument|field|key|option|parameter):? {_WORD}",
         rf"unrecogni[sz]ed (?:arguments?|options?|keys?(?:\(s\))?)(?: in object)?:? {_WORD}",
         rf"(?:unknown|invalid|no such) (?:option|argument|flag|field|property|parameter):? {_WORD}",
-        rf"(?:additional|extra) (?:properties|inputs|fields) [^\n]{{0,40}}\(?{_WORD}",
+        rf"(?:additional|extra|unknown|unexpected) (?:propert(?:y|ies)|inputs?|fields?|keys?|arguments?|parameters?) [^\n]{{0,40}}?\(?{_WORD}",
         rf"(?:^|\n){_WORD}\n\s+extra inputs are not permitted",
     )
 )
@@ -73,7 +73,7 @@ class _Asked(NamedTuple):
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the schema wants in place of what was given."""
     for entry in evidence.refusals():
-        said = evidence.text(entry)[:12_000]
+        said = evidence.text(entry)[:12_000].replace('\\"', '"')
         asked = _asked(entry, said)
         if asked.wanted or asked.unwanted:
             found = _told(evidence, entry, asked)
@@ -131,7 +131,7 @@ def _told(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | No
         if near is not None:
             pairs.append((name, near))
     if not pairs and not lacking:
-        return None
+        return _not_taken(evidence, entry, asked)
     call = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
     wants = [new for _, new in pairs] + lacking
     cause = f"{call} is refused: it wants {listed(wants)}"
@@ -152,6 +152,19 @@ def _told(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | No
         KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.",
         confidence="high" if pairs and not lacking else "medium",
     )  # fmt: skip
+
+
+def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
+    """Say which argument the schema does not take, and which it names."""
+    names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
+    if not asked.unwanted or not (names or asked.offered):
+        return None
+    call = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    wrong, takes = asked.unwanted[0], names or asked.offered
+    near = nearest_of(wrong, takes, 0.65)
+    cause = f"{call} is refused: it does not take {code(wrong, 40)}. The answer names {listed(takes, 8)}."
+    step = f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}." if near else f"Make the same call without {code(wrong, 40)}, or give its value to the one of {listed(takes, 8)} that it belongs to."
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.", confidence="medium")
 
 
 def _like(name: str, given: list[str]) -> str | None:
@@ -265,11 +278,11 @@ def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
         return None
     options = offered_names(said[:4_000])
     call = given(entry)
-    field = next((key for key in _given(entry) if len(key) > 1 and re.search(rf"(?<![\w-]){re.escape(key)}\w{{0,8}}[`'\"]?:? (?:must|should|has to|is not|is invalid|invalid|needs)", said[:4_000])), None)
+    field = next((key for key in _given(entry) if len(key) > 1 and re.search(rf"(?<![\w-]){re.escape(key)}\w{{0,8}}[`'\"]?:? (?:must|should|has to|is not (?:one|a valid|valid|in)|is invalid|invalid|needs)", said[:4_000])), None)
     field = field or _abbreviated(entry, said)
     own = fields_of(entry).get(field) if field is not None else None
     if len(options) > 1 and isinstance(own, str) and own not in options and len(own) <= _SHORT:
-        near = nearest_of(own, options, 0.5)
+        near = nearest_of(own, options, 0.6)
         cause = f"The {tool(entry)} call is refused: {code(field or '', 40)} is {code(own, 60)}, and only {listed(options, 8)} are allowed."
         step = f"Make the same call with {code(field or '', 40)} set to {code(near, 60) if near else f'the one of {listed(options, 8)} that fits the task'}."
         return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.", confidence="high" if near else "medium")
@@ -281,7 +294,7 @@ def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
     wrong = max((word for word in in_call if word not in keys), key=lambda each: max(likeness(each, option) for option in options), default=None)
     if wrong is None or any(_stands(option, call) and option == wrong for option in options):
         return None
-    near = nearest_of(wrong, options, 0.5)
+    near = nearest_of(wrong, options, 0.6)
     field = next((name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong and _stands(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
     shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"

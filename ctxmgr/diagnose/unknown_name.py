@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
@@ -86,7 +87,7 @@ def _is_asked(name: str, command: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", command) is not None
 
 
-def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis:
+def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
     suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _known(evidence, way, name, entry)
     near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4) or _related(name, names)
@@ -110,6 +111,8 @@ def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _W
         cause += f" It has {listed(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
+    if nearest_recorded(evidence, name, entry) is not None:
+        return None  # the wider search has it
     wanted = way.manifests[0] if way.manifests else None
     program = command.split()[0]
     step = (

@@ -19,6 +19,8 @@ _LOCKED = re.compile(
     r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
     r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
     r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|cannot lock ref|lock wait timeout|deadlock detected"
+    r"|(?:waiting|timeout|timed out|failed|unable|trying)[ \w]{0,20} (?:to|for) (?:\w+ ){0,2}(?:acquire|lock|obtain)\b|in use by another|(?:being )?used by another process|locked by|LockTimeout|lock (?:request )?(?:timed out|timeout|timeout expired)"
+    r"|could not (?:lock|acquire)|cannot (?:acquire|obtain|get) (?:the |a )?lock|lock (?:could not|cannot) be|already running(?: \(?pid)?|resource (?:temporarily unavailable|busy)|device or resource busy|text file busy|ETXTBSY|EBUSY"
     r"|already locked|lock file (?:exists|already)",
     re.IGNORECASE,
 )

@@ -6,6 +6,7 @@ import json
 import re
 
 from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.counterparts import likeness
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name
@@ -28,7 +29,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         if not _ABSENT.search(said):
             continue
-        found = _command(evidence, entry) if command_of(entry) else _value(evidence, entry)
+        found = _command(evidence, entry) if command_of(entry) else _value(evidence, entry) or _named(evidence, entry)
         if found is not None:
             return found
     return None
@@ -96,6 +97,30 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             check="The answer must be about the one that the task names.",
         )  # fmt: skip
     return None
+
+
+_VALUE = re.compile(r"[\w@][\w.@/:+-]{2,60}\w")
+
+
+def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which value a person gave that is nearly, but not quite, what the call uses."""
+    fields = {name: str(value) for name, value in fields_of(entry).items() if isinstance(value, str | int) and not isinstance(value, bool) and 3 < len(str(value)) < _LONGEST}
+    used = json.dumps([fields_of(each) for each in evidence.failing], ensure_ascii=False)
+    for message in reversed(evidence.user_texts):
+        for word in dict.fromkeys(_VALUE.findall(message.text[:8_000])):
+            for name, value in fields.items():
+                near = any(letter.isdigit() for letter in word) and len(word) == len(value) and sum(a != b for a, b in zip(word, value, strict=True)) in (1, 2)
+                if word in used or evidence.by_user(value) or not (near or likeness(value, word) >= _NEAR) or not plain_name(word):
+                    continue
+                cause = f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(value, 60)}. The user said{clock(message.at)} {code(word, 60)}, which no call has used."
+                return diagnosis(
+                    KIND, cause, f"Make the call with {code(name, 40)} set to {code(word, 60)}, as the user said.", evidence.quote_of(message), evidence.quote(entry),
+                    check="The answer must be about the one that the task names.",
+                )  # fmt: skip
+    return None
+
+
+_LONGEST, _NEAR = 60, 0.85
 
 
 def _alike(one: str, other: str) -> bool:

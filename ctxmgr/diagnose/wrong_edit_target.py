@@ -40,7 +40,32 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             found = _judged(evidence, entry, path, change)
             if found is not None:
                 return found
-    return None
+    return next((found for entry in evidence.rounds[:6] if (found := _substituted(evidence, entry)) is not None), None)
+
+
+_SED = re.compile(r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\.|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})")
+
+
+def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say that the pattern of a substitution is not in the file, so that it changes nothing and says nothing."""
+    match = _SED.search(command_of(entry))
+    if match is None or evidence.times(entry) < _TWICE:
+        return None
+    old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
+    known = evidence.seen(path, entry.index)
+    if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
+        return None
+    number = _nearest_line(old, known)
+    if number is None:
+        return None
+    line = known.lines[number - known.first]
+    name = evidence.name(path)
+    cause = f"{code(command_of(entry), 90)} changes nothing ({evidence.times(entry)} times): its pattern {code(old)} is not in {name}. Line {number} is {code(line)}."
+    step = f"Make the change with line {number} of {name}, exactly as it stands there, as the pattern, or with your edit tool."
+    return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
+
+
+_TWICE = 2
 
 
 def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
