@@ -21,13 +21,18 @@ _REFUSED = re.compile(
     r"|(?:token|session|credentials?|credential)[^\n]{0,16}(?:has |have |is |was )?expired|ExpiredToken|invalid_grant|NOAUTH"
     r"|not logged in|not authenticated|please run: +gh auth login|login required|password authentication failed"
     r"|permission denied \(publickey|could not read (?:username|password)|access token (?:is )?(?:missing|invalid)"
-    r"|NeedAuthorization|ENEEDAUTH|E401|\bHTTP[ :]{1,2}401\b|(?:insufficient|missing|lacks?(?: the)?|requires?(?: the)?) (?:required )?(?:oauth )?scopes?"
+    r"|NeedAuthorization|ENEEDAUTH|E401|\bHTTP[ :]{1,2}401\b|(?:insufficient|missing|lacks?(?: the)?|requires?(?: "
+    r"the)?) (?:required )?(?:oauth )?scopes?"
     r"|(?:access )?(?:token|session|credentials?|api[ -]?key|password|cookie|login|refresh token|licen[cs]e key)s?\b[\w ]{0,30}"
-    r"\b(?:expired|rotated|revoked|void|no longer (?:valid|accepted)|not (?:valid|recogni[sz]ed|accepted|authori[sz]ed)|disabled|rejected|outdated)"
-    r"|(?:expired|revoked|rotated|invalid|bad|wrong|stale|missing) (?:access |auth(?:entication|orization)? |bearer |session |refresh |api[ -]?)?"
+    r"\b(?:expired|rotated|revoked|void|no longer (?:valid|accepted)|not (?:valid|recogni[sz]ed|accepted"
+    r"|authori[sz]ed)|disabled|rejected|outdated)"
+    r"|(?:expired|revoked|rotated|invalid|bad|wrong|stale|missing) (?:access |auth(?:entication|orization)? "
+    r"|bearer |session |refresh |api[ -]?)?"
     r"(?:token|credentials?|session|key pair|signature|auth(?:orization)? header|password|secret)\b"
-    r"|access denied for user|login failed|sign[- ]?in (?:required|failed)|InvalidAccessKeyId|SignatureDoesNotMatch|AuthFailure|InvalidClientTokenId"
-    r"|no (?:valid )?(?:credentials|auth(?:entication)? token)|must (?:be logged in|log in|authenticate)|could not authenticate|auth(?:entication|orization)? (?:is )?(?:required|failed)",
+    r"|access denied for user|login failed|sign[- ]?in (?:required|failed)|InvalidAccessKeyId"
+    r"|SignatureDoesNotMatch|AuthFailure|InvalidClientTokenId"
+    r"|no (?:valid )?(?:credentials|auth(?:entication)? token)|must (?:be logged in|log in|authenticate)|could "
+    r"not authenticate|auth(?:entication|orization)? (?:is )?(?:required|failed)",
     re.IGNORECASE,
 )
 _CREDENTIAL = re.compile(
@@ -52,11 +57,16 @@ _LOGIN = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
 _SCOPE = re.compile(
-    r"[\"'](?:required_?|missing_?|needed_?)?(?:scopes?|required|missing|needed)[\"']\s?:\s?\[?\s?[\"']([\w.:/-]{2,60})|(?:missing|required|needs?|lacks?|requires?|without|add|grant)(?: the| one of| any of)?(?: required)?(?: oauth)? scopes?\W{1,4}([\w.:/-]{2,60})"
-    r"|[`'\"]([\w.:/-]{2,60})[`'\"] (?:oauth )?(?:scope|permission|role)\b|(?:needs?|requires?|lacks?)(?: the)? ([a-z][\w-]{1,30}[:.][\w.:-]{2,40})",
+    r"[\"'](?:required_?|missing_?|needed_?)?(?:scopes?|required|missing"
+    r"|needed)[\"']\s?:\s?\[?\s?[\"']([\w.:/-]{2,60})|(?:missing|required|needs?|lacks?|requires?|without|add"
+    r"|grant)(?: the| one of| any of)?(?: required)?(?: oauth)? scopes?\W{1,4}([\w.:/-]{2,60})"
+    r"|[`'\"]([\w.:/-]{2,60})[`'\"] (?:oauth )?(?:scope|permission|role)\b|(?:needs?|requires?|lacks?)(?: the)? "
+    r"([a-z][\w-]{1,30}[:.][\w.:-]{2,40})",
     re.IGNORECASE,
 )
-_NO_SCOPE = frozenset("the a this that is to for required missing insufficient scope scopes token access".split())
+_NO_SCOPE = frozenset(
+    ["the", "a", "this", "that", "is", "to", "for", "required", "missing", "insufficient", "scope", "scopes", "token", "access"]
+)
 _CERTIFICATE = re.compile(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 _LOOKED_AT = 300
 
@@ -107,7 +117,8 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")
     if scope:
         step = (
-            f"Ask the user for credentials that have {code(scope, 60)}, and say which call needs them. Neither the same credentials nor"
+            f"Ask the user for credentials that have {code(scope, 60)}, and say which call needs them. Neither "
+            "the same credentials nor"
             " another form of the call helps."
         )
         return diagnosis(KIND, cause, step, *quotes)
@@ -124,7 +135,14 @@ def _scope(evidence: Evidence, entry: EntryView) -> str | None:
     if not re.search(r"scope|insufficient", said, re.IGNORECASE):
         return None
     names = [name for groups in _SCOPE.findall(said) for name in groups if name]
-    return next((name.rstrip(".:") for name in names if plain_name(name) and not name.startswith("error") and name.lower() not in _NO_SCOPE), None)
+    return next(
+        (
+            name.rstrip(".:")
+            for name in names
+            if plain_name(name) and not name.startswith("error") and name.lower() not in _NO_SCOPE
+        ),
+        None,
+    )
 
 
 def _said_where(evidence: Evidence) -> tuple[Message, str] | None:

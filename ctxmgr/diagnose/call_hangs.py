@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, started, given
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name
@@ -18,7 +18,10 @@ KIND: str = "callHangs"
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
 _FOLLOWS = re.compile(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
-_STEP_FOLLOW = "Stop it and make the call without the option that follows (such as `-f`), so that it shows what is there and ends; to wait for something, give it a limit, `timeout 60 COMMAND`."
+_STEP_FOLLOW = (
+    "Stop it and make the call without the option that follows (such as `-f`), so that it shows what is there and "
+    "ends; to wait for something, give it a limit, `timeout 60 COMMAND`."
+)
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = re.compile(
@@ -28,7 +31,10 @@ _READS_INPUT = re.compile(
 _SERVES = re.compile(
     r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
     r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
-    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^|;&\n]{0,100}\s(?:-\w*[fF]\b|--follow)|\b(?:kubectl|docker|compose|podman|journalctl|heroku|fly|stern|oc|pm2|dmesg)\b[^|;&\n]{0,120}\s(?:-f|--follow|-w|--watch|--tail)\b|\binotifywait\b[^|;&\n]{0,80}\s-m\b|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
+    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^"
+    r"|;&\n]{0,100}\s(?:-\w*[fF]\b|--follow)|\b(?:kubectl|docker|compose|podman|journalctl|heroku|fly|stern|oc|pm2"
+    r"|dmesg)\b[^|;&\n]{0,120}\s(?:-f|--follow|-w|--watch|--tail)\b|\binotifywait\b[^|;&\n]{0,80}\s-m\b"
+    r"|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
     r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
     r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
 )
@@ -60,7 +66,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 _PROMPT = re.compile(
-    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
+    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password"
+    r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
     re.IGNORECASE,
 )
 _SECRET = re.compile(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
@@ -72,7 +79,10 @@ _ANSWERS = (
     (r"\b(?:apt|apt-get|dnf|yum|zypper)\b", "give it `-y`, if the user wants that"),
     (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
     (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),
-    (r"\b(?:rm|mv|cp)\b", "name the files exactly, and use the form that does not ask only if the user wants them gone or replaced"),
+    (
+        r"\b(?:rm|mv|cp)\b",
+        "name the files exactly, and use the form that does not ask only if the user wants them gone or replaced",
+    ),
     (r"\bgpg\b", "give it `--batch`"),
     (r"\b(?:psql|mysql|mongosh|sqlite3|redis-cli)\b", "give it the statement with the command"),
     (r"\bpip\b", "give it `-y` or `--no-input`"),
@@ -92,16 +102,25 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
     call = code(command, 100) if command else f"Your {tool(entry)} call"
-    cause = f"{call}{started(entry)} has not returned: its output ends in a prompt, {shown}, and it waits for input that nobody types."
+    cause = (
+        f"{call}{started(entry)} has not returned: its output ends in a prompt, {shown}, and it waits for input that "
+        "nobody types."
+    )
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
     if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
     if _SECRET.search(asked):
-        step = "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and run it non-interactive."
+        step = (
+            "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
+            "run it non-interactive."
+        )
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
     way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
-    step = f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input (stdin), or close that with `</dev/null`."
+    step = (
+        f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input "
+        "(stdin), or close that with `</dev/null`."
+    )
     return diagnosis(KIND, cause, step, *quotes, check=_limit())
 
 
@@ -112,13 +131,25 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
         if wait is not None and "<" not in command and not re.search(rf"\|\s*{re.escape(words[0])}\b", command):
             return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
-        return _told(evidence, entry, command, Wait(_SERVER, _STEP_FOLLOW if _FOLLOWS.search(command) and not _STARTS.search(command) else _STEP_SERVER))
+        return _told(
+            evidence,
+            entry,
+            command,
+            Wait(_SERVER, _STEP_FOLLOW if _FOLLOWS.search(command) and not _STARTS.search(command) else _STEP_SERVER),
+        )
     loops = _LOOPS.search(command)
     if loops is not None and not background:
         until = loops.group(1).strip()
         shown = f" {code(until, 70)}" if _CONDITION.fullmatch(until) else ""
-        cause = f"{_start(evidence, entry, command)}: it repeats until{shown or ' its condition'} holds, without a limit, and nothing in the record shows that it will."
-        step = f"Stop it. Look once at what it waits for, the state and the log of what should bring it about{', and why' + shown + ' fails' if shown else ''}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
+        cause = (
+            f"{_start(evidence, entry, command)}: it repeats until{shown or ' its condition'} holds, without a limit, "
+            "and nothing in the record shows that it will."
+        )
+        step = (
+            "Stop it. Look once at what it waits for, the state and the log of what should bring it "
+            f"about{', and why' + shown + ' fails' if shown else ''}; if you wait again, set a limit, as with "
+            "`timeout 60 COMMAND`."
+        )
         return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
     asks = _asking_program(evidence, entry, command)
     if asks is not None:

@@ -65,7 +65,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         edits = [each for each in evidence.recent if start < each.index < entry.index and each.status == "ok" and _edited(each)]
         if len(edits) < _LEAST:
             continue
-        found = _copy(evidence, entry, edits) or _other_file(evidence, entry, edits) or _image(evidence, entry, edits) or _stale(evidence, entry, command, edits) or _cached(evidence, entry, edits)
+        found = (
+            _copy(evidence, entry, edits)
+            or _other_file(evidence, entry, edits)
+            or _image(evidence, entry, edits)
+            or _stale(evidence, entry, command, edits)
+            or _cached(evidence, entry, edits)
+        )
         if found is not None:
             return found
     return None
@@ -87,17 +93,31 @@ def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) ->
             name = path.rpartition("/")[2]
             stem = name.partition(".")[0]
             own = evidence.inside(path)
-            for match in re.finditer(rf"[`'\"]?((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)[`'\"]?", text):
+            for match in re.finditer(
+                rf"[`'\"]?((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)[`'\"]?", text
+            ):
                 copy = match.group(1).lstrip("./")
                 line = text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
-                if not any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/")) or same_file(copy, own) or not _LOADS.search(line) or any(same_file(copy, each) for each in edited):
+                if (
+                    not any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/"))
+                    or same_file(copy, own)
+                    or not _LOADS.search(line)
+                    or any(same_file(copy, each) for each in edited)
+                ):
                     continue
                 if _rebuilt(evidence, edits, copy):
                     continue
                 build = _build(evidence, entry)
-                cause = f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit {code(own, 70)}; nothing has built the one from the other since."
+                cause = (
+                    f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as "
+                    f"{evidence.source(other)} shows, and you edit {code(own, 70)}; nothing has built the one from "
+                    "the other since."
+                )
                 step = (
-                    f"Build first, so that {code(copy, 80)} is made from {code(own, 70)}{f': run {code(build, 60)}' if build else ' (look for the build step in the manifest)'}; then run {code(command_of(entry), 80)} once."
+                    f"Build first, so that {code(copy, 80)} is made from "
+                    f"{code(own, 70)}"
+                    f"{f': run {code(build, 60)}' if build else ' (look for the build step in the manifest)'}; then "
+                    f"run {code(command_of(entry), 80)} once."
                 )
                 return diagnosis(
                     KIND, cause, step, evidence.quote(other, line), evidence.quote(edits[-1], path), evidence.quote(entry, evidence.text(entry)[-400:]),
@@ -108,12 +128,18 @@ def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) ->
 
 def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
     first = edits[0].index
-    return any(entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry)) for entry in evidence.recent)
+    return any(
+        entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry))
+        for entry in evidence.recent
+    )
 
 
 def _build(evidence: Evidence, entry: EntryView) -> str | None:
     """Return the build command that the manifest which was read names."""
-    for manifest, pattern, runner in (("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "), ("Makefile", r"^(build|dist|all|compile)\s*:", "make ")):
+    for manifest, pattern, runner in (
+        ("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "),
+        ("Makefile", r"^(build|dist|all|compile)\s*:", "make "),
+    ):
         content = evidence.seen(manifest, entry.index)
         match = re.search(pattern, content.text, re.MULTILINE) if content is not None else None
         if match is not None:
@@ -121,8 +147,14 @@ def _build(evidence: Evidence, entry: EntryView) -> str | None:
     return None
 
 
-_TIMES = re.compile(r"\b(?:duration|time|elapsed|took|start(?:ed)? at)\w*[: =]+[\d.:]+ ?\w{0,3}|\b\d+\.\d+ ?(?:ms|s|sec|seconds)?\b|\(\d+ ?ms\)", re.IGNORECASE)
-_LOADS = re.compile(r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE)
+_TIMES = re.compile(
+    r"\b(?:duration|time|elapsed|took|start(?:ed)? at)\w*[: =]+[\d.:]+ ?\w{0,3}|\b\d+\.\d+ ?(?:ms|s|sec"
+    r"|seconds)?\b|\(\d+ ?ms\)",
+    re.IGNORECASE,
+)
+_LOADS = re.compile(
+    r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
+)
 _LOOKED_AT = 200
 
 
@@ -195,24 +227,50 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
     )  # fmt: skip
 
 
-_BUILDS_TO = re.compile(r"\b(?:javac|kotlinc|scalac|tsc|gcc|g\+\+|cc|clang|go build|esbuild|babel|rollup|webpack|cmake|swiftc|rustc)\b[^|;&\n]{0,300}?\s(?:-d|-o|--out-?[dD]ir|--outfile|--out|-B|--output-path)[ =](\S{1,120})")
-_RUNS_FROM = re.compile(r"\b(?:java|kotlin|scala)\b[^|;&\n]{0,200}?\s(?:-cp|-classpath|--class-path)[ =](\S{1,200})|\bnode (\S{1,120}\.[cm]?js)\b|(?:^|[;&|]\s{0,4})(\./\S{1,120})")
+_BUILDS_TO = re.compile(
+    r"\b(?:javac|kotlinc|scalac|tsc|gcc|g\+\+|cc|clang|go build|esbuild|babel|rollup|webpack|cmake|swiftc"
+    r"|rustc)\b[^|;&\n]{0,300}?\s(?:-d|-o|--out-?[dD]ir|--outfile|--out|-B|--output-path)[ =](\S{1,120})"
+)
+_RUNS_FROM = re.compile(
+    r"\b(?:java|kotlin|scala)\b[^|;&\n]{0,200}?\s(?:-cp|-classpath|--class-path)[ =](\S{1,200})|\bnode "
+    r"(\S{1,120}\.[cm]?js)\b|(?:^|[;&|]\s{0,4})(\./\S{1,120})"
+)
 
 
 def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
     """Say that the build writes to another place than the one that is run."""
-    builds = [(each, match.group(1)) for each in [entry, *evidence.before(entry.index)] if each.index >= edits[0].index for match in [_BUILDS_TO.search(command_of(each))] if match]
+    builds = [
+        (each, match.group(1))
+        for each in [entry, *evidence.before(entry.index)]
+        if each.index >= edits[0].index
+        for match in [_BUILDS_TO.search(command_of(each))]
+        if match
+    ]
     runs = _RUNS_FROM.search(command)
     if not builds or runs is None:
         return None
     made = builds[0][1].rstrip("/")
     places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
-    if not plain_name(made) or not all(plain_name(part) for part in places) or any(_holds(made, part) or _holds(part, made) for part in places):
+    if (
+        not plain_name(made)
+        or not all(plain_name(part) for part in places)
+        or any(_holds(made, part) or _holds(part, made) for part in places)
+    ):
         return None
     ran = places[0]
-    cause = f"{_start(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from {code(ran, 60)}: that is an old build."
+    cause = (
+        f"{_start(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from "
+        f"{code(ran, 60)}: that is an old build."
+    )
     step = f"Let both name one place: build to {code(ran, 60)}, or run from {code(made, 60)}; then run the check once."
-    return diagnosis(KIND, cause, step, evidence.quote(builds[0][0], command_of(builds[0][0])), evidence.quote(entry), check="The outcome of the check must change.")
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        evidence.quote(builds[0][0], command_of(builds[0][0])),
+        evidence.quote(entry),
+        check="The outcome of the check must change.",
+    )
 
 
 def _holds(one: str, other: str) -> bool:
@@ -230,7 +288,19 @@ def _artefact(command: str) -> list[str] | None:
             return words
         for word in words[1:]:
             first = word.removeprefix("./").partition("/")[0]
-            if words[0] in ("java", "node", "dotnet", "mono", "wasmtime", "php", "python3", "python", "lua", "kotlin", "scala") and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
+            if words[0] in (
+                "java",
+                "node",
+                "dotnet",
+                "mono",
+                "wasmtime",
+                "php",
+                "python3",
+                "python",
+                "lua",
+                "kotlin",
+                "scala",
+            ) and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
                 return [word.rpartition(":")[2] or word]
     return None
 
@@ -241,15 +311,28 @@ _IMAGE = re.compile(r"\b(?:docker|podman) run\b(?: -\S+(?:[ =][\w./:-]+(?= -))?)
 def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
     """Say that a container runs an image which was built before the edits."""
     command = command_of(entry)
-    if not re.search(r"\b(?:docker|podman)\b.{0,20}\b(?:run|exec|up|restart|start)\b", command) or "--build" in command or re.search(r"\s(?:-v|--volume|--mount)\b", command):
+    if (
+        not re.search(r"\b(?:docker|podman)\b.{0,20}\b(?:run|exec|up|restart|start)\b", command)
+        or "--build" in command
+        or re.search(r"\s(?:-v|--volume|--mount)\b", command)
+    ):
         return None
-    builds = [each for each in evidence.before(entry.index) if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"]
+    builds = [
+        each
+        for each in evidence.before(entry.index)
+        if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"
+    ]
     if not builds or builds[0].index > edits[0].index:
         return None
     build = command_of(builds[0])
-    cause = f"{_start(evidence, entry, edits)}, because the container runs an image that was built before them, last{clock(builds[0].ts)} with {code(build, 90)}."
+    cause = (
+        f"{_start(evidence, entry, edits)}, because the container runs an image that was built before them, "
+        f"last{clock(builds[0].ts)} with {code(build, 90)}."
+    )
     return diagnosis(
-        KIND, cause, f"Build the image again with {code(build, 110)}, and then run {code(command, 80)}.", evidence.quote(builds[0], build), evidence.quote(entry),
+        KIND, cause, "Build the image again with "
+            f"{code(build, 110)}, and then run "
+            f"{code(command, 80)}.", evidence.quote(builds[0], build), evidence.quote(entry),
         check="The output must change; if it does not, the edit is not the cause.",
     )  # fmt: skip
 

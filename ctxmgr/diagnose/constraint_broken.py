@@ -49,13 +49,15 @@ _ANY = frozenset(
 )
 _DENIES = re.compile(r"\b(?:not|never|no|nor|without|n['’]t|don['’]?t|stop|avoid|leave|again)\b|n['’]t\b", re.IGNORECASE)
 _MADE = re.compile(
-    r"(?:generated|made|built|derived|compiled|rendered|created)(?: automatically)? (?:from|by|with|using) [`'\"]?(?:the )?([\w./@-]{2,80})(?: (?:by|with|using|from) [`'\"]?([\w./@-]{2,80}))?"
+    r"(?:generated|made|built|derived|compiled|rendered|created)(?: automatically)? (?:from|by|with|using) "
+    r"[`'\"]?(?:the )?([\w./@-]{2,80})(?: (?:by|with|using|from) [`'\"]?([\w./@-]{2,80}))?"
     r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
     re.IGNORECASE,
 )
 _PACKAGES = re.compile(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
 _INSTALLS = re.compile(
-    r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
+    r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
+    r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
 _LEAST = 2
 
@@ -73,8 +75,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 _AGAIN = re.compile(
-    r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked(?: you)?|wrote|meant)|as i (?:said|asked|wrote)|i['’]ve (?:said|told|asked)|once more|once again|for the (?:second|third|last) time|i repeat|like i said|you (?:still|again|keep)"
-    r"|still (?:not|in|the)|gesagt|nochmals?|wieder|noch einmal|encore|déjà|de nuevo|otra vez|ya (?:lo )?dije|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
+    r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked(?: you)?|wrote|meant)|as i (?:said|asked|wrote)"
+    r"|i['’]ve (?:said|told|asked)|once more|once again|for the (?:second|third|last) time|i repeat|like i said"
+    r"|you (?:still|again|keep)"
+    r"|still (?:not|in|the)|gesagt|nochmals?|wieder|noch einmal|encore|déjà|de nuevo|otra vez|ya (?:lo )?dije"
+    r"|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
     re.IGNORECASE,
 )
 
@@ -91,18 +96,27 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
         shared = words & _content(first.text)
         if not shared:
             continue
-        sentence = max(re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))).strip()
+        sentence = max(
+            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))
+        ).strip()
         times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _content(each.text)) for each in said[:place]) + 1
         after = reminder.after if reminder.after is not None else -1
         own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
         later = [entry for entry in evidence.recent if entry.index > after]
         if not later and not own:
             continue
-        cause = f"The user said{clock(first.at)}: {code(sentence, 150)}, and had to say it again{clock(reminder.at)}: {code(reminder.text, 150)}. What you did goes against it."
-        step = f"Do what the user asks for before anything else: {code(sentence, 150)}. Look at your last answer or change, correct it so, and keep to it in all that follows."
+        cause = (
+            f"The user said{clock(first.at)}: {code(sentence, 150)}, and had to say it again{clock(reminder.at)}: "
+            f"{code(reminder.text, 150)}. What you did goes against it."
+        )
+        step = (
+            f"Do what the user asks for before anything else: {code(sentence, 150)}. Look at your last answer or "
+            "change, correct it so, and keep to it in all that follows."
+        )
         return diagnosis(
             KIND, cause, step, evidence.quote_of(first, sentence), evidence.quote_of(reminder),
-            check=f"Hold each answer and change against those words before you give it{'' if times < 3 else '; they were said ' + str(times) + ' times'}.", confidence="medium",
+            check="Hold each answer and change against those words before you give "
+                f"it{'' if times < 3 else '; they were said ' + str(times) + ' times'}.", confidence="medium",
         )  # fmt: skip
     return None
 
@@ -113,14 +127,48 @@ _MOST_WORDS = 400
 def _repeats(reminder: Message, before: list[Message]) -> bool:
     """Whether a short message says nearly nothing that the person had not said before."""
     words = _content(reminder.text)
-    return 0 < len(words) and len(reminder.text) < _MOST_WORDS // 2 and any(len(words & _content(each.text)) * 2 >= len(words) and len(words & _content(each.text)) > 1 for each in before)
+    return (
+        len(words) > 0
+        and len(reminder.text) < _MOST_WORDS // 2
+        and any(len(words & _content(each.text)) * 2 >= len(words) and len(words & _content(each.text)) > 1 for each in before)
+    )
 
 
 def _content(text: str) -> frozenset[str]:
-    return frozenset(word for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold()) if (word := each.strip(".")) not in _NO_CONTENT)
+    return frozenset(
+        word for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold()) if (word := each.strip(".")) not in _NO_CONTENT
+    )
 
 
-_NO_CONTENT = frozenset("said told asked have please with that this your again from they them when what were will would should could only once more last time".split())
+_NO_CONTENT = frozenset(
+    [
+        "said",
+        "told",
+        "asked",
+        "have",
+        "please",
+        "with",
+        "that",
+        "this",
+        "your",
+        "again",
+        "from",
+        "they",
+        "them",
+        "when",
+        "what",
+        "were",
+        "will",
+        "would",
+        "should",
+        "could",
+        "only",
+        "once",
+        "more",
+        "last",
+        "time",
+    ]
+)
 
 
 def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
@@ -211,8 +259,14 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
     if made is not None:
         content, source, maker = made
         shown = evidence.source(content)
-        cause += f" {shown[:1].upper()}{shown[1:]} says that it is made from {code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
-        step = f"Leave that file alone. Make the change in {code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."
+        cause += (
+            f" {shown[:1].upper()}{shown[1:]} says that it is made from "
+            f"{code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
+        )
+        step = (
+            "Leave that file alone. Make the change in "
+            f"{code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."
+        )
         quotes = (evidence.quote_of(message, sentence), evidence.quote(last), evidence.quote(content))
         return diagnosis(KIND, cause, step, *quotes, check="The change must stand in the made file without an edit of yours.")
     step = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, path_of, tool
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change, given
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
@@ -108,7 +108,14 @@ def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message,
             return None
         for match in _VALUE.finditer(message.text[:8_000]):
             value = (match.group(1) or match.group(0)).rstrip(".,:")
-            if len(value) > 2 and plain_name(value) and value in before and value not in used and value not in last.text and not value.replace(".", "").replace(",", "").isdigit():
+            if (
+                len(value) > 2
+                and plain_name(value)
+                and value in before
+                and value not in used
+                and value not in last.text
+                and not value.replace(".", "").replace(",", "").isdigit()
+            ):
                 return message, value
     return None
 
@@ -121,10 +128,13 @@ def _lost(evidence: Evidence, last: Message, place: int) -> Diagnosis | None:
     message, value = found
     sentence = next((part.strip() for part in re.findall(r"[^.!?\n]{1,300}[.!?]?", message.text) if value in part), value)
     cause = (
-        f"The context was compacted{clock(last.at)}, and its summary leaves out {code(value, 60)}. The user said{clock(message.at)}: {code(sentence, 150)}."
+        f"The context was compacted{clock(last.at)}, and its summary leaves out {code(value, 60)}. The user "
+        f"said{clock(message.at)}: {code(sentence, 150)}."
         " Your calls used it before, and none has since."
     )
     step = f"Go on with {code(value, 60)}, as the user said; look it up no more, and keep it in your notes."
     used = next((entry for entry in evidence.before(place + 1) if value in given(entry)), None)
-    quotes = [evidence.quote_of(message, sentence), evidence.quote_of(last)] + ([evidence.quote(used, given(used)[:300])] if used else [])
+    quotes = [evidence.quote_of(message, sentence), evidence.quote_of(last)] + (
+        [evidence.quote(used, given(used)[:300])] if used else []
+    )
     return diagnosis(KIND, cause, step, *quotes, check="The next call must name it.")

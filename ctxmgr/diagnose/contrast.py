@@ -61,7 +61,9 @@ def contrast(evidence: Evidence) -> Diagnosis | None:
         return _silent(evidence, evidence.loop[-1])
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return _silent(evidence, evidence.recent[-1])
-    step = evidence.failing[0] if evidence.failing else evidence.loop[-1] if evidence.finding is not None else _repeated(evidence)
+    step = (
+        evidence.failing[0] if evidence.failing else evidence.loop[-1] if evidence.finding is not None else _repeated(evidence)
+    )
     unsteady = _unsteady(evidence)
     if unsteady is not None or step is None:
         return unsteady
@@ -87,9 +89,13 @@ def _unsteady(evidence: Evidence) -> Diagnosis | None:
             same = [each for each in evidence.tail if call_key(each) == call_key(step)]
             bad = [each for each in same if evidence.failed(each)]
             good = next(each for each in reversed(same) if not evidence.failed(each))
-            cause = f"Not known: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else changed, and the record does not say what differs."
+            cause = (
+                f"Not known: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
+                "changed, and the record does not say what differs."
+            )
             look = (
-                "Repeat the part that fails alone, ten times or more, with the output of each run in a file and a fixed seed and order; then compare a run that"
+                "Repeat the part that fails alone, ten times or more, with the output of each run in a file and "
+                "a fixed seed and order; then compare a run that"
                 " fails with one that works, line by line with their times."
             )
             return diagnosis(
@@ -114,7 +120,10 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
     cause = f"Not known: {call}{started(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     if command_of(step):
-        look = f"{process_look(command_of(step))} Then stop it; if you run it again, set a time limit and start with a smaller input."
+        look = (
+            f"{process_look(command_of(step))} Then stop it; if you run it again, set a time limit and start with a "
+            "smaller input."
+        )
     quotes = [evidence.quote(step, given(step)[:300])]
     if evidence.last_progress is not None:
         cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."

@@ -59,10 +59,21 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
             continue
         lists = isinstance(place, EntryView) and _LISTS.search(command_of(place) or place.action) is not None
         for word in dict.fromkeys(_WORD.findall(text[:_MOST_TEXT])):
-            alike = 0.0 if len(word) < 3 else likeness(name, word) + (_LISTED if lists else 0.0) if word[:2].casefold() == name[:2].casefold() or parts & _parts(word) else 0.0
+            alike = (
+                0.0
+                if len(word) < 3
+                else likeness(name, word) + (_LISTED if lists else 0.0)
+                if word[:2].casefold() == name[:2].casefold() or parts & _parts(word)
+                else 0.0
+            )
             if isinstance(place, Message):
                 alike += 0.04
-            if alike < least or (best is not None and alike <= best.alike) or not plain_name(word) or _is_tried(evidence, word, entry):
+            if (
+                alike < least
+                or (best is not None and alike <= best.alike)
+                or not plain_name(word)
+                or _is_tried(evidence, word, entry)
+            ):
                 continue
             best = _counterpart(evidence, word, text, place, alike)
             if alike >= 1:
@@ -76,18 +87,27 @@ def likeness(one: str, other: str) -> float:
     if first == second or not second or max(len(first), len(second)) > 2.5 * min(len(first), len(second)):
         return 0.0
     plain = ["".join(filter(str.isalnum, each)) for each in (first, second)]
-    if not plain[1] or plain[0].isdigit() != plain[1].isdigit() or re.search(r"\.\w{1,5}$", second) and "." not in first:
+    if not plain[1] or plain[0].isdigit() != plain[1].isdigit() or (re.search(r"\.\w{1,5}$", second) and "." not in first):
         return 0.0
     if plain[0] == plain[1]:
         return _NEARER + 0.05
-    if len(plain[0]) > 4 and (plain[1].endswith(plain[0]) or plain[0].endswith(plain[1])) and min(len(plain[0]), len(plain[1])) > 4:
+    if (
+        len(plain[0]) > 4
+        and (plain[1].endswith(plain[0]) or plain[0].endswith(plain[1]))
+        and min(len(plain[0]), len(plain[1])) > 4
+    ):
         return 0.85
     ratio = difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
     mine, theirs = _parts(one), _parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
     shared = len(mine & theirs) / max(len(mine | theirs), 1)
-    return max(ratio, 0.72 if shared >= 0.5 and len(mine & theirs) > 1 else 0.0, 0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0, ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0)
+    return max(
+        ratio,
+        0.72 if shared >= 0.5 and len(mine & theirs) > 1 else 0.0,
+        0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0,
+        ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0,
+    )
 
 
 def _parts(name: str) -> frozenset[str]:
@@ -106,7 +126,9 @@ def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message 
 
 def _is_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
     pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
-    return any(pattern.search(given(each)) for each in evidence.failing if evidence.text(each)[:400] == evidence.text(entry)[:400])
+    return any(
+        pattern.search(given(each)) for each in evidence.failing if evidence.text(each)[:400] == evidence.text(entry)[:400]
+    )
 
 
 def _counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:

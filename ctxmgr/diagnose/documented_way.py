@@ -18,16 +18,52 @@ from ctxmgr.types.view import EntryView
 KIND: str = "documentedWay"
 
 _LACKS = re.compile(
-    r"can(?:not|['’]t)(?: be)? (?:locate|find|load|resolve|open|import)|cannot be found|could not (?:find|locate|load|resolve|open)|no module named|module not found|not found|no such file"
-    r"|is not set|must be set|unset|undefined|not defined|missing|not installed|unable to (?:find|locate|resolve|load)|no package|not (?:a|in a|inside) \w+ (?:repository|project|workspace|directory)"
-    r"|fatal error: [\w./-]+: No such|ClassNotFoundException|NoClassDefFound|unresolved import|KeyError|LoadError|cannot open shared object|not available|required",
+    r"can(?:not|['’]t)(?: be)? (?:locate|find|load|resolve|open|import)|cannot be found|could not (?:find|locate"
+    r"|load|resolve|open)|no module named|module not found|not found|no such file"
+    r"|is not set|must be set|unset|undefined|not defined|missing|not installed|unable to (?:find|locate|resolve"
+    r"|load)|no package|not (?:a|in a|inside) \w+ (?:repository|project|workspace|directory)"
+    r"|fatal error: [\w./-]+: No such|ClassNotFoundException|NoClassDefFound|unresolved import|KeyError|LoadError"
+    r"|cannot open shared object|not available|required",
     re.IGNORECASE,
 )
-_DOCS = re.compile(r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|AGENTS|CLAUDE|NOTES|RUNBOOK|Makefile|justfile|package\.json|tox\.ini|noxfile)|\.(?:md|rst|txt|adoc)\b|\bdocs?/", re.IGNORECASE)
+_DOCS = re.compile(
+    r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|AGENTS|CLAUDE|NOTES|RUNBOOK|Makefile|justfile"
+    r"|package\.json|tox\.ini|noxfile)|\.(?:md|rst|txt|adoc)\b|\bdocs?/",
+    re.IGNORECASE,
+)
 _INLINE = re.compile(r"`([^`\n]{4,90})`")
 _BLOCK = re.compile(r"^(?:\s{0,6}\d{1,5}(?:→| {2,4}|\|) {0,8}(?:\$ )?| {4,8}|\t|\$ |> )(\S[^\n]{3,88})$", re.MULTILINE)
 _SAFE = re.compile(r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}")
-_NEVER = frozenset("curl wget sh bash zsh sudo rm eval chmod chown dd mkfs kill ssh scp nc git docker kubectl aws gcloud open echo cat ls cd".split())
+_NEVER = frozenset(
+    [
+        "curl",
+        "wget",
+        "sh",
+        "bash",
+        "zsh",
+        "sudo",
+        "rm",
+        "eval",
+        "chmod",
+        "chown",
+        "dd",
+        "mkfs",
+        "kill",
+        "ssh",
+        "scp",
+        "nc",
+        "git",
+        "docker",
+        "kubectl",
+        "aws",
+        "gcloud",
+        "open",
+        "echo",
+        "cat",
+        "ls",
+        "cd",
+    ]
+)
 _ROOTS = (
     (re.compile(r"\.p[ml]$"), re.compile(r"\b(perl|prove)\b"), "-I{root}"),
     (re.compile(r"\.(?:h|hh|hpp|hxx)$"), re.compile(r"\b(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)\b"), "-I{root}"),
@@ -66,13 +102,25 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _told(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
     times = evidence.times(entry)
     lack = f": it does not find {listed(missing)}" if missing else ""
-    cause = f"{code(command, 90)} fails{f', {times} times' if times > 1 else ''}{lack}. {way.source[:1].upper()}{way.source[1:]} names another way, {code(way.command, 90)}, with {listed(way.added, 3)}, which you have not tried."
+    cause = (
+        f"{code(command, 90)} fails{f', {times} times' if times > 1 else ''}{lack}. "
+        f"{way.source[:1].upper()}{way.source[1:]} names another way, {code(way.command, 90)}, with "
+        f"{listed(way.added, 3)}, which you have not tried."
+    )
     step = (
         f"Run it the way the user said: {code(way.command, 90)}."
         if way.by_user
-        else f"That note says {code(way.command, 90)}; if you trust it, run your command that way, with {listed(way.added, 3)}. Install nothing before that."
+        else f"That note says {code(way.command, 90)}; if you trust it, run your command that way, with "
+        f"{listed(way.added, 3)}. Install nothing before that."
     )
-    return diagnosis(KIND, cause, step, evidence.quote(entry), way.quote, check="What was missing must be found; only then judge the rest of the output.")
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        evidence.quote(entry),
+        way.quote,
+        check="What was missing must be found; only then judge the rest of the output.",
+    )
 
 
 def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
@@ -93,7 +141,13 @@ def _commands(text: str) -> Iterator[str]:
         for match in pattern.finditer(text[:20_000]):
             each = match.group(1).strip()
             words = parts_of(each)
-            if _SAFE.fullmatch(each) and words and words[0][0] not in _NEVER and len(words) == 1 and (len(words[0]) > 1 or "=" in each):
+            if (
+                _SAFE.fullmatch(each)
+                and words
+                and words[0][0] not in _NEVER
+                and len(words) == 1
+                and (len(words[0]) > 1 or "=" in each)
+            ):
                 yield each
 
 
@@ -114,7 +168,9 @@ def _added(documented: str, command: str, tried: str) -> list[str]:
 
 
 def _is_within(place: str, word: str) -> bool:
-    return len(place) > 1 and (word == place or (place.endswith("/") and word.startswith(place)) or word.startswith(f"{place}/"))
+    return len(place) > 1 and (
+        word == place or (place.endswith("/") and word.startswith(place)) or word.startswith(f"{place}/")
+    )
 
 
 def _notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
@@ -142,7 +198,18 @@ def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
                 given = option.format(root=root)
                 if not root or not plain_name(root) or given in command or evidence.tried(given):
                     continue
-                cause = f"{code(command, 90)} fails: it does not find {code(name, 60)}. {evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} shows that it lies under {code(root, 60)}, which the call does not name."
+                cause = (
+                    f"{code(command, 90)} fails: it does not find {code(name, 60)}. "
+                    f"{evidence.source(other)[:1].upper()}{evidence.source(other)[1:]} shows that it lies under "
+                    f"{code(root, 60)}, which the call does not name."
+                )
                 better = command[: ran.end()] + f" {given}" + command[ran.end() :]
-                return diagnosis(KIND, cause, f"Run it with {code(given, 60)}: {code(better, 120)}.", evidence.quote(entry), evidence.quote(other), check="What was missing must be found.")
+                return diagnosis(
+                    KIND,
+                    cause,
+                    f"Run it with {code(given, 60)}: {code(better, 120)}.",
+                    evidence.quote(entry),
+                    evidence.quote(other),
+                    check="What was missing must be found.",
+                )
     return None

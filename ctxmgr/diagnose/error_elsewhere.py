@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import changes_of, patched_paths, path_of, same_file, written
 from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.diagnose.calls import changes_of, patched_paths, path_of, same_file, written
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -36,21 +36,25 @@ _FOREIGN = (
     "node:internal/",
     "internal/modules/",
 )
-_AT = (
-    r"(?P<path>(?:/|\.{0,2}/)?[\w@./+-]{1,200}\.\w{1,8})"
-)
+_AT = r"(?P<path>(?:/|\.{0,2}/)?[\w@./+-]{1,200}\.\w{1,8})"
 _SURE = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        rf"^(?:e: )?(?:ERROR in )?{_AT}[:(](?P<line>\d{{1,6}})(?:[:,]\d{{1,6}})?\)?:? ?-? ?(?:fatal |syntax |parse |\[)?(?:error|Error|ERROR)\b",
-        rf"^(?:\./)?{_AT}:(?P<line>\d{{1,6}})(?::\d{{1,5}})?: (?:undefined|cannot|syntax|missing|expected|unexpected|not enough|too many|imported|declared|invalid|use of|unknown|no required|undeclared|redefin)",
+        rf"^(?:e: )?(?:ERROR in )?{_AT}[:(](?P<line>\d{{1,6}})(?:[:,]\d{{1,6}})?\)?:? ?-? ?(?:fatal |syntax |parse "
+        r"|\[)?(?:error|Error|ERROR)\b",
+        rf"^(?:\./)?{_AT}:(?P<line>\d{{1,6}})(?::\d{{1,5}})?: (?:undefined|cannot|syntax|missing|expected"
+        r"|unexpected|not enough|too many|imported|declared|invalid|use of|unknown|no required|undeclared|redefin)",
         rf"^(?:error|Error)(?:\[\w+\])?: [^\n]{{1,300}}\n\s*--> {_AT}:(?P<line>\d{{1,6}})",
-        rf"(?:SyntaxError|ParseError|YAMLException|JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|YAMLError|ParseException): {_AT}(?::(?P<line>\d{{1,6}}))?[: (]",
-        rf"(?:parse|syntax|parsing|decod\w+|reading|loading|invalid|malformed|in(?:valid)? config(?:uration)?(?: file)?) (?:error )?(?:in |of |file |at )?[`'\"]?{_AT}[`'\"]?(?:(?::| line |, line | on line )(?P<line>\d{{1,6}}))",
+        r"(?:SyntaxError|ParseError|YAMLException|JSONDecodeError|TOMLDecodeError|ParserError|ScannerError"
+        rf"|YAMLError|ParseException): {_AT}(?::(?P<line>\d{{1,6}}))?[: (]",
+        r"(?:parse|syntax|parsing|decod\w+|reading|loading|invalid|malformed|in(?:valid)? config(?:uration)?(?: "
+        rf"file)?) (?:error )?(?:in |of |file |at )?[`'\"]?{_AT}[`'\"]?(?:(?::| line |, line | on line "
+        rf")(?P<line>\d{{1,6}}))",
         rf"(?:PHP )?(?:Parse|Fatal) error: [^\n]{{1,200}} in {_AT} on line (?P<line>\d{{1,6}})",
         rf"syntax error at {_AT} line (?P<line>\d{{1,6}})",
         rf"^\s*in [`'\"]{_AT}[`'\"], line (?P<line>\d{{1,6}})",
-        rf"File \"{_AT}\", line (?P<line>\d{{1,6}})\n[^\n]{{0,300}}\n(?:[ ^~]{{1,300}}\n)?(?:SyntaxError|IndentationError|TabError)",
+        rf"File \"{_AT}\", line (?P<line>\d{{1,6}})\n[^\n]{{0,300}}\n(?:[ ^~]{{1,300}}\n)?(?:SyntaxError"
+        r"|IndentationError|TabError)",
         rf"^{_AT}: line (?P<line>\d{{1,6}}): (?:syntax error|parse error|unexpected)",
     )
 )
@@ -102,7 +106,11 @@ def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]
     said = blur(evidence.text(entry))
     start = entry.index
     for other in evidence.before(entry.index):
-        if other.action == entry.action and evidence.failed(other) and (call_key(other) == call_key(entry) or blur(evidence.text(other)) == said):
+        if (
+            other.action == entry.action
+            and evidence.failed(other)
+            and (call_key(other) == call_key(entry) or blur(evidence.text(other)) == said)
+        ):
             start = other.index
         if entry.index - other.index > _BACK:
             break
@@ -134,7 +142,13 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
 
 
 def _told(
-    evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]], path: str, line: str | None, why: str, quoted: str
+    evidence: Evidence,
+    entry: EntryView,
+    changed: dict[str, list[EntryView]],
+    path: str,
+    line: str | None,
+    why: str,
+    quoted: str,
 ) -> Diagnosis:
     edits = [each for entries in changed.values() for each in entries]
     files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
@@ -145,7 +159,9 @@ def _told(
         f" since{clock(edits[0].ts) or ' then'} were all made in {files}."
     )
     cause = cause.replace("since at", "since")
-    step = f"Read {code(name, 80)}{f' around line {line}, and the lines above it,' if line else ''} and correct the cause there."
+    step = (
+        f"Read {code(name, 80)}{f' around line {line}, and the lines above it,' if line else ''} and correct the cause there."
+    )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry, quoted), evidence.quote(edits[-1], "\n".join(changed)),
         check="Run the same check again: the error must move or change.",

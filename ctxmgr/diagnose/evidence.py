@@ -147,7 +147,11 @@ class Evidence:
         there is trouble only where the session ends in a failure, or in one that was met before.
         """
         loop = self._unmended(self.loop)
-        found = {call_key(each): each for each, times, since in loop if self.finding is not None or since == 0 or (times > 1 and since < _NEAR)}
+        found = {
+            call_key(each): each
+            for each, times, since in loop
+            if self.finding is not None or since == 0 or (times > 1 and since < _NEAR)
+        }
         for each, times, since in self._unmended(self.tail):
             if times >= _OFTEN and since < _LATE:
                 found.setdefault(call_key(each), each)

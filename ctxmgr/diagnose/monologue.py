@@ -34,9 +34,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if said is None:
         return None
     text = said.text.strip().split("\n")[0]
-    cause = (
-        f"You said nearly the same {times} times without calling a tool, last: {code(text, 150)}. Words change nothing."
-    )
+    cause = f"You said nearly the same {times} times without calling a tool, last: {code(text, 150)}. Words change nothing."
     if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
         step = (
             "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the tool for"
@@ -68,7 +66,11 @@ def _at_the_end(evidence: Evidence, said: Message | None) -> int:
         if message.by == "agent" and message.who == said.who:
             last.append(message)
     wanted = _words(said.text)
-    alike = [each for each in last if wanted and len(wanted & _words(each.text)) >= _SHARED * min(len(wanted), len(_words(each.text)) or 1)]
+    alike = [
+        each
+        for each in last
+        if wanted and len(wanted & _words(each.text)) >= _SHARED * min(len(wanted), len(_words(each.text)) or 1)
+    ]
     return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
 
 

@@ -37,7 +37,24 @@ _LISTS = (
 )
 """Where a program lists the names that it knows."""
 _ABOUT_FILES = re.compile(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
-_NO_NOUN = frozenset(("error", "errors", "fatal", "warning", "value", "string", "match", "matches", "got", "response", "data", "result", "results", "server"))
+_NO_NOUN = frozenset(
+    (
+        "error",
+        "errors",
+        "fatal",
+        "warning",
+        "value",
+        "string",
+        "match",
+        "matches",
+        "got",
+        "response",
+        "data",
+        "result",
+        "results",
+        "server",
+    )
+)
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -59,7 +76,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_NO_ADDRESS = re.compile(r"\b404\b|not[ _]found|no route|cannot (?:get|post|put|patch|delete) /|unknown (?:endpoint|path|route|url)|405\b", re.IGNORECASE)
+_NO_ADDRESS = re.compile(
+    r"\b404\b|not[ _]found|no route|cannot (?:get|post|put|patch|delete) /|unknown (?:endpoint|path|route|url)|405\b",
+    re.IGNORECASE,
+)
 _URL = re.compile(r"https?://[^/\s'\"`]{1,100}(/[\w./~{}:-]{1,160})")
 _ROUTE = re.compile(r"(?<![\w./<:])(?:https?://[^/\s'\"`]{1,100})?(/[A-Za-z][\w-]{0,40}(?:/[\w.~{}:<>-]{1,60}){1,8})(?![\w])")
 _FIXED = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
@@ -80,9 +100,17 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
         for match in _ROUTE.finditer(f"{given(other)}\n{evidence.text(other)[:12_000]}"):
             route = match.group(1).rstrip("/.")
             theirs = [part for part in route.split("/") if _FIXED.fullmatch(part)]
-            if route in failed_paths or theirs == parts or not parts or not theirs or theirs[-1] != parts[-1] and parts[-1] not in theirs:
+            if (
+                route in failed_paths
+                or theirs == parts
+                or not parts
+                or not theirs
+                or (theirs[-1] != parts[-1] and parts[-1] not in theirs)
+            ):
                 continue
-            alike = len(set(parts) & set(theirs)) / len(set(parts) | set(theirs)) - 0.01 * abs(len(route.split("/")) - len(path.split("/")))
+            alike = len(set(parts) & set(theirs)) / len(set(parts) | set(theirs)) - 0.01 * abs(
+                len(route.split("/")) - len(path.split("/"))
+            )
             if alike >= _LEAST_ROUTE and (best is None or alike > best[0]):
                 best = alike, route, other
     if best is None:
@@ -90,7 +118,10 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
     _, route, other = best
     source = evidence.source(other)
     cause = f"The server knows no address {code(path, 90)}. {source[:1].upper()}{source[1:]} has {code(route, 90)}."
-    step = f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if the record's is not the one you need, look in the documentation of that server."
+    step = (
+        f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
+        "the record's is not the one you need, look in the documentation of that server."
+    )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), evidence.quote(other, next((line for line in evidence.text(other).split("\n") if route in line), given(other))),
         check="The answer must no longer be that there is nothing.",
@@ -103,7 +134,11 @@ _SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
 def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Take the word of the call that is most like what the tool says was probably meant."""
     meant = meant_names(said)
-    words = [word for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", given(entry)[:4_000])) if word in said and word not in meant and plain_name(word)]
+    words = [
+        word
+        for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", given(entry)[:4_000]))
+        if word in said and word not in meant and plain_name(word)
+    ]
     pairs = [(likeness(word, name), word, name) for word in words for name in meant]
     best = max(pairs, default=None)
     return _told(evidence, entry, Unknown(best[1], "", 0), said) if best is not None and best[0] >= _ALIKE else None
@@ -114,7 +149,15 @@ _ALIKE = 0.6
 
 def _written(evidence: Evidence, entry: EntryView) -> str:
     """Return what the agent itself wrote lately: a name in there is as much its own as one in the call."""
-    own = [each for each in evidence.tail if each.index < entry.index and each.agent == entry.agent and each.status == "ok" and may_change(each) and not command_of(each)]
+    own = [
+        each
+        for each in evidence.tail
+        if each.index < entry.index
+        and each.agent == entry.agent
+        and each.status == "ok"
+        and may_change(each)
+        and not command_of(each)
+    ]
     return "\n".join(given(each)[:4_000] for each in own[-_EDITS:])
 
 
@@ -137,7 +180,10 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
     name = unknown.name
     noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
     call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
-    cause = f"{call} can't work: {'it names' if name in given(entry) else 'what you wrote names'} {code(name, 60)}, and there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
+    cause = (
+        f"{call} can't work: {'it names' if name in given(entry) else 'what you wrote names'} {code(name, 60)}, and "
+        f"there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
+    )
     offered = [each for each in offered_names(said) if each != name]
     near = nearest_of(name, offered)
     recorded = nearest_recorded(evidence, name, entry)
@@ -150,18 +196,24 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)
     if len(offered) > 1:
         step = f"Make the call with the one of {listed(offered, 8)} that the task is about; ask the user if none is."
-        return diagnosis(KIND, f"{cause} The answer offers {listed(offered, 8)}.", step, quote, check=check, confidence="medium")
+        return diagnosis(
+            KIND, f"{cause} The answer offers {listed(offered, 8)}.", step, quote, check=check, confidence="medium"
+        )
     if evidence.times(entry) < 2 and not any(name in given(each) for each in evidence.failing if each is not entry):
         return None
     where = next((where for pattern, where in _LISTS if re.search(pattern, command_of(entry))), None)
     look = f"with {where}" if where else "with the call that lists or searches them"
-    step = f"See which names there are, {look}, and take the one that the task is about; if none is, ask the user which is meant."
+    step = (
+        f"See which names there are, {look}, and take the one that the task is about; if none is, ask the user which is meant."
+    )
     return diagnosis(KIND, f"{cause} The record holds no name like it.", step, quote, confidence="medium")
 
 
 def _knows(evidence: Evidence, name: str) -> bool:
     word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
-    return any(word.search(message.text) for message in evidence.user_texts) or any(word.search(given(entry)) for entry in evidence.recent)
+    return any(word.search(message.text) for message in evidence.user_texts) or any(
+        word.search(given(entry)) for entry in evidence.recent
+    )
 
 
 def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found: Counterpart) -> Diagnosis:
@@ -170,7 +222,8 @@ def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found
     step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
     if not found.by_user and not found.given and not _knows(evidence, found.name):
         step = (
-            f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place of {code(name, 60)},"
+            f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place "
+            f"of {code(name, 60)},"
             " else ask the user."
         )
     return diagnosis(

@@ -45,7 +45,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 _MORE = re.compile(
-    r"\"?(next_?(?:cursor|page_?token|page|token|offset)|cursor|continuation_?token|NextToken|after)\"?\s?[:=]\s?\"?([\w=+/.-]{1,120})\"?", re.IGNORECASE
+    r"\"?(next_?(?:cursor|page_?token|page|token|offset)|cursor|continuation_?token|NextToken"
+    r"|after)\"?\s?[:=]\s?\"?([\w=+/.-]{1,120})\"?",
+    re.IGNORECASE,
 )
 _HAS_MORE = re.compile(r"\"?(?:has_?more|has_?next(?:_?page)?|is_?truncated|more)\"?\s?[:=]\s?true", re.IGNORECASE)
 
@@ -55,12 +57,23 @@ def _page(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     said = evidence.text(entry)
     match = _MORE.search(said)
     named = match is not None and match.group(2).lower() not in ("null", "none", "false", "true") and plain_name(match.group(2))
-    if not (_HAS_MORE.search(said) or (match is not None and named and "next" in match.group(1).lower())) or evidence.times(entry) < _OFTEN or "\n\n" in said[:200]:
+    if (
+        not (_HAS_MORE.search(said) or (match is not None and named and "next" in match.group(1).lower()))
+        or evidence.times(entry) < _OFTEN
+        or "\n\n" in said[:200]
+    ):
         return None
     what = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
-    cause = f"{what} was made {evidence.times(entry)} times, and each time it answers with the same page, while the answer says that there is more."
+    cause = (
+        f"{what} was made {evidence.times(entry)} times, and each time it answers with the same page, while the "
+        "answer says that there is more."
+    )
     step = "Ask for the next page with the argument that the tool has for it"
-    step += f": the answer gives {code(match.group(1), 40)} as {code(match.group(2), 60)}." if match is not None and named else ", such as an offset or a page number."
+    step += (
+        f": the answer gives {code(match.group(1), 40)} as {code(match.group(2), 60)}."
+        if match is not None and named
+        else ", such as an offset or a page number."
+    )
     return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must hold entries that you have not seen yet.")
 
 

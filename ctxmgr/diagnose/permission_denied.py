@@ -81,7 +81,11 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
 
 
-_PERMITS = re.compile(r"\b(?:may|can|put|drop|write|use|instead|everybody|everyone|anyone|allowed|permitted|should|go(?:es)?|only|writable|belongs?|submit|place|store|save)\b", re.IGNORECASE)
+_PERMITS = re.compile(
+    r"\b(?:may|can|put|drop|write|use|instead|everybody|everyone|anyone|allowed|permitted|should|go(?:es)?|only"
+    r"|writable|belongs?|submit|place|store|save)\b",
+    re.IGNORECASE,
+)
 _PLACE = re.compile(r"(?<![\w/.-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60})(?![\w/])")
 _LOOKED_AT = 200
 
@@ -89,7 +93,12 @@ _LOOKED_AT = 200
 def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
     """Say which other place a note of the project names beside the one that is refused."""
     refused = [path.rstrip("/") for path in asked_paths(entry) if "/" in path]
-    folders = {folder for path in refused for folder in (evidence.inside(path), evidence.inside(path).rpartition("/")[0]) if "/" in folder or len(folder) > 4}
+    folders = {
+        folder
+        for path in refused
+        for folder in (evidence.inside(path), evidence.inside(path).rpartition("/")[0])
+        if "/" in folder or len(folder) > 4
+    }
     if not folders:
         return None
     failed = "\n".join(given(each) for each in evidence.failing)
@@ -100,13 +109,35 @@ def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
             if not any(folder in text for folder in folders) or not _PERMITS.search(text):
                 continue
             places = [place.rstrip("/.") for place in _PLACE.findall(text)]
-            place = next((each for each in places if plain_name(each) and each not in failed and not any(evidence.same_place(each, folder) or folder.startswith(f"{each}/") for folder in folders)), None)
+            place = next(
+                (
+                    each
+                    for each in places
+                    if plain_name(each)
+                    and each not in failed
+                    and not any(evidence.same_place(each, folder) or folder.startswith(f"{each}/") for folder in folders)
+                ),
+                None,
+            )
             if place is None:
                 continue
             source = evidence.source(other)
-            cause = f"{_start(evidence, entry, line)} {source[:1].upper()}{source[1:]} names another place beside it, {code(place, 80)}."
-            step = f"Look at what that note says of {code(place, 80)}; if it is the place for this, use it in place of {code(min(folders, key=len), 80)}, without changing any rights. If you are not sure, ask the user."
-            return diagnosis(KIND, cause, step, evidence.quote(entry, line), evidence.quote(other, text), check="It must work without a denial, and with nobody's rights changed.")
+            cause = (
+                f"{_start(evidence, entry, line)} {source[:1].upper()}{source[1:]} names another place beside it, "
+                f"{code(place, 80)}."
+            )
+            step = (
+                f"Look at what that note says of {code(place, 80)}; if it is the place for this, use it in place of "
+                f"{code(min(folders, key=len), 80)}, without changing any rights. If you are not sure, ask the user."
+            )
+            return diagnosis(
+                KIND,
+                cause,
+                step,
+                evidence.quote(entry, line),
+                evidence.quote(other, text),
+                check="It must work without a denial, and with nobody's rights changed.",
+            )
     return None
 
 

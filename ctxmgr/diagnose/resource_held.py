@@ -61,7 +61,8 @@ def _port(line: str, command: str) -> str | None:
 
 
 _BOUND = re.compile(
-    r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):|\bport[\"']?\s?[:=]\s?|\bPORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
+    r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"
+    r"|\bport[\"']?\s?[:=]\s?|\bPORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
     re.IGNORECASE,
 )
 
@@ -73,7 +74,9 @@ def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
         content = evidence.seen(word, entry.index)
         texts += [content.text] if content is not None else []
         name = word.rpartition("/")[2]
-        shown = (other for other in evidence.before(entry.index) if name in command_of(other) and call_key(other) != call_key(entry))
+        shown = (
+            other for other in evidence.before(entry.index) if name in command_of(other) and call_key(other) != call_key(entry)
+        )
         texts += [evidence.text(other) for other in list(shown)[:3]]
     for text in texts:
         ports = dict.fromkeys(port for port in _BOUND.findall(text[:20_000]) if int(port) > 100 or port == "80")
@@ -107,14 +110,20 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
     other = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
     if listing is not None:
         shown, program, pid = listing
-        cause += f" It is held by {f'the container {code(program, 40)}' if not pid else f'{code(program, 40)}, process {pid}'}, as {evidence.source(shown)} shows."
+        cause += (
+            " It is held by "
+            f"{f'the container {code(program, 40)}' if not pid else f'{code(program, 40)}, process {pid}'}, as "
+            f"{evidence.source(shown)} shows."
+        )
         quotes.append(evidence.quote(shown))
         step = (
             f"You did not start that process, so leave it alone: start yours on another port, such as {other}, or ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
     if told is not None:
-        step = f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the user."
+        step = (
+            f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the user."
+        )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
@@ -130,7 +139,12 @@ def _said_of(evidence: Evidence, port: str) -> tuple[Message, str] | None:
 
 def _programs(command: str) -> set[str]:
     """Return the files that a command runs, else its programs with their first word."""
-    files = {word.rpartition("/")[2] for words in parts_of(command) for word in words if re.search(r"\.(?:py|js|ts|mjs|rb|sh|php|jar)$", word)}
+    files = {
+        word.rpartition("/")[2]
+        for words in parts_of(command)
+        for word in words
+        if re.search(r"\.(?:py|js|ts|mjs|rb|sh|php|jar)$", word)
+    }
     return files or {" ".join(words[:2]) for words in parts_of(command) if words[0] not in _WRAPPERS and len(words) > 1}
 
 

@@ -15,15 +15,31 @@ from ctxmgr.types.view import EntryView
 KIND: str = "searchElsewhere"
 
 _NOTHING = re.compile(
-    r"\A(?:Exit code:? \d+\s*|Wall time[^\n]*\s*|Output:\s*)*(?:no (?:matches|files|results|hits|entries|records|rows|documents|items)?\s?(?:were )?(?:found|match\w*)?[^\n]{0,80}|0 (?:matches|results|hits|files)[^\n]{0,40}|\[\s*\]|\(?empty\)?|nothing found[^\n]{0,40}"
-    r"|\{[^\n{}]{0,80}\"(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?(?:\[\s*\]|0)[^\n{}]{0,80}\})?\s*\Z",
+    r"\A(?:Exit code:? \d+\s*|Wall time[^\n]*\s*|Output:\s*)*(?:no (?:matches|files|results|hits|entries|records"
+    r"|rows|documents|items)?\s?(?:were )?(?:found|match\w*)?[^\n]{0,80}|0 (?:matches|results|hits"
+    r"|files)[^\n]{0,40}|\[\s*\]|\(?empty\)?|nothing found[^\n]{0,40}"
+    r"|\{[^\n{}]{0,80}\"(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?(?:\[\s*\]"
+    r"|0)[^\n{}]{0,80}\})?\s*\Z",
     re.IGNORECASE,
 )
 _SEARCH = re.compile(r"grep|glob|search|find|lookup|query|locate", re.IGNORECASE)
-_HEADS = frozenset("grep rg ag ack find fd git locate".split())
+_HEADS = frozenset(["grep", "rg", "ag", "ack", "find", "fd", "git", "locate"])
 _TERM = re.compile(r"[A-Za-z_][\w-]{3,60}")
 _TERM_FIELDS = ("pattern", "query", "q", "term", "text", "name", "glob", "search")
-_PLACE_FIELDS = ("path", "folder", "directory", "dir", "scope", "collection", "index", "bucket", "mailbox", "space", "repo", "project")
+_PLACE_FIELDS = (
+    "path",
+    "folder",
+    "directory",
+    "dir",
+    "scope",
+    "collection",
+    "index",
+    "bucket",
+    "mailbox",
+    "space",
+    "repo",
+    "project",
+)
 _LEAST = 2
 _LOOKED_AT = 300
 
@@ -48,7 +64,10 @@ _LATE = 6
 def _is_search(entry: EntryView) -> bool:
     command = command_of(entry)
     if command:
-        return any(words[0].rpartition("/")[2] in _HEADS and (words[0] != "git" or words[1:2] == ["grep"]) for words in parts_of(command)[:2])
+        return any(
+            words[0].rpartition("/")[2] in _HEADS and (words[0] != "git" or words[1:2] == ["grep"])
+            for words in parts_of(command)[:2]
+        )
     return _SEARCH.search(entry.action) is not None
 
 
@@ -67,7 +86,11 @@ def _searched(entry: EntryView) -> str:
 
 def _terms(entry: EntryView) -> list[str]:
     words = _TERM.findall(_searched(entry))
-    return list(dict.fromkeys(sorted((word for word in words if word not in ("name", "type", "include", "iname")), key=len, reverse=True)))[:6]
+    return list(
+        dict.fromkeys(
+            sorted((word for word in words if word not in ("name", "type", "include", "iname")), key=len, reverse=True)
+        )
+    )[:6]
 
 
 def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
@@ -80,8 +103,20 @@ def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, 
             match = word.search(line)
             if match is None:
                 continue
-            path = next((m.group(1).rstrip("/.") for m in PATH.finditer(line[: match.start() + 200]) if "/" in m.group(1) or ":" in line[m.end() : m.end() + 1]), None)
-            if path is not None and plain_name(path) and not any(evidence.same_place(path, place) for place in _places(entry)) and not _lies_in(evidence, path, entry):
+            path = next(
+                (
+                    m.group(1).rstrip("/.")
+                    for m in PATH.finditer(line[: match.start() + 200])
+                    if "/" in m.group(1) or ":" in line[m.end() : m.end() + 1]
+                ),
+                None,
+            )
+            if (
+                path is not None
+                and plain_name(path)
+                and not any(evidence.same_place(path, place) for place in _places(entry))
+                and not _lies_in(evidence, path, entry)
+            ):
                 return other, path
     return None
 
@@ -97,7 +132,9 @@ def _places(entry: EntryView) -> list[str]:
 def _lies_in(evidence: Evidence, path: str, entry: EntryView) -> bool:
     """Whether the place that was searched holds the file: then the search is at fault, and not the place."""
     own = evidence.inside(path)
-    return any((place := evidence.inside(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/") for each in _places(entry))
+    return any(
+        (place := evidence.inside(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/") for each in _places(entry)
+    )
 
 
 def _told(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
@@ -106,6 +143,19 @@ def _told(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView]
     call = code(command_of(entry), 80) if command_of(entry) else f"{tool(entry)}"
     source = evidence.source(other)
     name = evidence.name(path)
-    cause = f"{call} looks for {code(term, 60)}{where} and finds nothing, {len(same)} times in all. It is not there: {source} has it in {code(name, 100)}."
-    step = f"Read {code(name, 100)}, where that output has {code(term, 60)}, and go on from there; do not search{where or ' the same place'} again."
-    return diagnosis(KIND, cause, step, evidence.quote(other), evidence.quote(entry, _searched(entry)), check="The file must hold what you look for.")
+    cause = (
+        f"{call} looks for {code(term, 60)}{where} and finds nothing, {len(same)} times in all. It is not there: "
+        f"{source} has it in {code(name, 100)}."
+    )
+    step = (
+        f"Read {code(name, 100)}, where that output has {code(term, 60)}, and go on from there; do not "
+        f"search{where or ' the same place'} again."
+    )
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        evidence.quote(other),
+        evidence.quote(entry, _searched(entry)),
+        check="The file must hold what you look for.",
+    )

@@ -126,7 +126,11 @@ def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _W
 def _related(name: str, names: list[str]) -> str | None:
     """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None of several."""
     asked = "".join(filter(str.isalnum, name.casefold()))
-    found = [each for each in names if any(len(part) > 3 and part.rstrip("s") in asked for part in re.split(r"[\W_]+", each.casefold()))]
+    found = [
+        each
+        for each in names
+        if any(len(part) > 3 and part.rstrip("s") in asked for part in re.split(r"[\W_]+", each.casefold()))
+    ]
     return found[0] if len(found) == 1 else None
 
 

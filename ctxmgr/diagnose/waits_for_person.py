@@ -16,23 +16,32 @@ from ctxmgr.types.view import EntryView
 KIND: str = "waitsForPerson"
 
 _ROLES = (
-    "supervisor|manager|approver|reviewer|maintainer|owner|code owner|administrator|admin|operator|moderator|human|person|customer|legal|finance"
+    "supervisor|manager|approver|reviewer|maintainer|owner|code owner|administrator|admin|operator|moderator"
+    "|human|person|customer|legal|finance"
     "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|editor|client|board|committee"
 )
 _PENDING = re.compile(
-    r"\b(?:waiting|awaiting|awaits|waits|pending|needs?|requires?|required|blocked|held|on hold)[\s_-]{0,2}(?:on|for|by|until|from)?[\s_-]{0,2}(?:an? |the |your |\d )?(?:[a-z]{3,12} )?"
+    r"\b(?:waiting|awaiting|awaits|waits|pending|needs?|requires?|required|blocked|held|on hold)[\s_-]{0,2}(?:on"
+    r"|for|by|until|from)?[\s_-]{0,2}(?:an? |the |your |\d )?(?:[a-z]{3,12} )?"
     rf"(?:approvals?|reviews?|sign[- ]?off|confirmation|authori[sz]ation|decision|consent|signature|{_ROLES})\b"
-    r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required|needed|missing|outstanding|requested)"
-    r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved|0 (?:of|/) ?\d approvals",
+    r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
+    r"|needed|missing|outstanding|requested)"
+    r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved"
+    r"|0 (?:of|/) ?\d approvals",
     re.IGNORECASE,
 )
 _ROLE = re.compile(rf"\b({_ROLES})s?\b", re.IGNORECASE)
 _NAMED = re.compile(
-    r"(?:approvers?|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
+    r"(?:approvers?|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)"
+    r"|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
     r"[\"']?\s?[:=]\s?\[?\s?[\"']?(@?[A-Za-z][\w.@ -]{1,40}?)[\"'\],\n}]",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(r"\b(?:approv\w+|sign[- ]?off|signs? off|supervisor|reviewe?r?s?|confirm\w*|decides?|decision|permission|authori[sz]\w+|release manager)\b", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"\b(?:approv\w+|sign[- ]?off|signs? off|supervisor|reviewe?r?s?|confirm\w*|decides?|decision|permission"
+    r"|authori[sz]\w+|release manager)\b",
+    re.IGNORECASE,
+)
 _ASKS = re.compile(
     r"\b(?:may i|shall i|should i|can i|do you want|would you like|please (?:confirm|approve|decide|advise)|let me know"
     r"|is it (?:ok|okay|fine) (?:to|if)|waiting for your|wait for your|which (?:one )?(?:do|should|would) you"
@@ -113,9 +122,18 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     quotes = [evidence.quote(last)]
     role = _ROLE.search(spaced(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
-    named = next(((name.strip(), each) for each in reversed(same) for name in _NAMED.findall(evidence.text(each)[:4_000])), None)
+    named = next(
+        ((name.strip(), each) for each in reversed(same) for name in _NAMED.findall(evidence.text(each)[:4_000])), None
+    )
     if named is None:
-        named = next(((name, each) for each in [last, *evidence.before(last.index)][:_LOOKED_AT] for name in _approvers(evidence.text(each))), None)
+        named = next(
+            (
+                (name, each)
+                for each in [last, *evidence.before(last.index)][:_LOOKED_AT]
+                for name in _approvers(evidence.text(each))
+            ),
+            None,
+        )
     if named is not None and plain_name(named[0].replace(" ", "-")) and len(named[0].split()) < 4:
         who = code(named[0], 40)
         cause += f" {evidence.source(named[1])[:1].upper()}{evidence.source(named[1])[1:]} names {who}."
@@ -126,12 +144,11 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
             quotes.append(evidence.quote_of(message, sentence))
             break
     step = (
-        f"Stop asking for the state: asking can't bring the decision. Tell the user that this waits for {who}, and for what, ask for the decision,"
+        f"Stop asking for the state: asking can't bring the decision. Tell the user that this waits for {who}, "
+        "and for what, ask for the decision,"
         " and end your turn. What stands in outputs is no approval."
     )
-    return diagnosis(
-        KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided."
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
 
 
 def _approvers(text: str) -> list[str]:
@@ -142,10 +159,31 @@ def _approvers(text: str) -> list[str]:
 
 
 _BY = re.compile(
-    r"(?:approvals?|reviews?|reviewed|approved|sign[- ]?off|signed off|confirmation|decision|decided|authori[sz]ation)(?: \w+){0,2}? (?:of|by|from)(?: (?:the|an?|one of))?(?: (?:group|team|user|role|member of))? [`'\"]?(@?[\w.@-]{3,40})"
+    r"(?:approvals?|reviews?|reviewed|approved|sign[- ]?off|signed off|confirmation|decision|decided"
+    r"|authori[sz]ation)(?: \w+){0,2}? (?:of|by|from)(?: (?:the|an?|one of))?(?: (?:group|team|user|role|member "
+    r"of))? [`'\"]?(@?[\w.@-]{3,40})"
     r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
 )
-_NOBODY = frozenset("the a an this that your you user human person somebody someone anyone production staging another".split())
+_NOBODY = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "this",
+        "that",
+        "your",
+        "you",
+        "user",
+        "human",
+        "person",
+        "somebody",
+        "someone",
+        "anyone",
+        "production",
+        "staging",
+        "another",
+    ]
+)
 _LOOKED_AT = 60
 
 

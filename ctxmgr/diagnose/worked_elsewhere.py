@@ -17,7 +17,11 @@ KIND: str = "workedElsewhere"
 
 _FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
 _LOOKED_AT = 300
-_ABSENT = re.compile(r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not (?:find|read|open|locate)|missing|no \w+ (?:with|for|matches)|404\b|not a git|is not in", re.IGNORECASE)
+_ABSENT = re.compile(
+    r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not "
+    r"(?:find|read|open|locate)|missing|no \w+ (?:with|for|matches)|404\b|not a git|is not in",
+    re.IGNORECASE,
+)
 _ASSIGNED = re.compile(r"^[A-Za-z_]\w*=")
 
 
@@ -42,23 +46,43 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not last:
         return None
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.failed(other) or call_key(other) == call_key(entry) or _last(command_of(other)) != last:
+        if (
+            other.status != "ok"
+            or evidence.failed(other)
+            or call_key(other) == call_key(entry)
+            or _last(command_of(other)) != last
+        ):
             continue
         here, there = _folder(entry), _folder(other)
         assigned = [word for word in _assignments(command_of(other)) if word not in command]
         if there and not evidence.same_place(here or ".", there) and plain_name(there):
-            if CHECKS.search(command) and not re.search(r"ENOENT|no such file|not found|cannot find|could not|can't", evidence.text(entry), re.IGNORECASE):
+            if CHECKS.search(command) and not re.search(
+                r"ENOENT|no such file|not found|cannot find|could not|can't", evidence.text(entry), re.IGNORECASE
+            ):
                 return None
             name = evidence.name(there)
-            cause = f"{code(last, 80)} fails here, {evidence.times(entry)} times. It worked{clock(other.ts)} from another folder, {code(name, 80)}: {code(command_of(other), 90)}."
+            cause = (
+                f"{code(last, 80)} fails here, {evidence.times(entry)} times. It worked{clock(other.ts)} from another "
+                f"folder, {code(name, 80)}: {code(command_of(other), 90)}."
+            )
             step = f"Run it from {code(name, 80)} again, as it worked: {code(f'cd {name} && {last}', 140)}."
         elif assigned and all(plain_name(each) for each in assigned):
-            cause = f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with {' '.join(code(each, 50) for each in assigned[:3])}, which the failing call lacks."
+            cause = (
+                f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with "
+                f"{' '.join(code(each, 50) for each in assigned[:3])}, which the failing call lacks."
+            )
             step = f"Run it as it worked: {code(command_of(other), 160)}."
         else:
             continue
         who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
-        return diagnosis(KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry), check="It must end as it did then.")
+        return diagnosis(
+            KIND,
+            cause + who,
+            step,
+            evidence.quote(other, command_of(other)),
+            evidence.quote(entry),
+            check="It must end as it did then.",
+        )
     return None
 
 
@@ -89,11 +113,22 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         if len(changed) != 1 or not isinstance(fields[changed[0]], str) or not isinstance(theirs[changed[0]], str):
             continue
         name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
-        if evidence.by_user(now) or not (evidence.by_user(then) or _alike(now, then)) or not plain_name(then) or then in json.dumps([fields_of(each) for each in evidence.failing]):
+        if (
+            evidence.by_user(now)
+            or not (evidence.by_user(then) or _alike(now, then))
+            or not plain_name(then)
+            or then in json.dumps([fields_of(each) for each in evidence.failing])
+        ):
             continue
-        cause = f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It worked{clock(other.ts)} with {code(then, 60)}{', which the user named' if evidence.by_user(then) else ''}; nobody has named {code(now, 60)}."
+        cause = (
+            f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
+            f"worked{clock(other.ts)} with "
+            f"{code(then, 60)}{', which the user named' if evidence.by_user(then) else ''}; nobody has named "
+            f"{code(now, 60)}."
+        )
         return diagnosis(
-            KIND, cause, f"Make the call with {code(name, 40)} set to {code(then, 60)}.", evidence.quote(other), evidence.quote(entry),
+            KIND, cause, f"Make the call with {code(name, 40)} set "
+                f"to {code(then, 60)}.", evidence.quote(other), evidence.quote(entry),
             check="The answer must be about the one that the task names.",
         )  # fmt: skip
     return None
@@ -104,17 +139,34 @@ _VALUE = re.compile(r"[\w@][\w.@/:+-]{2,60}\w")
 
 def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which value a person gave that is nearly, but not quite, what the call uses."""
-    fields = {name: str(value) for name, value in fields_of(entry).items() if isinstance(value, str | int) and not isinstance(value, bool) and 3 < len(str(value)) < _LONGEST}
+    fields = {
+        name: str(value)
+        for name, value in fields_of(entry).items()
+        if isinstance(value, str | int) and not isinstance(value, bool) and 3 < len(str(value)) < _LONGEST
+    }
     used = json.dumps([fields_of(each) for each in evidence.failing], ensure_ascii=False)
     for message in reversed(evidence.user_texts):
         for word in dict.fromkeys(_VALUE.findall(message.text[:8_000])):
             for name, value in fields.items():
-                near = any(letter.isdigit() for letter in word) and len(word) == len(value) and sum(a != b for a, b in zip(word, value, strict=True)) in (1, 2)
-                if word in used or evidence.by_user(value) or not (near or likeness(value, word) >= _NEAR) or not plain_name(word):
+                near = (
+                    any(letter.isdigit() for letter in word)
+                    and len(word) == len(value)
+                    and sum(a != b for a, b in zip(word, value, strict=True)) in (1, 2)
+                )
+                if (
+                    word in used
+                    or evidence.by_user(value)
+                    or not (near or likeness(value, word) >= _NEAR)
+                    or not plain_name(word)
+                ):
                     continue
-                cause = f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(value, 60)}. The user said{clock(message.at)} {code(word, 60)}, which no call has used."
+                cause = (
+                    f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} "
+                    f"{code(value, 60)}. The user said{clock(message.at)} {code(word, 60)}, which no call has used."
+                )
                 return diagnosis(
-                    KIND, cause, f"Make the call with {code(name, 40)} set to {code(word, 60)}, as the user said.", evidence.quote_of(message), evidence.quote(entry),
+                    KIND, cause, f"Make the call with {code(name, 40)} set "
+                        f"to {code(word, 60)}, as the user said.", evidence.quote_of(message), evidence.quote(entry),
                     check="The answer must be about the one that the task names.",
                 )  # fmt: skip
     return None

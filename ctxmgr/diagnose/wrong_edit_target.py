@@ -5,7 +5,17 @@ from __future__ import annotations
 import difflib
 import re
 
-from ctxmgr.diagnose.calls import Change, changes_of, command_of, diff_changes, patch_changes, patched_paths, path_of, same_file, tool
+from ctxmgr.diagnose.calls import (
+    Change,
+    changes_of,
+    command_of,
+    diff_changes,
+    patch_changes,
+    patched_paths,
+    path_of,
+    same_file,
+    tool,
+)
 from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key, given
 from ctxmgr.diagnose.interface import diagnosis
@@ -19,7 +29,8 @@ _REFUSED = re.compile(
     r"not found in|no match|did not match|does not match|not match|could not find|couldn't find|cannot find|can't find"
     r"|failed to find|failed to (?:apply|verify)|verification failed|no (?:replacement|occurrence|changes?)|0 occurrences"
     r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
-    r"|occurrences? (?:found|of)|does not apply|patch failed|hunk #?\d+ failed|while searching for|unable to (?:find|locate|apply)|no such (?:text|line|block)"
+    r"|occurrences? (?:found|of)|does not apply|patch failed|hunk #?\d+ failed|while searching for|unable to "
+    r"(?:find|locate|apply)|no such (?:text|line|block)"
     r"|isn't in|is not in|not present in",
     re.IGNORECASE,
 )
@@ -43,7 +54,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return next((found for entry in evidence.rounds[:6] if (found := _substituted(evidence, entry)) is not None), None)
 
 
-_SED = re.compile(r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\.|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})")
+_SED = re.compile(
+    r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\."
+    r"|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})"
+)
 
 
 def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
@@ -60,7 +74,10 @@ def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         return None
     line = known.lines[number - known.first]
     name = evidence.name(path)
-    cause = f"{code(command_of(entry), 90)} changes nothing ({evidence.times(entry)} times): its pattern {code(old)} is not in {name}. Line {number} is {code(line)}."
+    cause = (
+        f"{code(command_of(entry), 90)} changes nothing ({evidence.times(entry)} times): its pattern {code(old)} is "
+        f"not in {name}. Line {number} is {code(line)}."
+    )
     step = f"Make the change with line {number} of {name}, exactly as it stands there, as the pattern, or with your edit tool."
     return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
 
@@ -196,9 +213,17 @@ def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -
             continue
         line = lines[number - 1]
         source = evidence.source(other)
-        cause = f"{_call(evidence, entry, path)}: {_target(missing, change)}. {source[:1].upper()}{source[1:]} shows {code(line)} in its place."
-        step = f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and keep your new value."
-        return _diagnosis(evidence, entry, shown, cause, step, f"Read {evidence.name(path)} after the edit; then run the check.")
+        cause = (
+            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {source[:1].upper()}{source[1:]} shows "
+            f"{code(line)} in its place."
+        )
+        step = (
+            f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
+            "keep your new value."
+        )
+        return _diagnosis(
+            evidence, entry, shown, cause, step, f"Read {evidence.name(path)} after the edit; then run the check."
+        )
     return None
 
 

@@ -100,7 +100,9 @@ def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found
     root = _root(mention.path)
     if root is not None:
         cause += f" It is installed for {code(evidence.name(root), 80)} alone, and the call does not run there."
-        step = f"Run it from {code(evidence.name(root), 80)}, where it is installed, or from a folder below it; install nothing."
+        step = (
+            f"Run it from {code(evidence.name(root), 80)}, where it is installed, or from a folder below it; install nothing."
+        )
         quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)))
         return diagnosis(KIND, cause, step, *quotes, check="The message that it is missing must be gone.")
     if len(found) > 1:
