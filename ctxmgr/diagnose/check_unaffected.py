@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, same_file, written
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
@@ -54,11 +54,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
-    for entry in [*evidence.rounds, *evidence.failing]:
+    distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing]}
+    for entry in distinct.values():
         command = command_of(entry)
         if not command or entry.status == "open":
             continue
-        runs = [each for each in evidence.recent if call_key(each) == call_key(entry)][-8:]
+        runs = evidence.equal(entry)[-8:]
         if len(runs) < _LEAST or len({_outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
         start = next((each.index for each in runs if _outcome(evidence, each) == _outcome(evidence, entry)), entry.index)
@@ -83,47 +84,55 @@ def _outcome(evidence: Evidence, entry: EntryView) -> str:
 
 
 def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
-    """Say that the check loads a built copy of the file that is edited, as its own source or manifest names it."""
+    """Say that the check loads a built copy of the file that is edited, as its own source names it."""
     edited = list(dict.fromkeys(path for each in edits for path in _edited(each)))
+    stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or may_change(other):
+        if other.status != "ok" or not _is_of_check(other, entry):
             continue
-        text = evidence.text(other)[:20_000]
-        for path in edited:
-            name = path.rpartition("/")[2]
-            stem = name.partition(".")[0]
-            own = evidence.inside(path)
-            for match in re.finditer(
-                rf"[`'\"]?((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)[`'\"]?", text
-            ):
-                copy = match.group(1).lstrip("./")
-                line = text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
-                if (
-                    not any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/"))
-                    or same_file(copy, own)
-                    or not _LOADS.search(line)
-                    or any(same_file(copy, each) for each in edited)
-                ):
+        for line in evidence.text(other)[:20_000].split("\n"):
+            for path, stem in zip(edited, stems, strict=True):
+                copy = _copy_in(line, stem) if stem in line and len(line) < _LONG else None
+                if copy is None or any(same_file(copy, each) for each in edited) or _rebuilt(evidence, edits, copy):
                     continue
-                if _rebuilt(evidence, edits, copy):
-                    continue
-                build = _build(evidence, entry)
-                cause = (
-                    f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as "
-                    f"{evidence.source(other)} shows, and you edit {code(own, 70)}; nothing has built the one from "
-                    "the other since."
-                )
-                step = (
-                    f"Build first, so that {code(copy, 80)} is made from "
-                    f"{code(own, 70)}"
-                    f"{f': run {code(build, 60)}' if build else ' (look for the build step in the manifest)'}; then "
-                    f"run {code(command_of(entry), 80)} once."
-                )
-                return diagnosis(
-                    KIND, cause, step, evidence.quote(other, line), evidence.quote(edits[-1], path), evidence.quote(entry, evidence.text(entry)[-400:]),
-                    check="The outcome of the check must change.",
-                )  # fmt: skip
+                return _loads_copy(evidence, entry, edits, path, copy, other, line)
     return None
+
+
+def _is_of_check(other: EntryView, entry: EntryView) -> bool:
+    """Whether an entry shows the source of a check: a test, or a file that the command names."""
+    shown = path_of(other) or next(
+        (words[1] for words in parts_of(command_of(other))[:1] if words[0] == "cat" and words[1:]), ""
+    )
+    name = shown.rpartition("/")[2]
+    return bool(name) and (name in command_of(entry) or _TESTS.search(shown) is not None)
+
+
+def _copy_in(line: str, stem: str) -> str | None:
+    """Return the built file of that name which a line loads, or None."""
+    if not _LOADS.search(line):
+        return None
+    for match in re.finditer(rf"((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)(?![\w/])", line):
+        copy = match.group(1).lstrip("./")
+        if plain_name(copy) and any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/")):
+            return copy
+    return None
+
+
+def _loads_copy(
+    evidence: Evidence, entry: EntryView, edits: list[EntryView], path: str, copy: str, other: EntryView, line: str
+) -> Diagnosis:
+    own, build = evidence.inside(path), _build(evidence, entry)
+    cause = (
+        f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit"
+        f" {code(own, 70)}; nothing has built the one from the other since."
+    )
+    how = f": run {code(build, 60)}" if build else " (look for the build step in the manifest)"
+    step = (
+        f"Build first, so that {code(copy, 80)} is made from {code(own, 70)}{how}; then run {code(command_of(entry), 80)} once."
+    )
+    quotes = (evidence.quote(other, line), evidence.quote(edits[-1], path), evidence.quote(entry, evidence.text(entry)[-400:]))
+    return diagnosis(KIND, cause, step, *quotes, check="The outcome of the check must change.")
 
 
 def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
@@ -155,7 +164,8 @@ _TIMES = re.compile(
 _LOADS = re.compile(
     r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
 )
-_LOOKED_AT = 200
+_TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
+_LOOKED_AT, _LONG = 200, 400
 
 
 def _edited(entry: EntryView) -> list[str]:

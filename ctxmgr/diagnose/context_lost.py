@@ -97,7 +97,7 @@ _SINCE = 3
 
 
 def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message, str] | None:
-    """Return the newest value that a person gave, that calls used before the compaction and none has since, and that the summary lacks."""
+    """Return the newest value of a person that calls used before the compaction and none has since; the summary lacks it."""
     before = "\n".join(given(entry) for entry in evidence.recent if entry.index <= place)
     since = [entry for entry in evidence.recent if entry.index > place]
     if len(since) < _SINCE:

@@ -250,6 +250,17 @@ class Evidence:
             known = self._failed[entry.index] = reports_failure(entry, self.text(entry))
         return known
 
+    @cached_property
+    def _equal(self) -> dict[str, list[EntryView]]:
+        found: dict[str, list[EntryView]] = {}
+        for entry in self.recent:
+            found.setdefault(call_key(entry), []).append(entry)
+        return found
+
+    def equal(self, entry: EntryView) -> list[EntryView]:
+        """Return the entries that made the very same call, oldest first."""
+        return self._equal.get(call_key(entry), [])
+
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call: what a test prints may be about anything."""
         return (entry for entry in self.failing if not CHECKS.search(command_of(entry)))

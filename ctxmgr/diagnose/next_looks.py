@@ -143,7 +143,7 @@ _EDITS = re.compile(r"edit|replace|patch|write", re.IGNORECASE)
 
 
 def next_look(evidence: Evidence, step: EntryView) -> str | None:
-    """Return the look that tells most about a call which ended in the same way again, or None where nothing special is known."""
+    """Return the look that tells most about a call which ended in the same way again, or None."""
     command = command_of(step)
     said = evidence.text(step)
     call = command or f"{step.action} {step.input if isinstance(step.input, str) else ''}"

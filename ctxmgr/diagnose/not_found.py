@@ -122,8 +122,9 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
         f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
         "the record's is not the one you need, look in the documentation of that server."
     )
+    line = next((line for line in evidence.text(other).split("\n") if route in line), given(other))
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry), evidence.quote(other, next((line for line in evidence.text(other).split("\n") if route in line), given(other))),
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
         check="The answer must no longer be that there is nothing.",
     )  # fmt: skip
 

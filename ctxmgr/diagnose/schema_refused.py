@@ -424,7 +424,7 @@ def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         value = next(
             (
                 one
-                for one, other in _VALUE.findall(near)
+                for one, _ in _VALUE.findall(near)
                 if one and _stands(one, given(entry)) and one != key and one not in _given(entry)
             ),
             None,

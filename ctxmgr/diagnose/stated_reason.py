@@ -16,7 +16,7 @@ KIND: str = "statedReason"
 
 
 class _Reason(NamedTuple):
-    """What a tool says, what that means, and what helps; ``{0}`` is what the pattern's group holds, where that is a plain name."""
+    """What a tool says, what that means, and what helps; ``{0}`` is the name in the pattern's group."""
 
     said: re.Pattern[str]
     means: str

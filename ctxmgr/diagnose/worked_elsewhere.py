@@ -103,7 +103,7 @@ def _assignments(command: str) -> list[str]:
 
 
 def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which one value differs from the same tool's last call that worked, where a person named that value or it is nearly the same."""
+    """Say which value differs from the last call that worked, where a person named it or it is nearly the same."""
     fields = fields_of(entry)
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         theirs = fields_of(other)
