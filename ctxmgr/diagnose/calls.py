@@ -179,6 +179,12 @@ def patched_paths(entry: EntryView) -> list[str]:
     return [path for path, _ in diff_changes(command)] if _APPLIES.search(command) else []
 
 
+def edited_paths(entry: EntryView) -> list[str]:
+    """Return the files that a call of an editing tool, or a patch, changes; empty for any other call."""
+    own = path_of(entry)
+    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+
+
 _APPLIES = re.compile(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
 _DIFF_FILE = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]{1,300})", re.MULTILINE)
 

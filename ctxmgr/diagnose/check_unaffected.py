@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text.volatile_fields import blur
-from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, same_file, written
+from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, path_of, same_file
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -63,7 +63,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if len(runs) < _LEAST or len({_outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
         start = next((each.index for each in runs if _outcome(evidence, each) == _outcome(evidence, entry)), entry.index)
-        edits = [each for each in evidence.recent if start < each.index < entry.index and each.status == "ok" and _edited(each)]
+        edits = [each for each in evidence.edits if start < each.index < entry.index]
         if len(edits) < _LEAST:
             continue
         found = (
@@ -85,7 +85,7 @@ def _outcome(evidence: Evidence, entry: EntryView) -> str:
 
 def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
     """Say that the check loads a built copy of the file that is edited, as its own source names it."""
-    edited = list(dict.fromkeys(path for each in edits for path in _edited(each)))
+    edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
     stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not _is_of_check(other, entry):
@@ -168,13 +168,8 @@ _TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(
 _LOOKED_AT, _LONG = 200, 400
 
 
-def _edited(entry: EntryView) -> list[str]:
-    own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
-
-
 def _start(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
-    files = list(dict.fromkeys(evidence.name(path) for each in edits for path in _edited(each)))
+    files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
     shown = ", ".join(code(name, 60) for name in files[:2])
     return f"{code(command_of(entry), 80)} answers the same after {len(edits)} edits of {shown}"
 
@@ -183,7 +178,7 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
     """Say that the message comes from another file of the same name than the one that is edited."""
     frames = [one or two for one, two in _FRAME.findall(evidence.text(entry))]
     for each in reversed(edits):
-        for path in _edited(each):
+        for path in edited_paths(each):
             name = path.rpartition("/")[2]
             if any(same_file(frame, path) for frame in frames):
                 return None
@@ -215,7 +210,7 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
     if elsewhere is not None:
         return elsewhere
     words = _artefact(command)
-    source = next((path for each in reversed(edits) for path in _edited(each) if path.endswith(_SOURCES)), None)
+    source = next((path for each in reversed(edits) for path in edited_paths(each) if path.endswith(_SOURCES)), None)
     if words is None or source is None or _BUILDS.search(command):
         return None
     program = words[0].removeprefix("./")

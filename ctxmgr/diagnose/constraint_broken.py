@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, tool, written
+from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
@@ -193,13 +193,8 @@ def _outside(evidence: Evidence, sentence: str) -> list[EntryView]:
     places = _PATH.findall(sentence[only.start() :]) if only else []
     if not places:
         return []
-    edits = [(entry, _edited(entry)) for entry in evidence.loop if entry.status != "denied"]
+    edits = [(entry, edited_paths(entry)) for entry in evidence.loop if entry.status != "denied"]
     return [entry for entry, paths in edits if paths and not any(_lies_in(path, place) for path in paths for place in places)]
-
-
-def _edited(entry: EntryView) -> list[str]:
-    own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
 
 
 def _lies_in(path: str, place: str) -> bool:
@@ -210,7 +205,7 @@ def _lies_in(path: str, place: str) -> bool:
 def _changes(entry: EntryView, protected: str) -> bool:
     if entry.status == "denied":
         return False
-    if any(_lies_in(path, protected) for path in _edited(entry)):
+    if any(_lies_in(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
     if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
@@ -285,7 +280,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
 
 def _made_from(evidence: Evidence, last: EntryView) -> tuple[EntryView, str, str | None] | None:
     """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
-    for path in _edited(last):
+    for path in edited_paths(last):
         content = evidence.seen(path)
         match = next((match for line in (content.lines[:12] if content else ()) if (match := _MADE.search(line))), None)
         if content is None or match is None:
@@ -299,7 +294,7 @@ def _made_from(evidence: Evidence, last: EntryView) -> tuple[EntryView, str, str
 
 def _is_there(evidence: Evidence, name: str) -> bool:
     base = name.rpartition("/")[2]
-    return any(base in evidence.text(entry) or base in given(entry) for entry in evidence.recent if not _edited(entry))
+    return any(base in evidence.text(entry) or base in given(entry) for entry in evidence.recent if not edited_paths(entry))
 
 
 def _way(message: Message, sentence: str) -> str | None:

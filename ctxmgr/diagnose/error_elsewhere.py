@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text.volatile_fields import blur
-from ctxmgr.diagnose.calls import changes_of, patched_paths, path_of, same_file, written
+from ctxmgr.diagnose.calls import edited_paths, same_file
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -68,7 +68,7 @@ _MOST = 20_000
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the error lies, when every change since it first appeared was made elsewhere."""
     for entry in evidence.failing:
-        if _edits(entry):
+        if edited_paths(entry):
             continue
         changed = _changed(evidence, entry)
         if sum(len(entries) for entries in changed.values()) < _LEAST:
@@ -96,11 +96,6 @@ def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryVie
     return None
 
 
-def _edits(entry: EntryView) -> list[str]:
-    own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
-
-
 def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]:
     """Return the files that were changed with success since a failure like this first appeared, with the calls that did it."""
     said = blur(evidence.text(entry))
@@ -116,9 +111,9 @@ def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]
             break
     start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
     found: dict[str, list[EntryView]] = {}
-    for other in evidence.recent:
-        if start <= other.index < entry.index and other.status == "ok":
-            for path in _edits(other):
+    for other in evidence.edits:
+        if start <= other.index < entry.index:
+            for path in edited_paths(other):
                 found.setdefault(path, []).append(other)
     return found
 

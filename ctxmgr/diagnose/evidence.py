@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose import contents
-from ctxmgr.diagnose.calls import command_of, readable, same_file, short_path, subject
+from ctxmgr.diagnose.calls import command_of, edited_paths, readable, same_file, short_path, subject
 from ctxmgr.diagnose.outcomes import reports_failure
 from ctxmgr.diagnose.texts import clean, ends, excerpt, spaced, text_of
 from ctxmgr.types.diagnosis import Quote
@@ -256,6 +256,11 @@ class Evidence:
         for entry in self.recent:
             found.setdefault(call_key(entry), []).append(entry)
         return found
+
+    @cached_property
+    def edits(self) -> list[EntryView]:
+        """The successful calls that edit files, oldest first."""
+        return [entry for entry in self.recent if entry.status == "ok" and edited_paths(entry)]
 
     def equal(self, entry: EntryView) -> list[EntryView]:
         """Return the entries that made the very same call, oldest first."""
