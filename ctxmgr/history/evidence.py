@@ -33,7 +33,8 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
     entries = [row for row in requests.list_(store, newest).rows if isinstance(row, EntryView)]
     first = ListRequest(session=session, kind="event", event_type=list(_SPOKEN[:2]), limit=_FIRST)
     last = ListRequest(session=session, kind="event", event_type=list(_SPOKEN), limit=_SAID, newest_first=True)
-    said = _events(store, last)[::-1]
+    shown = ListRequest(session=session, kind="event", event_type=["tool_call_update"], limit=_FIRST, newest_first=True)
+    said = _merged(_events(store, last)[::-1], _events(store, shown)[::-1])
     known = {event.id for event in said}
     opening = [event for event in _events(store, first) if event.id not in known]
     return Evidence(entries[::-1], finding, messages_of([*opening, *said]))
@@ -51,6 +52,11 @@ def diagnosed(store: Store, session: str, findings: Sequence[Finding]) -> list[F
         else finding.model_copy(update={"diagnosis": diagnose(replace(known, finding=finding))})
         for finding in findings
     ]  # fmt: skip
+
+
+def _merged(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
+    """Return what was said with what the newest calls have shown so far, in the order of the record."""
+    return sorted([*said, *shown], key=lambda event: -1 if event.after is None else event.after)
 
 
 def _events(store: Store, request: ListRequest) -> Sequence[EventView]:
