@@ -6,14 +6,15 @@ Deterministic: the same history gives the same brief.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.recover.action_kinds import changes_something, same_call
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.messages import SpokenMessage
-from ctxmgr.recover.query_builder import Problem, asked, helpful
+from ctxmgr.recover.query_builder import Problem, asked, asked_elsewhere, helpful, helpful_elsewhere
 from ctxmgr.recover.quotes import answer_text
+from ctxmgr.recover.related import RelatedReader, RelatedRecord
 from ctxmgr.recover.retrieval import RetrievedRecord
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
@@ -44,6 +45,7 @@ class Brief:
         relevant: entries and messages that hold what a request, or the trouble itself, speaks of, oldest first.
         replaced: ids of records whose answer a later one replaced: they are not told.
         unanswered: what is asked for in a request and not answered by any record.
+        related: what related sessions and memory hold of it, the best first.
         side: other findings that are unresolved.
     """
 
@@ -65,10 +67,16 @@ class Brief:
     replaced: set[str]
     unanswered: list[str]
     side: list[Finding]
+    related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
 
 
 def prepare(
-    desk: HistoryReader, request: ContextRequest, finding: Finding | None, side: Sequence[Finding], agents: Sequence[str]
+    desk: HistoryReader,
+    request: ContextRequest,
+    finding: Finding | None,
+    side: Sequence[Finding],
+    agents: Sequence[str],
+    related: RelatedReader | None = None,
 ) -> Brief:
     """Return the brief for a finding, or for the present state when there is none."""
     named = list(finding.members) if finding else []
@@ -86,9 +94,11 @@ def prepare(
     goal = desk.first_words()
     if request.requester:
         sought = asked(desk, request, before, goal)
+        elsewhere, sought = asked_elsewhere(related, request, sought) if related else ([], sought)
     else:
         trouble = Problem(rounds, between, set(named), onset, stuck, goal, said[-1] if said else None)
         sought = helpful(desk, trouble, before)
+        elsewhere, sought = helpful_elsewhere(related, trouble, sought) if related else ([], sought)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
         goal=goal,
@@ -109,6 +119,7 @@ def prepare(
         replaced=sought.replaced,
         unanswered=sought.unanswered,
         side=list(side),
+        related=elsewhere,
     )
 
 

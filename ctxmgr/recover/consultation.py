@@ -16,6 +16,8 @@ from typing import Any
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.query.requests import note_record, snapshot_record
 from ctxmgr.log.codec import Record
+from ctxmgr.memory.candidates import TextFinder
+from ctxmgr.memory.interface import Candidates
 from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.memory.retention import retain_record
 from ctxmgr.paths import require_no_link
@@ -30,6 +32,7 @@ from ctxmgr.recover.model.exchange import Consultation
 from ctxmgr.recover.model.exchange import ModelAnswer as Heard
 from ctxmgr.recover.model.instructions import narrow, opening
 from ctxmgr.recover.quotes import call, cited, clipped, named, outcome, quoted
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.recover.rendering import count_tokens
 from ctxmgr.store import Store
 from ctxmgr.types.memory import RecallRequest, ReflectRequest, RetainRequest
@@ -51,7 +54,11 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
         reason = f"the model chose it: {quoted(proposal.reason, 400)}; the rules would have chosen {named(target.agent)}"
         target = replace(target, agent=proposal.target, reason=reason, back=False)
     told = [
-        Fact(text=f"By the model: {quoted(fact.text, _TEXT)}", entries=cited(fact.entries), label="reconstructed")
+        Fact(
+            text=f"By the model{_from(draft, fact.entries)}: {quoted(fact.text, _TEXT)}",
+            entries=cited(fact.entries),
+            label="reconstructed",
+        )
         for fact in proposal.facts
     ]
     leads = [Alternative(text=quoted(item.text, _TEXT), basis=_BASIS, entries=cited(item.entries)) for item in proposal.advice]
@@ -65,6 +72,13 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
         dropped={item.entry: item.reason for item in proposal.dropped},
         model=use,
     )
+
+
+def _from(draft: Draft, entries: Sequence[str]) -> str:
+    """Return which other sessions a statement rests on, in words; "" for this one alone."""
+    related = draft.related
+    rows = [] if related is None else [row for name in entries if (row := related.entry(name)) is not None]
+    return "".join(f", {where}" for where in dict.fromkeys(related.told(row).where for row in rows)) if related else ""
 
 
 def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
@@ -225,7 +239,8 @@ def _open(draft: Draft) -> bool:
 
 
 def _question(draft: Draft, store: Store) -> Consultation:
-    own = draft.continuation()
+    own, related = draft.continuation(), draft.related
+    memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
         desk=draft.desk,
         request=draft.request,
@@ -235,8 +250,9 @@ def _question(draft: Draft, store: Store) -> Consultation:
         brief=own.context.brief,
         fence=Fence(),
         suspicion=lambda entry: draft.desk.withheld.get(entry.id),
-        memory=_Memory(EmbeddedMemory(store), draft.request.session),
+        memory=memory,
         candidates=_candidates(draft),
+        related=related,
     )
 
 
@@ -251,11 +267,26 @@ def _candidates(draft: Draft) -> list[EntryView]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Related:
+    """Finds what was remembered in this session and those related to it: another project's memories are not told here."""
+
+    finder: TextFinder
+    related: RelatedReader
+
+    def find(self, request: RecallRequest) -> Candidates:
+        found = self.finder.find(request)
+        return replace(
+            found,
+            episodes=[each for each in found.episodes if self.related.allowed(each.session)],
+            outdated=[each for each in found.outdated if self.related.allowed(each.session)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Memory:
-    """The reading side of memory: what was remembered in whatever session, unless it reads like instructions."""
+    """The reading side of memory: what was remembered, unless it reads like instructions."""
 
     memory: EmbeddedMemory
-    session: str
 
     def recall(self, query: str, limit: int) -> Sequence[Any]:
         found = self.memory.recall(RecallRequest(query=query, limit=limit)).episodes

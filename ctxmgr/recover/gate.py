@@ -14,6 +14,7 @@ from ctxmgr.recover.draft import MAX_BYTES, Draft
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.injection_filter import suspicion
 from ctxmgr.recover.quotes import CITABLE, flat
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
@@ -23,7 +24,9 @@ _VALUE = re.compile(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
 _BODY = 200_000
 
 
-def refusals(continuation: Continuation, request: ContextRequest, desk: HistoryReader) -> list[str]:
+def refusals(
+    continuation: Continuation, request: ContextRequest, desk: HistoryReader, related: RelatedReader | None = None
+) -> list[str]:
     """Return why a continuation must not be given, each in a sentence; empty when it may be (FR-018, FR-019)."""
     target = continuation.target
     found: list[str] = []
@@ -38,14 +41,14 @@ def refusals(continuation: Continuation, request: ContextRequest, desk: HistoryR
     branches = continuation.to_json()["returnTo"]
     if [agent for agent, branch in branches.items() if branch is not None] != [target]:
         found.append("not exactly one branch is filled")
-    if strange := _strange(continuation, desk):
+    if strange := _strange(continuation, desk, related):
         found.append(f"it cites what this session does not hold: {strange[0]}")
     if len(encode(continuation.to_json())) > 2 * MAX_BYTES:
         found.append(f"it takes more than {2 * MAX_BYTES:,} bytes")
     return found
 
 
-def _strange(continuation: Continuation, desk: HistoryReader) -> list[str]:
+def _strange(continuation: Continuation, desk: HistoryReader, related: RelatedReader | None) -> list[str]:
     """Return ids that are cited as known though no record has them; what is labelled unknown may be gone."""
     ids = [
         *(name for fact in continuation.context.facts if fact.label != "unknown" for name in fact.entries),
@@ -53,6 +56,8 @@ def _strange(continuation: Continuation, desk: HistoryReader) -> list[str]:
         *(name for step in continuation.do_not_repeat for name in step.entries),
     ]
     known = desk.known(ids)
+    if related is not None:
+        known |= related.knows(ids)
     return [name for name in dict.fromkeys(ids) if name not in known]
 
 
@@ -71,10 +76,10 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
     ]
     entries: dict[str, EntryView] = {}
     for name in dict.fromkeys(cited):
-        entry = draft.desk.entry(name) if len(name) <= CITABLE else None
+        entry = _entry(draft, name) if len(name) <= CITABLE else None
         if entry is None:
             found.append(f"entry {name[:40]!r} does not exist")
-        elif name in draft.desk.withheld:
+        elif name in draft.desk.withheld or (draft.related is not None and name in draft.related.withheld):
             found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
         else:
             entries[name] = entry
@@ -90,6 +95,12 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
             found.append(f"say why entry {dropped.entry[:40]!r} is left out")
     found += [f"{where} reads like an instruction to an agent: {why}" for where, why in _orders(proposal)]
     return found
+
+
+def _entry(draft: Draft, name: str) -> EntryView | None:
+    """Return an entry of the session, else one of a related session that was read."""
+    found = draft.desk.entry(name)
+    return found if found is not None or draft.related is None else draft.related.entry(name)
 
 
 def allowed_targets(draft: Draft) -> list[str]:

@@ -15,10 +15,12 @@ from ctxmgr.recover.action_kinds import changes_something
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.messages import PEOPLE, SpokenMessage, words
 from ctxmgr.recover.quotes import command_of, named
+from ctxmgr.recover.related import RelatedRecord
 from ctxmgr.recover.retrieval import RetrievedRecord
 from ctxmgr.recover.verbatim import at, call_line, clean, clipped, clock, fenced, in_line, input_text, result_text, said
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import ContextRequest, Fact
 from ctxmgr.types.view import EntryView
 
@@ -215,6 +217,7 @@ def _plan(told: Told) -> Iterator[tuple[str, str]]:
 def _quotes(told: Told) -> Iterator[tuple[str, str]]:
     found = told.diagnosis
     yield from (_quote(each) for each in (found.evidence if found is not None else ()))
+    yield from (_related(each) for each in told.brief.related)
     relevant = sorted(told.brief.relevant, key=lambda each: (not each.sure, -each.cover))
     relevant = [each for each in relevant if each.row.id not in (told.held or ())]
     sure = [each for each in relevant if each.sure]
@@ -237,6 +240,16 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
         for saying in told.brief.said[-1:]:
             who = "you" if saying.agent == told.target else named(saying.agent or "an agent")
             yield f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text
+
+
+def _related(found: RelatedRecord) -> tuple[str, str]:
+    """Return what a record of another session or of memory says, with where it is from in words."""
+    row = found.row
+    if not isinstance(row, EntryView):
+        who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
+        return f"{found.source}{who}", found.excerpt or words(row.data)
+    more = found.excerpt or (input_text(row) if changes_something(row) and not command_of(row) else result_text(row))
+    return found.source, f"{call_line(row)}\n{clean(more).strip(chr(10))}"
 
 
 def _quote(quote: Quote) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ctxmgr.recover.action_kinds import changes_something, program, same_call, texts
@@ -12,6 +13,7 @@ from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.messages import SpokenMessage, words
 from ctxmgr.recover.query_parser import Clause, clauses, telling
 from ctxmgr.recover.quotes import answer_text, command_of, quoted, short_call
+from ctxmgr.recover.related import MOST_TOLD, RelatedReader, RelatedRecord
 from ctxmgr.recover.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, together
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.types.view import EntryView
@@ -46,13 +48,17 @@ class Problem:
     last: SpokenMessage | None
 
 
+def _wanted(request: ContextRequest) -> list[Clause]:
+    wanted = clauses(request.reason, ask=request.type == "INTROSPECT_AGENT_CONTEXT")
+    if request.source == "reviewMerge":  # who reviews or merges sees the changes: what is asked for lies behind them
+        wanted = [replace(clause, reason=clause.reason or clause.asks) for clause in wanted]
+    return wanted + clauses(request.goal, request.additional_context)
+
+
 def asked(desk: HistoryReader, request: ContextRequest, recent: Sequence[EntryView], task: SpokenMessage | None) -> Retrieval:
     """Return what the history holds of what a request asks for."""
     introspects, reviews = request.type == "INTROSPECT_AGENT_CONTEXT", request.source == "reviewMerge"
-    wanted = clauses(request.reason, ask=introspects)
-    if reviews:  # who reviews or merges sees the changes: what is asked for lies behind them
-        wanted = [replace(clause, reason=clause.reason or clause.asks) for clause in wanted]
-    wanted += clauses(request.goal, request.additional_context)
+    wanted = _wanted(request)
     mine = desk.newest(_MOST_OWN, agent=request.requester)
     met = [entry for entry in recent if entry.agent == request.requester and entry.status in ("error", "denied")]
     sent = [entry for entry in recent if str(request.requester) in texts(entry.input)]
@@ -84,8 +90,37 @@ def _of(step: EntryView) -> Clause:
     return _part(f"{_given(step)}\n{answer_text(step)[:_TOLD]}")
 
 
-def helpful(desk: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) -> Retrieval:
-    """Return what the history holds elsewhere of what a trouble speaks of: its errors and inputs, the task, last words."""
+def asked_elsewhere(related: RelatedReader, request: ContextRequest, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
+    """Return what related sessions hold of what a request asks for, and what the session holds, with what is still open."""
+    rows = related.rows
+    found = seek(related, _wanted(request), MOST_TOLD, Scope(rows, total=len(rows))) if rows else Retrieval([], here.unanswered)
+    told = [related.told(each.row, each.excerpt) for each in _surest(found)]
+    return told, replace(here, unanswered=[text for text in here.unanswered if text in found.unanswered])
+
+
+def helpful_elsewhere(related: RelatedReader, trouble: Problem, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
+    """Return what ended a trouble in related sessions, else what they hold of it; and what the session itself holds."""
+    rows = related.rows
+    told = related.cures(trouble.rounds) if rows else []
+    if rows and not told:
+        parts = _parts(trouble)
+        vain = frozenset(same_call(step) for step in trouble.rounds)
+        # Nothing there belongs to this trouble, which begins behind all of it; what is told must say something new.
+        scope = Scope(rows, total=len(rows), vain=vain, onset=sys.maxsize, programs=_programs(trouble.rounds))
+        told = [related.told(each.row, each.excerpt) for each in _surest(seek_around(related, parts, MOST_TOLD, scope))]
+    return told, replace(here, unanswered=[]) if told else here
+
+
+def _surest(found: Retrieval) -> list[RetrievedRecord]:
+    return sorted((each for each in found.found if each.sure), key=lambda each: -each.cover)[:MOST_TOLD]
+
+
+def _programs(steps: Iterable[EntryView]) -> set[tuple[str, ...]]:
+    return {tuple(program(command)) for step in steps if (command := command_of(step))}
+
+
+def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
+    """Return what a trouble speaks of, each part with how much it counts."""
     steps = [*trouble.rounds[-_MOST_STEPS:], *trouble.between]
     parts: list[tuple[Clause, float]] = []
     for step in steps:
@@ -94,13 +129,17 @@ def helpful(desk: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) 
     for saying, share in ((trouble.task, _TASK), (trouble.last, _SAID)):
         said = [] if saying is None else clauses(saying.text[-_TOLD:])[-3:]
         parts += [(part, share) for part in said]
-    parts = [part for part in parts if part[0].terms]
-    if not parts:
+    return [part for part in parts if part[0].terms]
+
+
+def helpful(desk: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) -> Retrieval:
+    """Return what the history holds elsewhere of what a trouble speaks of: its errors and inputs, the task, last words."""
+    steps = [*trouble.rounds[-_MOST_STEPS:], *trouble.between]
+    if not (parts := _parts(trouble)):
         return Retrieval([], [])
     vain = frozenset(same_call(step) for step in steps)
     aside = {name for saying in (trouble.task, trouble.last) if saying is not None for name in saying.events}
-    programs = {tuple(program(command)) for step in steps if (command := command_of(step))}
-    scope = Scope(recent, trouble.members | aside, (), desk.total(), vain, trouble.onset, trouble.stuck, programs)
+    scope = Scope(recent, trouble.members | aside, (), desk.total(), vain, trouble.onset, trouble.stuck, _programs(steps))
     found = seek_around(desk, parts, _MOST, scope)
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found

@@ -143,6 +143,7 @@ class Service:
             model=self._named(request.model),
             limits=Limits() if attempts is None else Limits(attempts=attempts),
             beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
+            only_session=request.only_session,
         )
 
     def table(self, named: str | None) -> RoutingTable | None:

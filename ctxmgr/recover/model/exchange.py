@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
@@ -52,6 +53,7 @@ class Consultation:
         suspicion: says why an entry or event reads like instructions to an agent, or None; such a one is shown marked.
         memory: None where there is none; its tools are not offered then.
         candidates: the entries among which the narrow question chooses, best first.
+        related: reads the related sessions; None where only this session is read.
     """
 
     desk: HistoryReader
@@ -64,6 +66,7 @@ class Consultation:
     suspicion: Callable[[EntryView | EventView], str | None]
     memory: Remembering | None = None
     candidates: Sequence[EntryView] = ()
+    related: RelatedReader | None = None
 
     @property
     def targets(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ctxmgr.recover.model.aliases import PLAIN, aliases
+from ctxmgr.recover.model.aliases import PLAIN, aliases, session_aliases
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import Consultation
 from ctxmgr.recover.model.row_text import entry_row, masked, size
@@ -77,10 +77,22 @@ def opening(question: Consultation, choice: ModelChoice) -> str:
         _asked(question),
         _brief(question, _BRIEF),
         question.fence.wrap("entries that the brief rests on", cited(list(question.cited), 40)),
+        *_related(question),
     ]
     if odd := {alias: clipped(name, 120) for alias, name in named.items() if not PLAIN.fullmatch(name)}:
         parts.insert(1, question.fence.wrap("what these agents are called in the history", masked(odd)))
     return _sound("\n\n".join(parts))
+
+
+def _related(question: Consultation) -> list[str]:
+    """Return what says which related sessions there are, by the names that the tools take; none where there are none."""
+    names = list(session_aliases(() if question.related is None else question.related.sessions))
+    if not names:
+        return []
+    return [
+        f"Earlier sessions of the same work, the latest first: {', '.join(names)}. list, search and show read one of them when "
+        f"you name it; its entries are cited as {names[0]}@12."
+    ]
 
 
 def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]:
