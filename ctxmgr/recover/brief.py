@@ -12,10 +12,10 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.recover.action_kinds import changes_something, same_call
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.messages import SpokenMessage
-from ctxmgr.recover.query_builder import Problem, asked, asked_elsewhere, helpful, helpful_elsewhere
+from ctxmgr.recover.query_builder import MOST, Problem, asked, asked_elsewhere, helpful, helpful_elsewhere
 from ctxmgr.recover.quotes import answer_text
 from ctxmgr.recover.related import RelatedReader, RelatedRecord
-from ctxmgr.recover.retrieval import RetrievedRecord
+from ctxmgr.recover.retrieval import RetrievedRecord, together
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
 from ctxmgr.types.view import EntryView
@@ -24,6 +24,7 @@ _LOOK_BACK = 200
 _SAMPLE = 24
 _MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS = 6, 4, 6
 _BETWEEN, _MOST_BETWEEN = 24, 3
+_MOST_ENDED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Brief:
         replaced: ids of records whose answer a later one replaced: they are not told.
         unanswered: what is asked for in a request and not answered by any record.
         related: what related sessions and memory hold of it, the best first.
+        ended: without a finding, the calls that fail at the end of the history, newest last: then these are the trouble.
         side: other findings that are unresolved.
     """
 
@@ -68,6 +70,7 @@ class Brief:
     unanswered: list[str]
     side: list[Finding]
     related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
+    ended: list[EntryView] = field(default_factory=list[EntryView])
 
 
 def prepare(
@@ -92,13 +95,22 @@ def prepare(
     place = members[-1] if members else (before[-1] if before else None)
     said = desk.said(place) if place else []
     goal = desk.first_words()
+    ended = _failing_end(before) if finding is None else []
+    steps, onset_of = (rounds, onset) if finding is not None or not ended else (ended, ended[0].index)
+    last = said[-1] if said else None
+    trouble = Problem(steps, between, {*named, *(each.id for each in ended)}, onset_of, stuck, goal, last)
+    elsewhere: list[RelatedRecord] = []
     if request.requester:
         sought = asked(desk, request, before, goal)
-        elsewhere, sought = asked_elsewhere(related, request, sought) if related else ([], sought)
+        if related is not None:
+            elsewhere, sought = asked_elsewhere(related, request, sought)
+        if ended and request.type == "INTROSPECT_AGENT_CONTEXT":
+            sought = together(sought, helpful(desk, trouble, before), MOST, answers=False)
+            elsewhere += related.cures(ended) if related is not None else []
     else:
-        trouble = Problem(rounds, between, set(named), onset, stuck, goal, said[-1] if said else None)
         sought = helpful(desk, trouble, before)
-        elsewhere, sought = helpful_elsewhere(related, trouble, sought) if related else ([], sought)
+        if related is not None:
+            elsewhere, sought = helpful_elsewhere(related, trouble, sought)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
         goal=goal,
@@ -120,6 +132,7 @@ def prepare(
         unanswered=sought.unanswered,
         side=list(side),
         related=elsewhere,
+        ended=ended,
     )
 
 
@@ -131,6 +144,17 @@ def launcher_of(desk: HistoryReader, members: Sequence[EntryView], stuck: str | 
         if parent is not None and parent.agent != entry.agent:
             return parent
     return None
+
+
+def _failing_end(before: Sequence[EntryView]) -> list[EntryView]:
+    """Return the distinct calls that failed at the end of a history, after the last one that worked, newest last."""
+    found: list[EntryView] = []
+    for entry in reversed(before):
+        if entry.status == "ok":
+            break
+        if entry.status in ("error", "denied"):
+            found.append(entry)
+    return _one_round(found[::-1])[-_MOST_ENDED:]
 
 
 def _one_round(members: list[EntryView]) -> list[EntryView]:

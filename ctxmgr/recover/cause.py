@@ -20,13 +20,12 @@ _MOST = 400
 
 
 def cause_of(desk: HistoryReader, finding: Finding | None, related: RelatedReader | None = None) -> Diagnosis | None:
-    """Return why a session is stuck and what to do next; None without a finding, or where nothing can be said."""
-    if finding is None:
-        return None
+    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
     recent = list(reversed(desk.newest(_MOST)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
     evidence = Evidence(entries=recent, finding=finding, messages=messages_of(desk.heard()), related=elsewhere)
-    found = diagnose(evidence) or contrast(evidence)
+    found = diagnose(evidence) if finding is not None or evidence.failing else None
+    found = contrast(evidence) if found is None and finding is not None else found
     return _bounded(found if found is None or related is None else _placed(found, recent, related))
 
 

@@ -63,7 +63,10 @@ class Told:
     @property
     def stuck(self) -> str | None:
         """The agent that is in trouble, where that is not the one that reads this."""
-        agent = None if self.finding is None else self.finding.scope.agent or (self.brief.members or [None])[-1]
+        if self.finding is None:  # who met the failures that the diagnosis speaks of
+            agent = self.brief.ended[-1] if self.brief.ended and self.diagnosis is not None else None
+        else:
+            agent = self.finding.scope.agent or (self.brief.members or [None])[-1]
         name = agent.agent if isinstance(agent, EntryView) else agent
         return None if name == self.target else name
 
@@ -96,7 +99,8 @@ def _asked(told: Told) -> str:
     if request.requester is None:
         last = told.brief.last_success
         where = "" if last is None else f" The last step that worked{at(last.ts)}:\n{fenced(call_line(last), 200)}"
-        return f"No loop and no stall was found; go on with the task from here.{where}"
+        failed = ", but the latest calls failed" if told.brief.ended else ""
+        return f"No loop and no stall was found{failed}; go on with the task from here.{where}"
     added = request.additional_context or ""
     more = f"\nIt adds:\n{said(added, 400)}" if added.strip() else ""
     goal, reason = said(request.goal, _ASKED), said(request.reason, _ASKED)
@@ -216,6 +220,7 @@ def _plan(told: Told) -> Iterator[tuple[str, str]]:
 
 def _quotes(told: Told) -> Iterator[tuple[str, str]]:
     found = told.diagnosis
+    yield from _failure(told)
     yield from (_quote(each) for each in (found.evidence if found is not None else ()))
     yield from (_related(each) for each in told.brief.related)
     relevant = sorted(told.brief.relevant, key=lambda each: (not each.sure, -each.cover))
@@ -240,6 +245,13 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
         for saying in told.brief.said[-1:]:
             who = "you" if saying.agent == told.target else named(saying.agent or "an agent")
             yield f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text
+
+
+def _failure(told: Told) -> Iterator[tuple[str, str]]:
+    """Yield verbatim what failed, for a reader who did not meet it, and where no loop tells of it."""
+    steps = told.brief.ended if told.finding is None else told.brief.rounds if told.stuck is not None else []
+    for step in [each for each in steps if each.status in _FAILED][-1:]:
+        yield _capital(_source(told, step)), f"{call_line(step)}\n{result_text(step)}"
 
 
 def _related(found: RelatedRecord) -> tuple[str, str]:

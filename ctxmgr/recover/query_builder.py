@@ -18,7 +18,7 @@ from ctxmgr.recover.retrieval import Retrieval, RetrievedRecord, Scope, seek, se
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.types.view import EntryView
 
-_MOST = 6
+MOST = 6
 _MOST_LEADS = 4
 _MOST_WORDS = 24
 _MOST_STEPS, _MOST_OWN, _MOST_SENT = 6, 3, 2
@@ -64,7 +64,7 @@ def asked(desk: HistoryReader, request: ContextRequest, recent: Sequence[EntryVi
     sent = [entry for entry in recent if str(request.requester) in texts(entry.input)]
     known = {entry.id for entry in [*mine, *met, *sent]}
     scope = Scope(recent, set() if task is None else set(task.events), known, desk.total())
-    found = seek(desk, wanted, _MOST, scope)
+    found = seek(desk, wanted, MOST, scope)
     if not introspects:
         # The goal is an instruction for whoever goes on, and no question to the history (ruling 26).
         return replace(found, unanswered=[])
@@ -74,8 +74,8 @@ def asked(desk: HistoryReader, request: ContextRequest, recent: Sequence[EntryVi
     subject = [(clause, 1.0 if clause.asks else _TASK) for clause in wanted]
     if reviews:
         subject += [(part, _SUBJECT) for part in _under_review(wanted, sent[-_MOST_SENT:], mine)]
-    near = seek_around(desk, subject, _MOST if reviews else _MOST_LEADS, replace(scope, without={*scope.without, *known}))
-    return together(found, near, _MOST + 2, answers=reviews)
+    near = seek_around(desk, subject, MOST if reviews else _MOST_LEADS, replace(scope, without={*scope.without, *known}))
+    return together(found, near, MOST + 2, answers=reviews)
 
 
 def _under_review(wanted: Sequence[Clause], sent: Sequence[EntryView], mine: Sequence[EntryView]) -> list[Clause]:
@@ -140,7 +140,7 @@ def helpful(desk: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) 
     vain = frozenset(same_call(step) for step in steps)
     aside = {name for saying in (trouble.task, trouble.last) if saying is not None for name in saying.events}
     scope = Scope(recent, trouble.members | aside, (), desk.total(), vain, trouble.onset, trouble.stuck, _programs(steps))
-    found = seek_around(desk, parts, _MOST, scope)
+    found = seek_around(desk, parts, MOST, scope)
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found
     step = trouble.rounds[-1]

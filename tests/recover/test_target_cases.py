@@ -11,7 +11,7 @@ import pytest
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store
 from tests.builders import entry, entry_id, result
-from tests.recover.runs import recover, said
+from tests.recover.runs import ask, recover, said
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "cases" / "targets.json").read_text(encoding="utf-8"))
 
@@ -60,3 +60,33 @@ def test_who_continues(store: Store, case: dict[str, Any]) -> None:
     store.append(records(case))
 
     assert recover(store, session="s").target == case["expected"], case["why"]
+
+
+@pytest.mark.requirement("FR-018", "R-23")
+def test_another_agent_is_told_the_failure(store: Store) -> None:
+    """Who continues in place of the one that failed reads what failed, to the letter."""
+    (case,) = [each for each in CASES if each["name"] == "deployer applies what the builder wrote"]
+    store.append(records(case))
+    found = recover(store, session="s")
+
+    assert found.target == "builder"
+    assert "deployer is going in circles" in found.prompt
+    assert "error validating deploy.yaml: spec.replicas: expected integer" in found.prompt
+
+
+@pytest.mark.requirement("FR-017", "US9-1")
+@pytest.mark.parametrize("requester", ["tester", "coder"])
+def test_help_depends_on_no_finding(store: Store, requester: str) -> None:
+    """Where no loop is found, the failures at the end are the trouble of who asks: told, searched for, and judged."""
+    store.append([
+        said("s", 0, "Get this done and report what you did, please."),
+        entry("s", 0, "Read", {"file_path": "ops/ports.md"}, agent="ops"),
+        result("s", 0, "the ledger database listens on port 6543 of ledger-db"),
+        entry("s", 1, "Bash", {"command": "psql -h ledger-db ledger -c 'select 1'"}, agent="tester"),
+        result("s", 1, status="error", error={"message": "psql: connection to ledger-db port 5432 failed: refused"}),
+    ])  # fmt: skip
+    found = ask(store, session="s", requester=requester, reason="I can not go on.", goal="report the row counts")
+
+    assert (found.loop, found.stall) == (None, None)
+    assert "connection to ledger-db port 5432 failed: refused" in found.prompt
+    assert "port 6543" in found.prompt
