@@ -7,7 +7,6 @@ marked as the model's, together with the continuation, and only when its answer 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +23,9 @@ from ctxmgr.paths import require_no_link
 from ctxmgr.recover.agent import Consult, ConsultationResult
 from ctxmgr.recover.draft import Additions, Draft
 from ctxmgr.recover.fence import Fence
-from ctxmgr.recover.gate import allowed_targets, cited_by, objections
+from ctxmgr.recover.gate import adds_nothing, allowed_targets, cited_by, objections
 from ctxmgr.recover.injection_filter import suspicion
-from ctxmgr.recover.model.client import consult, ready
+from ctxmgr.recover.model.client import Preparation, consult
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.exchange import Consultation
 from ctxmgr.recover.model.exchange import ModelAnswer as Heard
@@ -121,15 +120,13 @@ def consulting(
     choice = chosen(wanted, environment, table)
     if choice is None:
         return None
-    began = time.monotonic()
     if progress is not None:
         progress(f"recovering by the rules first; then {describe(choice, environment).text}")
-    if model is None:
-        ready(choice)
+    loading = Preparation(choice) if model is None else None  # while the rules read the history
     transcript = None if wanted.transcript is None else Path(wanted.transcript)
     if transcript is not None:
         _write_private(transcript, b"[]\n")  # a path that can't be written is refused before anything is sent
-    return _Asking(store, choice, transcript, progress, model, began)
+    return _Asking(store, choice, transcript, progress, model, loading)
 
 
 def planned(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapping[str, str]) -> PlanView:
@@ -154,16 +151,17 @@ class _Asking:
     transcript: Path | None
     progress: Callable[[str], None] | None
     model: Any
-    began: float
+    loading: Preparation | None
 
     def __call__(self, draft: Draft) -> ConsultationResult | None:
         if self.choice.mode == "lead" and not _open(draft):
             return None
-        spent = time.monotonic() - self.began
+        if self.loading is not None:
+            self.loading.wait()
         heard = consult(
             _question(draft, self.store),
-            # The limit is for the whole recovery (SC-004), of which loading the model's libraries is a part.
-            replace(self.choice, seconds=max(_LEAST, round(self.choice.seconds - spent - _REST, 1))),
+            # The limit is for the answer to be given (SC-004), counted from the first request.
+            replace(self.choice, seconds=max(_LEAST, round(self.choice.seconds - _REST, 1))),
             # The consultation itself refuses what the model was not shown; what the rules cite was in its brief.
             check=lambda proposal: objections(proposal, draft),
             progress=self.progress,
@@ -173,6 +171,9 @@ class _Asking:
             _write_private(self.transcript, heard.transcript + b"\n")
         if heard.use.failure is not None:
             return ConsultationResult(Additions(model=heard.use.model_copy(update={"failure": _unordered(heard.use.failure)})))
+        if heard.proposal is not None and adds_nothing(heard.proposal, draft):
+            use = heard.use.model_copy(update={"failure": "its answer added nothing to that of the rules"})
+            return ConsultationResult(Additions(model=use))
         if heard.proposal is not None:
             return ConsultationResult(from_proposal(draft, heard.proposal, heard.use), self._records(draft, heard))
         entry = None if heard.lead is None or heard.lead.entry is None else draft.desk.entry(heard.lead.entry)
