@@ -34,6 +34,7 @@ from ctxmgr.recover.quotes import call, cited, clipped, named, outcome, quoted
 from ctxmgr.recover.related import RelatedReader
 from ctxmgr.recover.rendering import count_tokens
 from ctxmgr.store import Store
+from ctxmgr.store.row_mapper import entry_places
 from ctxmgr.types.memory import RecallRequest, ReflectRequest, RetainRequest
 from ctxmgr.types.model_proposal import Lead, Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView
@@ -97,6 +98,7 @@ def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
 
 
 _CANDIDATES = 80
+_SHORTEST_ID = 6
 _BY_MODEL = "model"
 _LEAST, _REST = 0.1, 0.5
 """Seconds that a model has at least, and what is kept back for writing the answer down."""
@@ -241,20 +243,39 @@ def _open(draft: Draft) -> bool:
 
 def _question(draft: Draft, store: Store) -> Consultation:
     own, related = draft.continuation(), draft.related
+    key = store.sessions.key(draft.request.session)
+    cites = cited_by(own)
+    places = {} if key is None else entry_places(store.engine, key, cites)
     memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
         desk=draft.desk,
         request=draft.request,
         draft=own,
         allowed=allowed_targets(draft),
-        cited=cited_by(own),
-        brief=own.context.brief,
+        cited=cites,
+        brief=_numbered(own.context.brief, places),
         fence=Fence(),
         suspicion=lambda entry: draft.desk.withheld.get(entry.id),
         memory=memory,
         candidates=_candidates(draft),
+        places=places,
+        trouble=_trouble(draft),
         related=related,
     )
+
+
+def _trouble(draft: Draft) -> str:
+    if draft.finding is not None:
+        return "hang" if draft.finding.severity == "hung" else "loop"
+    return "proceed" if draft.request.type == "PROCEED" else "introspect"
+
+
+def _numbered(brief: str, places: Mapping[str, int]) -> str:
+    """Return the brief with its entries called by their places, as a model calls them."""
+    for name in sorted(places, key=len, reverse=True):
+        if len(name) >= _SHORTEST_ID:
+            brief = brief.replace(name, f"@{places[name]}")
+    return brief
 
 
 def _candidates(draft: Draft) -> list[EntryView]:

@@ -24,7 +24,7 @@ _MOST_CANDIDATES = 40
 _LOOK_BACK = 200
 _RECENT = 1_000
 _GOAL = 4_000
-_STEPS, _MOST_CHANGES = 3, 20
+_STEPS, _MOST_CHANGES, _MOST_FILES = 3, 20, 3
 _FAILED = ("error", "denied")
 
 
@@ -241,17 +241,15 @@ def _maker(desk: HistoryReader, finding: Finding, stuck: str, agents: Sequence[s
     steps = [entry for entry in desk.entries(finding.members[-_STEPS:]) if entry.agent == stuck]
     if role == "merge" or any(entry.status == "ok" and changes_something(entry) for entry in steps):
         return None
-    for step in reversed(steps):
-        if step.status not in _FAILED and role != "review":
-            continue
-        told = answer_text(step)[-_GOAL:]
-        if role == "review":
-            told = "\n".join([*texts(step.input, names=False), told])
-        for path in reversed([match.group(1) for match in PATH.finditer(told)]):
-            change = _last_change(desk, path.rpartition("/")[2])
-            if change is not None:
-                own = change.agent == stuck or change.agent not in agents
-                return None if own else change
+    met = [step for step in steps if step.status in _FAILED or role == "review"]
+    told = [answer_text(step)[-_GOAL:] for step in met]
+    if role == "review":
+        told += [text for step in met for text in texts(step.input, names=False)]
+    files = [match.group(1).rpartition("/")[2] for text in told for match in PATH.finditer(text)]
+    for name in list(dict.fromkeys(reversed(files)))[:_MOST_FILES]:
+        change = _last_change(desk, name)
+        if change is not None:
+            return change if change.agent != stuck and change.agent in agents else None
     return None
 
 

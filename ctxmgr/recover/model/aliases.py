@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PLACE = re.compile(r"@?(-?[0-9]{1,12})")
@@ -39,10 +39,10 @@ def place_of(text: str) -> int | None:
 class ShownNames:
     """The entries that a model was shown or told of, by id and by place."""
 
-    def __init__(self, told: Sequence[str] = ()) -> None:
+    def __init__(self, told: Sequence[str] = (), places: Mapping[str, int] | None = None) -> None:
         self.shown: set[str] = set()
         self._told = set(told)
-        self._places: dict[tuple[str, int], str] = {}
+        self._places = {("", index): name for name, index in (places or {}).items() if name in self._told}
 
     def add(self, entry_id: str, index: int, session: str = "") -> None:
         """Remember that an entry was shown, of a related session by the name that the model has for it."""

@@ -68,7 +68,7 @@ class Toolkit:
         self._snapshots: list[WantedSnapshot] = []
         self._memories: list[WantedMemory] = []
         self._shown: int | None = None  # tools run one at a time
-        self.seen = ShownNames(question.cited)
+        self.seen = ShownNames(question.cited, question.places)
 
     def close(self) -> tuple[tuple[WantedNote, ...], tuple[WantedSnapshot, ...], tuple[WantedMemory, ...]]:
         """End the consultation and return what the model wanted written; what a late thread wants is dropped."""
