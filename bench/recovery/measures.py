@@ -161,8 +161,8 @@ def retrieval(played: Sequence[Played]) -> list[str]:
     if found[best] >= found["ctxmgr"]:
         lines += ["", f"**For retrieval this set counts for nothing**: {best}, which never reads the question, finds as much."]
     elif found[best] > 2 * found["chance"]:
-        lines += ["", f"{best.capitalize()}, which never reads the question, finds far more than chance: the needed entry is the "
-                      "odd one among the noise here, and the figure flatters every ranking."]  # fmt: skip
+        lines += ["", f"{best.capitalize()}, which never reads the question, finds far more than chance: the needed entry is "
+                      "the odd one among the noise here, and the figure flatters every ranking."]  # fmt: skip
     return lines
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ctxmgr.recover.action_kinds import changes_something, program, same_call, texts
 from ctxmgr.recover.excerpts import Row
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.messages import SpokenMessage, words
+from ctxmgr.recover.new_information import states
 from ctxmgr.recover.query_parser import Clause, clauses, telling
 from ctxmgr.recover.quotes import answer_text, command_of, quoted, short_call
 from ctxmgr.recover.related import MOST_TOLD, RelatedReader, RelatedRecord
@@ -24,6 +25,7 @@ _MOST_WORDS = 24
 _MOST_STEPS, _MOST_OWN, _MOST_SENT = 6, 3, 2
 _TOLD = 500
 _MOST_NAMING, _SHORTEST_NAME = 20, 4
+_MOST_STATING = 60
 _FILE = re.compile(r"[^.]\.[A-Za-z]\w{0,7}$")
 _TASK, _SAID, _SUBJECT = 0.8, 0.6, 0.7
 """How much a word counts that only the task, the agent's last words, or what is under review holds."""
@@ -68,7 +70,7 @@ def asked(desk: HistoryReader, request: ContextRequest, recent: Sequence[EntryVi
     if not introspects:
         # The goal is an instruction for whoever goes on, and no question to the history (ruling 26).
         return replace(found, unanswered=[])
-    found = _with_named(desk, found)
+    found = _with_stated(desk, _with_named(desk, found))
     if not reviews and not found.unanswered:
         return found
     subject = [(clause, 1.0 if clause.asks else _TASK) for clause in wanted]
@@ -162,6 +164,38 @@ def _with_named(desk: HistoryReader, sought: Retrieval) -> Retrieval:
             rows[named.id] = RetrievedRecord(named, said[:_TOLD], 1.0, sure=True)
     others = [each for each in sought.found if each.row.id not in rows]
     return replace(sought, found=[*others, *rows.values()], unanswered=still)
+
+
+def _with_stated(desk: HistoryReader, sought: Retrieval) -> Retrieval:
+    """Return what was found, with records of which one line states what was not taken for answered, the newest of each.
+
+    Here the situation in which it is asked counts too, and notes: that no record holds something can't be claimed else.
+    """
+    rows: dict[str, RetrievedRecord] = {}
+    still: list[str] = []
+    for text in sought.unanswered:
+        terms = telling(text)
+        longest = max((term.forms[0] for term in terms), key=len, default="")
+        hits = reversed(desk.find(longest, _MOST_STATING)[0]) if longest and (len(terms) > 1 or terms[0].strong) else ()
+        forms = [term.forms for term in terms]
+        stated = ((row, line) for row in hits for line in _whole(row) if states(line, forms, text))
+        row, line = next(stated, (None, ""))
+        if row is None:
+            still.append(text)
+        else:
+            rows[row.id] = RetrievedRecord(row, line[:_TOLD], 1.0, sure=True)
+    others = [each for each in sought.found if each.row.id not in rows]
+    return replace(sought, found=[*others, *rows.values()], unanswered=still)
+
+
+def _whole(row: Row) -> Iterator[str]:
+    """Yield the lines of all that a record says, notes on it too; the question itself, put as an input, is none."""
+    if isinstance(row, EntryView):
+        told = [*texts(row.input, names=False), answer_text(row), *(note.content for note in row.notes)]
+    else:
+        told = [words(row.data)]
+    for text in told:
+        yield from text.splitlines()
 
 
 def _naming(desk: HistoryReader, text: str, without: Collection[str], *, read: bool = False) -> Row | None:
