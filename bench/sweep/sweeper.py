@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
@@ -86,9 +86,15 @@ def sweep(name: str, store: str, folder: Path, *, most: int | None = None, kinds
 
 
 def _copy(source: Path, target: Path) -> None:
-    if target.exists():
-        shutil.rmtree(target)
-    subprocess.run(["cp", "-a", str(source), str(target)], check=True)  # it keeps hard links
+    """Make a folder what another one is. Folders that both have stay the same ones: an index is known by that of its own."""
+    for place, folders, files in os.walk(target, topdown=False):
+        inside = Path(place).relative_to(target)
+        for name in [*files, *(name for name in folders if (Path(place) / name).is_symlink())]:
+            (Path(place) / name).unlink()
+        if not (source / inside).is_dir():
+            os.rmdir(place)
+    target.mkdir(exist_ok=True)
+    subprocess.run(["cp", "-a", f"{source}/.", str(target)], check=True)  # it keeps hard links
 
 
 def _try(outcome: Outcome, work: Path, point: Point, kind: str, expected: _Expected) -> None:
