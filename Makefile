@@ -43,6 +43,7 @@ check: lint test ## Everything that must hold before a change goes in
 bench: .venv/.ready-dev ## Measure speed beside other tools, into bench/RESULTS.md, and endurance (an hour, 8 GB of disk)
 	@echo "bench.speed"; $(BIN)/python -m bench.speed --write bench/RESULTS.md
 	@set -e; for script in $(wildcard bench/*.py); do echo "$$script"; $(BIN)/python $$script; done
+	@echo "bench.sweep"; $(BIN)/python -m bench.sweep
 	@echo "bench.recovery.cost"; $(BIN)/python -m bench.recovery.cost
 	@echo "bench.recovery"; $(BIN)/python -m bench.recovery --seeds 2 --policy "ctxmgr, rules"
 
