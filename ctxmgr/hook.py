@@ -8,8 +8,10 @@ if __name__ == "__main__":
 
     sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0])
     try:
-        from ctxmgr.live.event_answer import run
-
-        run(sys.argv[1:])
+        if sys.argv[1] == "--tell":
+            from ctxmgr.live.telling import run
+        else:
+            from ctxmgr.live.event_answer import run
+        run(sys.argv[-1])
     except BaseException:  # whatever is wrong with us, the client's run goes on
         sys.exit(0)

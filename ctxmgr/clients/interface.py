@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 BEFORE, AFTER, PERSON = "before", "after", "person"
 """Kinds of events: calls that are about to be made, calls that have ended, and words of a person."""
 
+LONGEST = 8_900
+"""Characters of an answer. Claude Code puts longer ones than 10,000 into a file that the model does not read."""
+
 
 class Call:
     """One call of a tool; ``result`` is None before it was made."""

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from ctxmgr.paths import open_regular
 
-_WHOLE, _HEAD, _END = 1_000_000, 65_536, 700_000
+_WHOLE, _HEAD, _END = 600_000, 65_536, 400_000
 _SPOKEN = 200_000
 _SCANNED = 64_000_000
 """Bytes of a log in whose middle people's words are looked for; in a longer one that would take seconds."""

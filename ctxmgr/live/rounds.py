@@ -79,12 +79,14 @@ class Rounds:
 
     Attributes:
         path: of the file; its name is a digest, whatever the client calls the session.
+        reason: path of the file with what the agent was told last.
         rows: the last ones, those just appended included, since a person spoke.
     """
 
     def __init__(self, client: str, session: str, agent: str) -> None:
         whole = "\0".join((client, session, agent)).encode("utf-8", "surrogatepass")
         self.path = os.path.join(state_folder(), f"{client}-{_digest(whole)}")
+        self.reason = self.path + ".told"
         self.rows: list[list[str]] = []
 
     def read(self) -> None:

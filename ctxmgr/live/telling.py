@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import subprocess
 import tempfile
@@ -15,13 +16,14 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.clients.interface import Client, Event
+from ctxmgr.clients import event_bytes, parsed
+from ctxmgr.clients.interface import LONGEST, Client, Event
 from ctxmgr.config import Config, load_config
-from ctxmgr.live.event_answer import LONGEST, parsed, reason_file
 from ctxmgr.live.excerpt import excerpt
 from ctxmgr.live.rounds import Rounds, fingerprints
 from ctxmgr.live.state_files import write_private
 from ctxmgr.log.fast_json import dumps
+from ctxmgr.recover.stuck_request import worst
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import DetectRequest, ModelRequest, RecoverRequest
 from ctxmgr.workspace import Workspace
@@ -36,12 +38,23 @@ _PREFIX = "[ctxmgr] "
 _STEPS = 3
 
 
-def told_again_or_not(name: str, content: bytes) -> bytes:
+def run(name: str) -> None:
+    """Answer the event of a client on stdin.
+
+    Raises:
+        Exception: anything; the caller says nothing then.
+    """
+    if said := answered(name, event_bytes()):
+        os.write(1, said)
+
+
+def answered(name: str, content: bytes) -> bytes:
     """Return what a client is answered after a call that seems to complete a loop; empty where the detectors see none.
 
     Raises:
         Exception: anything; the caller says nothing then.
     """
+    gc.disable()  # the process is over before there is garbage worth looking for
     found = parsed(name, content)
     if found is None:
         return b""
@@ -75,11 +88,13 @@ def confirmed(asked: Client, event: Event, config: Config, folder: Path) -> str 
         log = excerpt(asked.log_of(event), place, asked.unwritten(event))
         with Workspace.open(log, create=True, scratch=True, folder=folder) as workspace:
             verdicts = workspace.detect(DetectRequest()).verdicts
-            loops = [each for verdict in verdicts for each in verdict.findings if _is_meant(each, config)]
-            if not loops:
+            findings = [each for verdict in verdicts for each in verdict.findings]
+            meant = worst([each for each in findings if _is_meant(each, config)])
+            if meant is None:
                 return None
-            worst = max(loops, key=lambda each: each.confidence)
-            request = RecoverRequest(finding=worst.id, diff=False, model=ModelRequest(off=True))
+            # Without an id the worst one is answered, and the session is judged once less.
+            named = None if meant is worst(findings, warned=True) else meant.id
+            request = RecoverRequest(finding=named, diff=False, model=ModelRequest(off=True))
             return workspace.recover(request).continuation.prompt
 
 
@@ -100,7 +115,7 @@ def _answer(asked: Client, event: Event, rounds: Rounds, exact: str, config: Con
     if step > _STEPS:
         return b""
     text = worded(prompt, step, refusing=config.live_mode == "deny")
-    write_private(reason_file(rounds), text.encode("utf-8", "replace"))
+    write_private(rounds.reason, text.encode("utf-8", "replace"))
     rows: list[Sequence[str]] = [("t", str(step), exact)]
     if config.live_mode == "deny" and step > 1:
         # In a round of several calls each of them is one that goes in circles; the others may be made meanwhile.
