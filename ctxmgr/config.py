@@ -414,7 +414,8 @@ def _check(path: Path, name: str, value: Any) -> None:
     kinds, words, hint = _KINDS.get(name, ((object,), "", ""))
     wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds and object not in kinds)
     wrong = wrong or (name == "recover.attempts" and value < 1) or (name == "live.mode" and value not in get_args(LiveMode))
-    if wrong or (kinds == (list,) and not all(isinstance(each, str) and each for each in value)):
+    wrong = wrong or (kinds == (list,) and not all(isinstance(each, str) and each for each in cast("list[Any]", value)))
+    if wrong:
         raise InvalidInput(f"{path}: {name} must be {words}", hint)
 
 

@@ -61,3 +61,11 @@ RULINGS = {
     "R-30": "Names of the source documents' contracts are aliases of requests, and their tables exist as views.",
     "R-21": "A stored counter shows how many published events were lost: none.",
 }
+
+LIVE = {
+    "LV-told": "An agent in a client is told of its loop after the third round: cause and next step, in the client's shape.",
+    "LV-silent": "A run in which nothing is wrong, and one that polls, hears nothing from the hook.",
+    "LV-open": "Whatever goes wrong with the hook, the client's run goes on as it would without it.",
+    "LV-ladder": "An agent that goes on is told again, then refused that one call, then a person is called.",
+    "LV-install": "An installation leaves the rest of a client's settings as it was, and is undone byte for byte.",
+}

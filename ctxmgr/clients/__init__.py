@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.log.fast_json import loads
+from ctxmgr.log.fast_json import cast, loads
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def parsed(name: str, content: bytes) -> tuple[Client, Event] | None:
         ValueError: it is no JSON.
     """
     asked = client(name)
-    fields: Any = loads(content.decode("utf-8", "replace")) if content else None
-    event = asked.event(fields) if asked is not None and isinstance(fields, dict) else None
-    return None if asked is None or event is None or not event.session else (asked, event)
+    if asked is None or not content:
+        return None
+    fields: Any = loads(content.decode("utf-8", "replace"))
+    event = asked.event(cast("dict[str, Any]", fields)) if isinstance(fields, dict) else None
+    return None if event is None or not event.session else (asked, event)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, BEFORE, PERSON, Call, Client, Event, home_of, text_of
+from ctxmgr.clients.interface import AFTER, BEFORE, PERSON, Call, Client, Event, as_object, home_of, text_of
+from ctxmgr.log.fast_json import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +33,11 @@ class ClaudeCode(Client):
         if kind is None:
             return None
         batch: Any = fields.get("tool_calls") if kind == AFTER else [fields] if kind == BEFORE else []
+        listed = [as_object(each) for each in cast("list[Any]", batch)] if isinstance(batch, list) else []
         calls = [
             Call(text_of(each, "tool_name"), each.get("tool_input"), text_of(each, "tool_use_id"), each.get("tool_response"))
-            for each in (batch if isinstance(batch, list) else [])
-            if isinstance(each, dict)
+            for each in listed
+            if each is not None
         ]
         return Event(
             kind, name, text_of(fields, "session_id"), calls, text_of(fields, "agent_id"), text_of(fields, "transcript_path"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, PERSON, Call, Client, Event, text_of
+from ctxmgr.clients.interface import AFTER, PERSON, Call, Client, Event, as_object, text_of
 from ctxmgr.log.fast_json import loads
 
 TYPE_CHECKING = False
@@ -35,7 +35,8 @@ class Copilot(Client):
         given: Any = fields.get("toolArgs")
         if isinstance(given, str) and given[:1] == "{":
             given = loads(given)
-        answer = text_of(result, "textResultForLlm") if isinstance(result, dict) else result
+        said = as_object(result)
+        answer = result if said is None else text_of(said, "textResultForLlm")
         call = Call(text_of(fields, "toolName"), given, "", answer)
         return Event(AFTER, "postToolUse", session, [call], "", log, text_of(fields, "cwd"))
 

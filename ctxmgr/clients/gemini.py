@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, PERSON, Call, Client, Event, text_of
+from ctxmgr.clients.interface import AFTER, PERSON, Call, Client, Event, as_object, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ class Gemini(Client):
         if kind is None:
             return None
         answer: Any = fields.get("tool_response")
-        if isinstance(answer, dict) and "llmContent" in answer:
-            answer = answer["llmContent"]
+        said = as_object(answer)
+        if said is not None and "llmContent" in said:
+            answer = said["llmContent"]
         calls = [Call(text_of(fields, "tool_name"), fields.get("tool_input"), "", answer)]
         return Event(
             kind, name, text_of(fields, "session_id"), [] if kind == PERSON else calls, "",

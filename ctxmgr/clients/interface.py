@@ -5,6 +5,8 @@ Only the standard library is loaded here, and of it as little as can be: a clien
 
 from __future__ import annotations
 
+from ctxmgr.log.fast_json import cast
+
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,6 +119,11 @@ class Client:
     def after_install(self) -> str | None:
         """Return what the user must still do for the hooks to run; None when nothing is missing."""
         return None
+
+
+def as_object(value: Any) -> dict[str, Any] | None:
+    """Return a JSON object, None of any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:

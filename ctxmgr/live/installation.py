@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ctxmgr import __file__ as package
-from ctxmgr.clients.interface import Client
+from ctxmgr.clients.interface import Client, as_object
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blanked, inserted, removed
 from ctxmgr.live.rounds import state_folder
@@ -101,8 +101,8 @@ def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Cl
     if not text.strip():
         return False
     root: Any = json.loads((blanked(text) if client.comments else text).removeprefix("\ufeff"))
-    hooks: Any = root.get(_TOP)
-    items = [item for listed in hooks.values() for item in listed] if isinstance(hooks, dict) else []
+    hooks: dict[str, list[Any]] = root.get(_TOP) or {}
+    items = [item for listed in hooks.values() for item in listed]
     wanted = [item for _, item in entries]
     return sum(_OURS.search(json.dumps(item)) is not None for item in items) == len(wanted) and all(
         item in hooks.get(keys[-1], []) for keys, item in entries
@@ -143,9 +143,9 @@ def apply(change: Change, *, undo: bool = False) -> None:
     try:
         if not undo:
             _keep(change, record)
-        if change.after is None:
+        if change.needed and change.after is None:
             os.unlink(change.path)
-        elif change.needed:
+        elif change.needed and change.after is not None:
             _write(change.path, change.after)
         if undo:
             with suppress(FileNotFoundError):
@@ -258,7 +258,8 @@ def _kept(path: str) -> dict[str, Any] | None:
         found: Any = json.loads(read_regular(_record(path), 4 * _MOST, follow=False))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.get("path") == path else None
+    fields = as_object(found)
+    return fields if fields is not None and fields.get("path") == path else None
 
 
 def _keep(change: Change, record: str) -> None:

@@ -9,12 +9,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from json.decoder import scanstring
 from typing import Any
 
 from ctxmgr.errors import InvalidInput
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATOM = re.compile(r"[^\s,\]}]+")
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n\r]*|/\*.*?\*/', re.DOTALL)
 _INDENT = re.compile(r"[\[{,][ \t]*\r?\n([ \t]+)")
@@ -74,12 +74,17 @@ def _skip(text: str, place: int) -> int:
     return place if found is None else found.end()
 
 
+def _text_end(text: str, start: int) -> int:
+    found = _TEXT.match(text, start)
+    return start if found is None else found.end()
+
+
 def _node(text: str, start: int, depth: int) -> Node:
     """Return the value at a place of a text that is known to be valid JSON."""
     if depth > _DEEPEST:
         raise InvalidInput("it is nested too deeply", "mend the file first; nothing was changed")
     if text[start] == '"':
-        return Node(start, scanstring(text, start + 1)[1], "text")
+        return Node(start, _text_end(text, start), "text")
     if text[start] not in "{[":
         found = _ATOM.match(text, start)
         return Node(start, start if found is None else found.end(), "atom")
@@ -88,7 +93,8 @@ def _node(text: str, start: int, depth: int) -> Node:
     while text[place] not in "}]":
         name, at = "", place
         if node.kind == "object":
-            name, end = scanstring(text, place + 1)
+            end = _text_end(text, place)
+            name = str(json.loads(text[place:end]))
             place = _skip(text, _skip(text, end) + 1)
         inner = _node(text, place, depth + 1)
         if node.kind == "object":

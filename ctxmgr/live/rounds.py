@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 
+from ctxmgr.clients.interface import as_object
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
@@ -54,13 +55,13 @@ def _digest(data: bytes) -> str:
 
 def fingerprints(call: Call) -> tuple[str, str]:
     """Return the fingerprints of a call's action and input: blurred, and exact."""
-    given: Any = call.given
-    if isinstance(given, dict):
+    given = as_object(call.given)
+    if given is not None:
         bare = any(name in given for name in _COMMANDS)
         parts = [key + dumps(given[key]) for key in sorted(given) if not (bare and key in _COSMETIC)]
         text = "\n".join(parts)
     else:
-        text = dumps(given)
+        text = dumps(call.given)
     data = f"{call.action}\n{text}".encode("utf-8", "surrogatepass")
     return _digest(data.translate(None, _BLURRED)), _digest(data)
 
