@@ -69,9 +69,21 @@ class Codex(Client):
         hook = {"type": "command", "command": join(command), "timeout": self.seconds}
         return [(("hooks", name), {"hooks": [hook]}) for name in _KINDS]
 
-    def after_install(self) -> str | None:
-        """Return how the hooks are trusted."""
-        return "Codex skips hooks that you have not trusted: start codex, run /hooks, and trust those of ctxmgr"
+    def trust(self, path: str, folder: str) -> bool | None:
+        """Have Codex trust the hooks."""
+        from ctxmgr.clients.codex_trust import trust
+
+        return trust(self.program, path, folder) > 0
+
+    def left_to_do(self, path: str, environment: Mapping[str, str]) -> str | None:
+        """Return how the hooks are trusted, unless they are."""
+        from ctxmgr.clients.codex_trust import is_trusted
+
+        if is_trusted(home_of(environment, "CODEX_HOME", ".codex"), path):
+            return None
+        return (
+            "Codex skips hooks that you have not trusted: 'ctxmgr install codex --trust' does it, or start codex and run /hooks"
+        )
 
 
 CLIENT = Codex()

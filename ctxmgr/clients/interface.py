@@ -116,8 +116,16 @@ class Client:
         """Return the content of a file that is ours alone; None when we share the client's own."""
         return None
 
-    def after_install(self) -> str | None:
-        """Return what the user must still do for the hooks to run; None when nothing is missing."""
+    def trust(self, path: str, folder: str) -> bool | None:
+        """Have the client trust what was installed, as the user wants; None where it asks for no trust.
+
+        Raises:
+            StorageFailed: the client can't be asked.
+        """
+        return None
+
+    def left_to_do(self, path: str, environment: Mapping[str, str]) -> str | None:
+        """Return what the user must still do so that what is installed is run; None when nothing is missing."""
         return None
 
 

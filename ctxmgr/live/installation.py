@@ -32,6 +32,9 @@ from ctxmgr.paths import make_private_folder, read_regular
 Scope = Literal["user", "project"]
 
 _OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
+_HOOK = re.compile(r"/[^\s\"'\\]*ctxmgr/hook\.py")
+_PROGRAM = re.compile(r"(?<=[\"' ])/[^\s\"'\\]+")
+_NEAR = 400
 _TOP = "hooks"
 _MOST = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -161,6 +164,17 @@ def is_installed(client: Client, scope: Scope, folder: Path, environment: Mappin
     except (InvalidInput, StorageFailed):
         return False
     return before is not None and _OURS.search(before.decode("utf-8", "replace")) is not None
+
+
+def commands_in(path: str) -> list[str]:
+    """Return the absolute paths, as words, of the lines of a settings file that start our hook, or stand beside it."""
+    try:
+        text = read_regular(path, _MOST).decode("utf-8", "replace")
+    except OSError:
+        return []
+    place = text.find(found[0]) if (found := _HOOK.findall(text)) else -1
+    near = text[max(0, place - _NEAR) : place]
+    return [*dict.fromkeys(found), *_PROGRAM.findall(near)[-1:]]
 
 
 def compile_hook(client: Client) -> bool:

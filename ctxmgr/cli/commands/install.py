@@ -34,6 +34,9 @@ def install(
     scope: _ScopeOption = "user",
     dry_run: _DryRun = False,
     yes: _Yes = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Also have the client trust the hooks, where it asks for that (codex).")
+    ] = False,
     client_version: Annotated[
         str | None, typer.Option("--client-version", metavar="VERSION", help="Of the client, where it can't be asked.")
     ] = None,
@@ -47,7 +50,7 @@ def install(
     Examples:
       ctxmgr install claude-code
       ctxmgr install claude-code --dry-run
-      ctxmgr install codex --scope project --yes
+      ctxmgr install codex --trust --yes
       ctxmgr install --list
     """
 
@@ -61,9 +64,14 @@ def install(
         change = installation.planned(asked, where, Path.cwd(), os.environ)
         row = InstallationView(
             client=asked.name, scope=where, path=change.path, installed=True, diff=change.diff() or None,
-            version=".".join(map(str, found)), then=asked.after_install(),
+            version=".".join(map(str, found)),
         )  # fmt: skip
-        return _answered([_done(row, change, how, dry_run=dry_run, yes=yes, undo=False)])
+        row = _done(row, change, how, dry_run=dry_run, yes=yes, undo=False)
+        if row.installed and not dry_run:
+            if trust and not asked.trust(change.path, os.getcwd()):
+                raise InvalidInput(f"{asked.title} knows no hooks of ours that it could trust", "leave out --trust")
+            row = row.model_copy(update={"then": asked.left_to_do(change.path, os.environ)})
+        return _answered([row])
 
     answer_alone("install", how, work)
 
@@ -136,7 +144,7 @@ def _done(row: InstallationView, change: Change, how: Shown, *, dry_run: bool, y
     if dry_run:
         return row.model_copy(update={"installed": undo})
     if not (yes or _agreed(row, how)):
-        return row.model_copy(update={"installed": undo, "then": None})
+        return row.model_copy(update={"installed": undo})
     if not undo and not installation.compile_hook(change.client):
         raise StorageFailed("the hook does not start with this Python", "nothing was changed; 'ctxmgr doctor' tells more")
     installation.apply(change, undo=undo)
