@@ -74,16 +74,14 @@ def world(tmp_path: Path) -> dict[str, str]:
 def _model(commands: list[str], folder: Path) -> Iterator[str]:
     folder.mkdir()
     script = ROOT / "tests" / "clients" / "scripted_model.py"
-    server = subprocess.Popen(
-        [sys.executable, script, json.dumps(commands), str(folder)], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "fixtures" / "make_runs")},
-    )  # fmt: skip
-    try:
-        assert server.stdout is not None
-        yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
-    finally:
-        server.terminate()
-        server.wait()
+    command = [sys.executable, script, json.dumps(commands), str(folder)]
+    own = {**os.environ, "PYTHONPATH": str(ROOT / "fixtures" / "make_runs")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as server:
+        try:
+            assert server.stdout is not None
+            yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        finally:
+            server.terminate()
 
 
 def _claude(url: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
