@@ -20,9 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from ctxmgr import __file__ as package
+from ctxmgr.clients.claude_code import CLIENT
+from ctxmgr.live.installation import hook_command
 
-HOOK = str(Path(package).with_name("hook.py"))
 ENTRIES = 10_000
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
 _WORDS = ["invoice", "parser", "ledger", "router", "mailer", "report", "worker", "server", "client", "folder"]
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=200)
     parser.add_argument("--tellings", type=int, default=5)
     asked = parser.parse_args()
-    hook, alone = [sys.executable, "-I", "-S", HOOK, "claude-code"], [sys.executable, "-I", "-S", "-c", "pass"]
+    hook, alone = hook_command(CLIENT), [sys.executable, "-I", "-S", "-c", "pass"]
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
         log = Path(folder) / "s.jsonl"

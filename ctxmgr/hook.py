@@ -1,4 +1,4 @@
-"""The file that clients start as a hook: ``python -I -S hook.py CLIENT`` with the event on stdin.
+"""The file that clients run as a hook, as `ctxmgr.live.installation.hook_command` says, with the event on stdin.
 
 It is read anew at every start, so the code that is kept compiled lies elsewhere (`ctxmgr.live.event_answer`).
 """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.clients.interface import Client, Event
 
-CLIENTS = ("claude-code", "codex", "gemini", "copilot")
+CLIENTS = ("claude-code", "codex", "gemini", "copilot", "opencode", "pi")
 """Names of the clients. The module of each bears its name, and a hook loads the one that calls it."""
 
 

@@ -42,9 +42,10 @@ class Event:
         transcript: path of the session's log, as the client names it: not to be trusted.
         folder: where the agent works.
         calls: what is called, in order; several when they were issued together.
+        raw: the event as it came, where a client needs more of it.
     """
 
-    __slots__ = ("agent", "calls", "folder", "kind", "name", "session", "transcript")
+    __slots__ = ("agent", "calls", "folder", "kind", "name", "raw", "session", "transcript")
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class Event:
         self.agent = agent
         self.transcript = transcript
         self.folder = folder
+        self.raw: Mapping[str, Any] = {}
 
 
 class Client:
@@ -103,6 +105,10 @@ class Client:
     def log_of(self, event: Event) -> str:
         """Return the path of the log that holds the agent's calls."""
         return event.transcript
+
+    def log_content(self, event: Event) -> str | None:
+        """Return a log of our own format that the event itself makes up; None where the client's own log is read."""
+        return None
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the file that makes the client call us; None when it has none of this scope (``user``, ``project``)."""

@@ -31,6 +31,7 @@ from ctxmgr.paths import make_private_folder, read_regular
 
 Scope = Literal["user", "project"]
 
+_START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and exec(open(__file__).read())"
 _OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
 _HOOK = re.compile(r"/[^\s\"'\\]*ctxmgr/hook\.py")
 _PROGRAM = re.compile(r"(?<=[\"' ])/[^\s\"'\\]+")
@@ -70,9 +71,13 @@ class Change:
 
 
 def hook_command(client: Client) -> list[str]:
-    """Return what the client starts: this interpreter without its site packages, and our file, both by absolute paths."""
+    """Return what the client starts: this interpreter without its site packages, and our file, both by absolute paths.
+
+    Python itself ends with 2 when a file is missing, and that code has clients block what the agent or the user wanted. So
+    the file is only run where it is, and a package that was removed leaves hooks that do nothing.
+    """
     hook = os.path.join(os.path.dirname(os.path.abspath(package)), "hook.py")
-    return [os.path.abspath(sys.executable), "-I", "-S", hook, client.name]
+    return [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, hook, client.name]
 
 
 def planned(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:

@@ -85,7 +85,12 @@ def confirmed(asked: Client, event: Event, config: Config, folder: Path) -> str 
         CtxmgrError: the log can't be read, or holds nothing of a known format.
     """
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
-        log = excerpt(asked.log_of(event), place, asked.unwritten(event))
+        own = asked.log_content(event)
+        if own is None:
+            log = excerpt(asked.log_of(event), place, asked.unwritten(event))
+        else:
+            log = os.path.join(place, "calls.jsonl")
+            Path(log).write_text(own, "ascii")
         with Workspace.open(log, create=True, scratch=True, folder=folder) as workspace:
             verdicts = workspace.detect(DetectRequest()).verdicts
             findings = [each for verdict in verdicts for each in verdict.findings]

@@ -11,7 +11,9 @@ import itertools
 import json
 import secrets
 import sys
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,8 +50,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Keep the request, and answer it as a stream of server-sent events."""
-        from fake_model import claude_stream, codex_stream  # type: ignore[import-not-found]
-
+        fake: Any = import_module("fake_model")
         model = cast("Model", self.server)
         body = self.rfile.read(int(self.headers["Content-Length"]))
         given: dict[str, Any] = json.loads(body)
@@ -59,7 +60,9 @@ class Handler(BaseHTTPRequestHandler):
         results = text.count('"tool_use_id"') + sum(str(each.get("type")).endswith("_call_output") for each in spoken)
         step, name, size = model.step(text, results), secrets.token_hex(8), len(body) // 4
         claude = "messages" in given
-        stream: Any = claude_stream(step, name, "", size) if claude else codex_stream(step, name, size)
+        stream: Iterator[dict[str, Any]] = (
+            fake.claude_stream(step, name, "", size) if claude else fake.codex_stream(step, name, size)
+        )
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -71,7 +71,7 @@ def world(tmp_path: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _model(commands: list[str], folder: Path) -> Iterator[str]:
+def _model(commands: list[str], folder: Path) -> Generator[str]:
     folder.mkdir()
     script = ROOT / "tests" / "clients" / "scripted_model.py"
     command = [sys.executable, script, json.dumps(commands), str(folder)]

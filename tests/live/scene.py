@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.clients.claude_code import CLIENT
+from ctxmgr.live.installation import hook_command
 
 ROOT = Path(__file__).parents[2]
-HOOK = ROOT / "ctxmgr" / "hook.py"
 RUNS = ROOT / "fixtures" / "demo"
 LOOP = RUNS / "claude-code" / "projects" / "-home-dev-invoice-tool" / "7e999fd2-d31f-46eb-9632-55e969fb3852.jsonl"
 
@@ -32,11 +33,16 @@ class Said(NamedTuple):
 SILENT = Said(0, b"", b"")
 
 
+def command(client: str) -> list[str]:
+    """Return what a client of this name is told to start."""
+    return [*hook_command(CLIENT)[:-1], client]
+
+
 def hooked(client: str, event: Any, **environment: str) -> Said:
     """Start the hook as a client does, with an event, or with bytes as they are."""
     content = event if isinstance(event, bytes) else json.dumps(event).encode()
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", HOOK, client], input=content, capture_output=True, check=False, timeout=60,
+        command(client), input=content, capture_output=True, check=False, timeout=60,
         env={**os.environ, **environment},
     )  # fmt: skip
     return Said(ran.returncode, ran.stdout, ran.stderr)
@@ -46,8 +52,10 @@ def calls_of(log: Path) -> Iterator[dict[str, Any]]:
     """Yield the calls of a Claude Code log with their results, as its hooks tell them."""
     calls: dict[str, dict[str, Any]] = {}
     for line in log.read_text("utf-8").splitlines():
-        content = (json.loads(line).get("message") or {}).get("content")
-        for block in content if isinstance(content, list) else []:
+        row: dict[str, Any] = json.loads(line)
+        content: Any = row.get("message", {}).get("content")
+        blocks = cast("list[Any]", content) if isinstance(content, list) else []
+        for block in blocks:
             if block.get("type") == "tool_use":
                 calls[block["id"]] = {"tool_name": block["name"], "tool_input": block["input"], "tool_use_id": block["id"]}
             elif block.get("type") == "tool_result" and block["tool_use_id"] in calls:

@@ -14,7 +14,7 @@ import pytest
 from ctxmgr.clients import CLIENTS
 from ctxmgr.clients.interface import LONGEST
 from ctxmgr.live.rounds import Rounds, state_folder
-from tests.live.scene import HOOK, LOOP, SILENT, batch, before, calls_of, hooked, write_log
+from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, write_log
 
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
 LOOPING = [("cat calc.txt", "nothing"), *[("python3 -m unittest test_calc", FAILED)] * 9]
@@ -102,6 +102,7 @@ def test_the_ladder_ends_with_a_person(tmp_path: Path) -> None:
     writing = f"import sys; open({str(noticed)!r}, 'w').write(sys.stdin.read())"
     _settings(f'[live]\nmode = "deny"\nexec = ["{sys.executable}", "-c", "{writing}"]\n')
     log, heard, refusals = tmp_path / "s.jsonl", list[str](), list[int]()
+    call = _grown(log, 1)[-1]
     for count in range(1, 11):
         call = _grown(log, count)[-1]
         if refused := hooked("claude-code", before(call, log)).out:
@@ -232,6 +233,15 @@ def test_a_state_that_can_not_be_kept_is_no_fault(state: str, tmp_path: Path) ->
 
 
 @pytest.mark.requirement("LV-open")
+def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path) -> None:
+    """Python's own code for a missing file, 2, would have Claude Code block every prompt of its user."""
+    given = [word.replace("hook.py", "gone.py") for word in command("claude-code")]
+    ran = subprocess.run(given, input=b"{}", capture_output=True, check=False)
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == SILENT
+
+
+@pytest.mark.requirement("LV-open")
 def test_settings_that_are_wrong_are_no_fault(tmp_path: Path) -> None:
     """A settings file that can't be read keeps the hook silent; 'ctxmgr doctor' names it."""
     _settings("this is no TOML")
@@ -247,7 +257,7 @@ def test_a_healthy_call_loads_the_standard_library_alone(tmp_path: Path) -> None
     event = json.dumps(batch(_grown(log, 1)[0], log)).encode()
     hooked("claude-code", event)  # the first of a session makes its folder
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", "-X", "importtime", HOOK, "claude-code"], input=event, capture_output=True, check=True
+        [sys.executable, "-X", "importtime", *command("claude-code")[1:]], input=event, capture_output=True, check=True
     )
     loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
 
