@@ -209,7 +209,7 @@ def version_of(client: Client) -> tuple[int, ...] | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _VERSION.search(said.stdout.decode("utf-8", "replace"))
+    found = _VERSION.search((said.stdout or said.stderr).decode("utf-8", "replace"))
     return None if found is None else tuple(int(part) for part in found[0].split("."))
 
 
