@@ -1,4 +1,4 @@
-"""opencode: a plug-in in its folder of plug-ins."""
+"""The plug-in that opencode loads from its folder of plug-ins."""
 
 from __future__ import annotations
 

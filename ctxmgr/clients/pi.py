@@ -1,4 +1,4 @@
-"""pi: an extension in its folder of extensions."""
+"""The extension that pi loads from its folder of extensions."""
 
 from __future__ import annotations
 
