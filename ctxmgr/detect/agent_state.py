@@ -319,7 +319,7 @@ class AgentScope:
         return raised
 
     def _open(self, sighting: Sighting) -> OpenFinding:
-        case = OpenFinding(sighting, self.session, self._steps, self._settings.left_after)
+        case = OpenFinding(sighting, self.session, self._settings.left_after)
         case.confidence = round(case.confidence * self._doubt, 2)
         self.active.append(case)
         self.cases.append(case)

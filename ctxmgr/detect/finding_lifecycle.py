@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ctxmgr.detect.descriptions import loop_reason
@@ -35,6 +34,7 @@ class OpenFinding:
         resolved: what ended it, None while it lasts.
         raised: id and index of the record that raised it; raisings: the same for each severity it reached.
         answered: a continuation was given for it; back: it went on all the same.
+        last_progress: what the session had last achieved when its first member happened.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class OpenFinding:
         "steps",
     )  # fmt: skip
 
-    def __init__(self, sighting: Sighting, session: str, past: Sequence[Step], left_after: int) -> None:
+    def __init__(self, sighting: Sighting, session: str, left_after: int) -> None:
         start = sighting.steps[-1].calls[-1].start
         self.kind: FindingKind = sighting.kind
         self.key = sighting.key
@@ -106,7 +106,7 @@ class OpenFinding:
         self.raised = (at.id, at.index)
         self.raisings: list[tuple[Severity, str, int | None]] = [(self.severity, *self.raised)]
         self.first_at = sighting.steps[0].started
-        self.last_progress = _progress_before(sighting.steps[0].number, past)
+        self.last_progress = sighting.steps[0].first.start.progress
         if sighting.over:
             self._resolve()
 
@@ -218,6 +218,7 @@ class OpenFinding:
         self.round, self._members, self._indexes = other.round, other._members, other._indexes
         self._dropped = other._dropped
         self._by_query, self.steps = other._by_query, other.steps
+        self.last_progress = other.last_progress
 
     def overlaps(self, sighting: Sighting) -> bool:
         """Whether the sighting speaks of steps that are already part of this case."""
@@ -268,6 +269,10 @@ class OpenFinding:
             self._changed = False
             self._append(step)
 
+    def ended_by(self, outside: str | None) -> str | None:
+        """Return what ended it, None while it lasts; ``outside`` is what may have ended it besides the agent's own steps."""
+        return self.resolved or outside or ("answered" if self._has_heeded() else None)
+
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as it stands; ``resolved`` fills in what ended it from outside the agent's own steps."""
         rounds = self._total or (self.steps + self._unseen) // self.period
@@ -280,7 +285,7 @@ class OpenFinding:
                 "first": self._indexes[0],
                 "last": self._indexes[-1],
                 "raisedAt": self.raised[1],
-                "lastProgress": None if self.last_progress is None else self.last_progress[1],
+                "lastProgress": None if self.last_progress is None else self.last_progress.index,
                 "members": list(self._indexes),
             },
             "raised": [{"severity": severity, "id": name, "index": index} for severity, name, index in self.raisings],
@@ -305,9 +310,9 @@ class OpenFinding:
             first=self._members[0],
             last=self._members[-1],
             raised_at=self.raised[0],
-            resolved=self.resolved or resolved or ("answered" if self._has_heeded() else None),
+            resolved=self.ended_by(resolved),
             members=list(self._members),
-            last_progress=None if self.last_progress is None else self.last_progress[0],
+            last_progress=None if self.last_progress is None else self.last_progress.id,
             scope=Scope(agent=self.agent, process=self.process),
             confidence=self.confidence,
             reason=loop_reason(self.kind, self.agent, self.round, rounds, len(self._by_query), dict(self._facts)),
@@ -321,11 +326,3 @@ def _question(call: Call) -> str:
     if start.kind == "event":
         return fingerprint([start.agent, start.type, plain(text_of(start) or "")])
     return fingerprint([start.action, start.input])
-
-
-def _progress_before(number: int, past: Sequence[Step]) -> tuple[str, int | None] | None:
-    """Return id and index of the last successful call before the loop."""
-    for step in reversed(past):
-        if step.number < number and not step.failed:
-            return step.calls[-1].start.id, step.calls[-1].start.index
-    return None

@@ -13,11 +13,12 @@ from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.missing_results import Key, UnseenResults
+from ctxmgr.detect.progress import progress_of
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
 from ctxmgr.detect.text.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.observation import Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
 """Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation are none."""
@@ -116,6 +117,7 @@ class Monitor:
         self._unseen = UnseenResults(lambda: self._scope(blind, _BLIND_DOUBT))
         self._session = ""
         self._watch: StallWatch | None = None
+        self._progress: Progress | None = None
         self._open: dict[str, tuple[Observation, AgentScope]] = {}
         self._scopes: dict[Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
@@ -188,10 +190,12 @@ class Monitor:
         if seen is None:
             return False
         seen[1] = start.seq
+        start.progress = self._progress
         watch.take_whole(start, finish)
         if start.step is not None or start.turn is not None:
             scope.begin(start)
         self._latest = self._current[start.agent] = scope
+        self._progress = progress_of(finish) or self._progress
         raised = self._conclude(start, finish, scope)
         if raised:
             self._raised += [case for case in raised if len(case.raisings) == 1]
@@ -211,7 +215,15 @@ class Monitor:
             self._note(NO_CLOCK)
         if self._watch.untimed:
             self._note(NO_TIMES)
-        return found + self._watch.judge(now, live)
+        return found + self._watch.judge(now, live, self._progress)
+
+    @property
+    def last_progress(self) -> Progress | None:
+        """What the session has last achieved: before the loop that has lasted longest, if one lasts (see `progress`)."""
+        for case in self._raised:
+            if case.ended_by(self._superseded(case)) is None:
+                return case.last_progress
+        return self._progress
 
     def _begin(self, start: Observation, watch: StallWatch) -> list[OpenFinding]:
         if start.id in self._open:
@@ -221,6 +233,7 @@ class Monitor:
             self._meet(start, watch)
         else:
             seen[1] = start.seq
+        start.progress = self._progress
         watch.begin(start)
         key = (start.agent, start.process)
         scope = self._scopes.get(key) or self._new_scope(key)
@@ -239,7 +252,9 @@ class Monitor:
             return []
         start, scope = known
         self._unseen.end((start.agent, start.process))
+        finish.progress = self._progress
         watch.end(finish)
+        self._progress = progress_of(finish) or self._progress
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
@@ -274,13 +289,15 @@ class Monitor:
         for case in (*raised, *scope.came_back):
             record, index = case.raisings[-1][1:]
             data = {"answers": [case.identity]}
-            told += self._wide.hear(Observation("event", 0, record, self._session, index, type=LOOP_SEEN, data=data))
+            seen = Observation("event", 0, record, self._session, index, type=LOOP_SEEN, data=data, progress=case.last_progress)
+            told += self._wide.hear(seen)
         scope.came_back.clear()
         return told
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[OpenFinding]:
         kind = event.type or ""
         heed = self._heeds.of(kind)
+        event.progress = self._progress
         if kind == "nudge":
             self._correct(event)
         if heed.resets is not None:
