@@ -24,6 +24,8 @@ _WENT_ON = 2
 """Rounds after a continuation that show that it did not help: the one under way when it was given is no proof."""
 _ERROR_LEAVE = 3
 """How many times further away the work must have moved from an error before the error counts as left behind."""
+_NEW_STEPS = 2
+"""Successful steps that were never made before by which an agent has left whatever it was in."""
 
 
 class OpenFinding:
@@ -34,6 +36,7 @@ class OpenFinding:
         resolved: what ended it, None while it lasts.
         raised: id and index of the record that raised it; raisings: the same for each severity it reached.
         answered: a continuation was given for it; back: it went on all the same.
+        is_listed: its monitor has put it among the findings.
         last_progress: what the session had last achieved when its first member happened.
     """
 
@@ -47,6 +50,7 @@ class OpenFinding:
         "_indexes",
         "_left_after",
         "_members",
+        "_new",
         "_off",
         "_session",
         "_told",
@@ -59,6 +63,7 @@ class OpenFinding:
         "confidence",
         "first_at",
         "identity",
+        "is_listed",
         "key",
         "kind",
         "last_progress",
@@ -86,7 +91,7 @@ class OpenFinding:
         self._unseen = max(0, sighting.rounds * sighting.period - len(sighting.steps))
         self._total = sighting.total
         self.severity: Severity = sighting.severity
-        self.answered = self.back = False
+        self.answered = self.back = self.is_listed = False
         self._answered_at = 0
         self._told = self._changed = False
         self.identity = self._identity()
@@ -97,6 +102,7 @@ class OpenFinding:
         self.steps = 0
         self.resolved: str | None = None
         self._off: frozenset[int] = frozenset()
+        self._new: frozenset[int] = frozenset()
         self._touched = False
         leave = left_after if sighting.error is None else left_after * _ERROR_LEAVE
         self._left_after = leave if sighting.leave is None else sighting.leave
@@ -142,19 +148,18 @@ class OpenFinding:
 
     def mark(self) -> tuple[Any, ...]:
         """Return what `restore` needs to take back later steps."""
-        return len(self._members) + self._dropped, self.steps, self._off, self._touched, self.resolved
+        return len(self._members) + self._dropped, self.steps, self._off, self._new, self._touched, self.resolved
 
     def restore(self, mark: tuple[Any, ...]) -> None:
         """Take back what was added since the mark."""
-        length, self.steps, self._off, self._touched, self.resolved = mark
+        length, self.steps, self._off, self._new, self._touched, self.resolved = mark
         del self._members[length - self._dropped :]
         del self._indexes[length - self._dropped :]
 
     def extend(self, step: Step, sighting: Sighting) -> bool:
         """Take one more step for which the pattern held; return whether that made the matter worse."""
         self._append(step)
-        self._off = frozenset()
-        self._touched = self._changed = False
+        self._continue()
         self._facts = sighting.facts
         self._total = sighting.total
         if sighting.over:
@@ -171,8 +176,28 @@ class OpenFinding:
         self.steps += 1
         if len(self._members) > 3 * MAX_MEMBERS:
             self._forget_the_middle()
-        self._off = frozenset()
+        self._continue()
+
+    def _continue(self) -> None:
+        """Note that it goes on: whatever was done aside was no way out."""
+        self._off = self._new = frozenset()
         self._touched = self._changed = False
+
+    def continues(self, sighting: Sighting) -> bool:
+        """Whether the sighting is of this loop, which the agent had left for other work and has taken up again.
+
+        One that was answered and then left is not raised on old evidence, but where the answers themselves go round.
+        """
+        return (
+            (self.kind, self.key) == (sighting.kind, sighting.key)
+            and (self.resolved == "progress" or (self.resolved == "answered" and self.kind == "recoveryLoop"))
+            and self.overlaps(sighting)
+        )
+
+    def reopen(self) -> None:
+        """Take it up again."""
+        self.resolved = None
+        self._continue()
 
     def answer(self) -> None:
         """Note that a continuation was given for it."""
@@ -234,11 +259,17 @@ class OpenFinding:
         """Whether the record is the newest member."""
         return self._members[-1] == record
 
-    def note(self, step: Step, meaning: str) -> bool:
+    def note(self, step: Step, meaning: str, *, is_new: bool) -> bool:
         """Take a step that did not continue the pattern; return whether it still belongs to the loop.
 
-        A new successful answer to one of its questions ends a loop at once; so do enough different steps outside it.
+        A new successful answer to one of its questions ends a loop at once; so do two successful steps that the agent never
+        made before, and enough different steps outside it of any kind.
         A change of the world (``meaning`` is mutation) in between means that asking again is no repetition.
+
+        Args:
+            step: what was done.
+            meaning: what that does to the world.
+            is_new: whether the agent had not asked that before.
         """
         if self._error is not None and step.failed:
             if fingerprints.error_core(step.first.error()) == self._error:
@@ -254,18 +285,20 @@ class OpenFinding:
                     self._resolve()
                     return False
         self._off |= {step.query}
+        if is_new and not step.failed:
+            self._new |= {step.query}
         weight = len(self._off)
         if meaning in ("mutation", "other") and not step.failed:
             self._touched = True
             if self._error is not None:
                 weight += _ERROR_LEAVE
-        if weight >= self._left_after:
+        if weight >= self._left_after or len(self._new) >= _NEW_STEPS:
             self._resolve()
         return False
 
     def _resume(self, step: Step) -> None:
         if not self._touched:
-            self._off = frozenset()
+            self._off = self._new = frozenset()
             self._changed = False
             self._append(step)
 

@@ -164,9 +164,15 @@ class Monitor:
         else:
             watch.close()
             return []
-        if raised:
-            self._raised += [case for case in raised if len(case.raisings) == 1]
+        self._list(raised)
         return raised
+
+    def _list(self, raised: Sequence[OpenFinding]) -> None:
+        """Keep what was raised for the first time; a loop may be raised again, by a higher severity or by coming back."""
+        for case in raised:
+            if not case.is_listed:
+                case.is_listed = True
+                self._raised.append(case)
 
     def _take_whole(self, start: Observation, finish: Observation) -> bool:
         """Take an entry that came with its result at once; return whether it could be.
@@ -197,8 +203,7 @@ class Monitor:
         self._latest = self._current[start.agent] = scope
         self._progress = progress_of(finish) or self._progress
         raised = self._conclude(start, finish, scope)
-        if raised:
-            self._raised += [case for case in raised if len(case.raisings) == 1]
+        self._list(raised)
         return True
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:

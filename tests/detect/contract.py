@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,11 +16,25 @@ from ctxmgr.detect.step import Call, Step
 from tests.detect.scenario import Scenario
 
 
+def _read(story: Scenario, number: int) -> None:
+    story.call("Read", {"path": f"elsewhere/{number}.py"}, f"text of {number}")
+
+
+def _edit(story: Scenario, number: int) -> None:
+    story.call("Edit", {"path": f"new/{number}.py", "old": f"v{number}", "new": f"w{number}"}, f"changed {number}")
+
+
+NEW_WORK: dict[str, Callable[[Scenario, int], None]] = {"reads": _read, "edits": _edit}
+"""Steps that were never made before, one at a time."""
+
+
 class DetectorContract:
     """What a detector must do; a subclass says how its pattern looks."""
 
     detector: type[Detector]
     rounds = 3
+    leaves_at_once = False
+    """Whether one step of another kind ends it."""
     outside = 0
     """Rounds before the first that is a member."""
 
@@ -109,6 +124,42 @@ class DetectorContract:
             self.round(story, number)
             story.call("Read", {"path": f"doc{number}"}, f"text {number}", agent="other")
         assert len(self._watch(story)[1]) == 1
+
+    def standing(self, story: Scenario) -> list[str | None]:
+        """Return of each finding what ended it."""
+        return [finding.resolved for finding in self._watch(story)[0].findings(live=True)]
+
+    @pytest.mark.parametrize("work", sorted(NEW_WORK))
+    def test_two_new_steps_end_it(self, work: str) -> None:
+        """Whoever has done two things that are no part of it, and never were, has left it; after one it still lasts."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        NEW_WORK[work](story, 0)
+        assert self.standing(story) == (["progress"] if self.leaves_at_once else [None])
+        NEW_WORK[work](story, 1)
+        assert self.standing(story) == ["progress"]
+
+    def test_it_lasts_again_when_it_goes_on(self) -> None:
+        """A loop that was left and taken up again is not over: it lasts, as the same finding or as another one."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        for number in range(2):
+            NEW_WORK["reads"](story, number)
+        for number in range(self.rounds, 2 * self.rounds):
+            self.round(story, number)
+        assert None in self.standing(story)
+
+    def test_another_way_after_an_answer_ends_it(self) -> None:
+        """Told to change its way, and having done something else once, the agent has answered."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        story.say("nudge", {"text": "try something else"})
+        assert self.standing(story) == [None]
+        NEW_WORK["reads"](story, 0)
+        assert self.standing(story) == ["answered"]
 
     def test_asking_often_changes_nothing(self) -> None:
         """Findings are the same whether they are asked for after every record or once, and in every replay."""

@@ -153,6 +153,7 @@ class TestBusy(DetectorContract):
 
 class TestSleepBudget(DetectorContract):
     detector = SleepBudgetDetector
+    leaves_at_once = True
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Sleep a little longer each time."""
