@@ -7,6 +7,8 @@ from typing import Literal
 from ctxmgr.detect.open_calls import Flow, OpenCall, Stall, declared_limit, stall_finding
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.farewell import is_farewell
+from ctxmgr.detect.text.message_text import text_of
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation, Progress
 
@@ -152,6 +154,9 @@ class StallWatch:
         elif kind in WORK_STARTS or kind in PROGRESS:
             if kind in ("user_message", "user_message_chunk"):
                 self.leave_open()
+            if self._answered and is_farewell(text_of(event) or ""):
+                self._state = "done"  # nobody waits for an answer to that
+                return
             self._state = "working"
             if event.at is None:
                 self._untimed = True
