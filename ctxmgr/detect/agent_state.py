@@ -13,7 +13,6 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.observation import Observation
 
-
 _RECENT = 4
 """Findings that a new sighting is compared with: the newest ones."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.agent_state import AgentScope
-from ctxmgr.detect.detectors.hung import StallWatch
+from ctxmgr.detect.detectors.hung import BEGINS, StallWatch
 from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
@@ -127,6 +127,7 @@ class Monitor:
         self._speaker: AgentScope | None = None
         self._raised: list[OpenFinding] = []
         self._seen_processes: dict[str | None, list[int]] = {}
+        self._announced: set[str | None] = set()
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
         """Take observations as `observe` does, whose findings nobody asks for one by one: for replays of long histories."""
@@ -193,7 +194,7 @@ class Monitor:
         ):
             return False
         seen = self._seen_processes.get(start.process)
-        if seen is None:
+        if seen is None or start.process in self._announced:
             return False
         seen[1] = start.seq
         start.progress = self._progress
@@ -234,7 +235,7 @@ class Monitor:
         if start.id in self._open:
             return []
         seen = self._seen_processes.get(start.process)
-        if seen is None:
+        if seen is None or start.process in self._announced:
             self._meet(start, watch)
         else:
             seen[1] = start.seq
@@ -314,6 +315,8 @@ class Monitor:
             kind = "nudge"
             heed = self._heeds.of(kind)
         watch.hear(event)
+        if kind == BEGINS:
+            self._announce(event, watch)
         if heed.replays:
             for scope in self._addressed(event):
                 scope.replay()
@@ -426,10 +429,21 @@ class Monitor:
         scope.is_explained = self._explain is not None
         return scope
 
-    def _meet(self, start: Observation, watch: StallWatch) -> None:
+    def _announce(self, beginning: Observation, watch: StallWatch) -> None:
+        """Note that a process begins, before it has done anything."""
+        if beginning.process in self._seen_processes:
+            return
         if self._seen_processes:
+            watch.take_over(beginning)
+        self._seen_processes[beginning.process] = [beginning.seq, beginning.seq]
+        self._announced.add(beginning.process)
+
+    def _meet(self, start: Observation, watch: StallWatch) -> None:
+        """Take the first entry of a process."""
+        if self._seen_processes.keys() - {start.process}:
             watch.leave_open()
         self._seen_processes[start.process] = [start.seq, start.seq]
+        self._announced.discard(start.process)
 
     def _superseded(self, case: OpenFinding) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""

@@ -197,7 +197,7 @@ HONEST: dict[str, tuple[Tell, float | None]] = {
     "a child agent that works for long": (
         then(
             lambda story: story.open("Task", {"description": "review"}, id="t"),
-            each(8, lambda story, n: story.call("Read", {"path": f"r{n}.py"}, f"code {n}", agent="child", parent="t", wait=100)),
+            each(8, lambda story, n: story.call("Read", {"path": f"{n}.py"}, f"code {n}", agent="child", parent="t", wait=100)),
         ),
         60,
     ),

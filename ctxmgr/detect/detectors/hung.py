@@ -152,21 +152,31 @@ class StallWatch:
         elif kind in PAUSES:
             self._state = "paused"
         elif kind in WORK_STARTS or kind in PROGRESS:
-            if kind in ("user_message", "user_message_chunk"):
-                self.leave_open()
-            if self._answered and is_farewell(text_of(event) or ""):
-                self._state = "done"  # nobody waits for an answer to that
-                return
-            self._state = "working"
-            if event.at is None:
-                self._untimed = True
-            else:
-                self._flow(event).latest = event.at
+            self._set_to_work(event)
+
+    def _set_to_work(self, event: Observation) -> None:
+        """Take what asks something of the run."""
+        if event.type in ("user_message", "user_message_chunk"):
+            self.leave_open()
+        if self._answered and is_farewell(text_of(event) or ""):
+            self._state = "done"  # nobody waits for an answer to that
+            return
+        self._state = "working"
+        if event.at is None:
+            self._untimed = True
+        else:
+            self._flow(event).latest = event.at
 
     def _expect(self, beginning: Observation) -> None:
         if self._state == "new" and beginning.at is not None:
             self._state = "working"
             self._flow(beginning).latest = beginning.at
+
+    def take_over(self, beginning: Observation) -> None:
+        """Note that a later process of the session begins: what the one before it left behind is over."""
+        self.leave_open()
+        self._state = "new"
+        self._expect(beginning)
 
     def _give_life(self, event: Observation) -> None:
         for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
