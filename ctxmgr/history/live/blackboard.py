@@ -68,7 +68,8 @@ class BlackboardHistory:
         watch_every: look for stalls every so many seconds, in a thread of its own.
         on_hung: hears of every stall that `tick` sees, once; needed with ``watch_every``.
         mask: whether secrets of known shapes are masked before they are written.
-        options: ``session``, ``process``, ``workflow``, ``agent``, ``durability``, ``on_live``, ``meta``: see `Recorder`.
+        options: ``session``, ``process``, ``workflow``, ``agent``, ``durability``, ``on_live``, ``meta``, ``episode``: see
+            `Recorder`.
 
     Attributes:
         location: path of the target, None when it is a `Sink`.

@@ -23,7 +23,16 @@ from tests.history.live_world import Clock, Tape
 from tests.history.live_world import clock as clock
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
-_DETAILS = {"inputType": "input_type", "turn": "turn", "step": "step", "task": "task", "timeoutMs": "timeout_ms", "meta": "meta"}
+_DETAILS = {
+    "inputType": "input_type", "turn": "turn", "step": "step", "task": "task", "timeoutMs": "timeout_ms", "meta": "meta",
+}  # fmt: skip
+    "inputType": "input_type",
+    "turn": "turn",
+    "step": "step",
+    "task": "task",
+    "timeoutMs": "timeout_ms",
+    "meta": "meta",
+}
 
 
 class Player:
