@@ -26,13 +26,6 @@ FIXTURES = Path(__file__).parents[3] / "fixtures"
 _DETAILS = {
     "inputType": "input_type", "turn": "turn", "step": "step", "task": "task", "timeoutMs": "timeout_ms", "meta": "meta",
 }  # fmt: skip
-    "inputType": "input_type",
-    "turn": "turn",
-    "step": "step",
-    "task": "task",
-    "timeoutMs": "timeout_ms",
-    "meta": "meta",
-}
 
 
 class Player:
