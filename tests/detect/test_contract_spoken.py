@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
+from ctxmgr.conformance import NEW_WORK, DetectorConformance, SessionConformance, SpokenConformance
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.detectors.chanting import ChantingDetector
 from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
@@ -15,11 +16,10 @@ from ctxmgr.detect.detectors.ping_pong import PingPongDetector
 from ctxmgr.detect.detectors.recovery_loop import RecoveryLoopDetector
 from ctxmgr.types.finding import FindingKind
 from tests.detect import test_contract
-from tests.detect.contract import NEW_WORK, DetectorContract, SessionContract, SpokenContract
 from tests.detect.scenario import Scenario
 
 
-class TestMonologue(SpokenContract):
+class TestMonologue(SpokenConformance):
     detector = MonologueDetector
     leaves_at_once = True
 
@@ -28,7 +28,7 @@ class TestMonologue(SpokenContract):
         return story.say("message", {"text": "All is well."}, agent=fields.get("agent", "main"), process=fields.get("process"))
 
 
-class TestChanting(SpokenContract):
+class TestChanting(SpokenConformance):
     detector = ChantingDetector
     leaves_at_once = True
     rounds = 10
@@ -43,7 +43,7 @@ class TestChanting(SpokenContract):
         )
 
 
-class TestContextLoop(SpokenContract):
+class TestContextLoop(SpokenConformance):
     detector = ContextLoopDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -56,7 +56,7 @@ class TestContextLoop(SpokenContract):
             super().test_a_program_does_not_reset_it(event)
 
 
-class TestNoProgress(SpokenContract):
+class TestNoProgress(SpokenConformance):
     detector = NoProgressDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -66,7 +66,7 @@ class TestNoProgress(SpokenContract):
         )
 
 
-class TestRecoveryLoop(SessionContract):
+class TestRecoveryLoop(SessionConformance):
     detector = RecoveryLoopDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -74,7 +74,7 @@ class TestRecoveryLoop(SessionContract):
         return story.say("continuation", {"answers": ["one loop"]})
 
 
-class TestPingPong(SessionContract):
+class TestPingPong(SessionConformance):
     detector = PingPongDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -93,7 +93,7 @@ class TestPingPong(SessionContract):
 def test_every_detector_inherits_the_battery() -> None:
     """No detector is registered without its contract test."""
     known = [*vars(test_contract).values(), *globals().values()]
-    batteries = [each for each in known if isinstance(each, type) and issubclass(each, DetectorContract)]
+    batteries = [each for each in known if isinstance(each, type) and issubclass(each, DetectorConformance)]
     tried = {each.detector for each in batteries if hasattr(each, "detector")}
     assert tried == set(DETECTORS)
     assert {each.kind for each in tried} == set(get_args(FindingKind))

@@ -1,4 +1,4 @@
-"""The rules that hold for every detector: one battery, which each of them inherits."""
+"""The rules that hold for every detector (see `ctxmgr.detect.interface`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from ctxmgr.conformance.scenario import Scenario
 from ctxmgr.detect.detectors.repetition import RepetitionDetector
 from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
-from tests.detect.scenario import Scenario
 
 
 def _read(story: Scenario, number: int) -> None:
@@ -28,7 +28,7 @@ NEW_WORK: dict[str, Callable[[Scenario, int], None]] = {"reads": _read, "edits":
 """Steps that were never made before, one at a time."""
 
 
-class DetectorContract:
+class DetectorConformance:
     """What a detector must do; a subclass says how its pattern looks."""
 
     detector: type[Detector]
@@ -58,7 +58,6 @@ class DetectorContract:
             story.fail("Bash", {"command": "pytest -q"}, f"{40 - number} failed")
         assert self._watch(story)[1] == []
 
-    @pytest.mark.requirement("FR-001", "FR-005", "SC-002")
     def test_raises_when_the_last_needed_round_is_complete(self) -> None:
         """The finding is raised by the very record that completes the threshold, and no earlier."""
         story = Scenario()
@@ -81,7 +80,6 @@ class DetectorContract:
         assert finding.evidence["indexes"]["members"] == self.indexes(len(finding.members))
         assert finding.resolved is None
 
-    @pytest.mark.requirement("FR-006", "SC-013")
     @pytest.mark.parametrize(("event", "reason"), [("user_message", "user"), ("interrupt", "interrupt")])
     def test_a_person_resets_it(self, event: str, reason: str) -> None:
         """A human message or an interrupt, and only that, forgets the evidence at once and closes what was found."""
@@ -235,7 +233,7 @@ class DetectorContract:
         assert self._watch(story, DetectSettings(exempt_actions=exempt))[1] == []
 
 
-class WarningContract(DetectorContract):
+class WarningConformance(DetectorConformance):
     """What holds for detectors that warn first: going from warning to loop is the same finding again."""
 
     loop_after = 4
@@ -257,7 +255,7 @@ class WarningContract(DetectorContract):
         assert second.evidence["raised"][0]["id"] == first.raised_at
 
 
-class SpokenContract(DetectorContract):
+class SpokenConformance(DetectorConformance):
     """What holds for detectors of events too; their rounds are events."""
 
     def indexes(self, members: int) -> list[int | None]:
@@ -282,7 +280,7 @@ class SpokenContract(DetectorContract):
         assert (first.key, first.facts, seen) == (second.key, second.facts, again)
 
 
-class SessionContract(SpokenContract):
+class SessionConformance(SpokenConformance):
     """What holds for detectors that follow all agents together."""
 
     def test_agents_and_processes_are_kept_apart(self) -> None:
