@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.live.record_sources import session_files
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
 from ctxmgr.importers import IMPORTERS
@@ -190,6 +191,25 @@ def require_logs(paths: Sequence[Path], only: str | None = None) -> None:
         InvalidInput, NotFound, StorageFailed: as `import_logs`.
     """
     _named(_chosen(only), paths, only, _Totals())
+
+
+def find_logs(paths: Sequence[Path]) -> tuple[list[Path], list[FileReport]]:
+    """Return one file of each log at ``paths``, and what was passed over with the reason; folders are searched.
+
+    Files of one session (a run and its sub-agents) are one log: opening any of them reads all.
+
+    Raises:
+        InvalidInput, NotFound, StorageFailed: as `import_logs`.
+    """
+    totals = _Totals()
+    logs: list[Path] = []
+    for importer, files in _named(_chosen(None), paths, None, totals):
+        if importer is None:
+            logs += files
+            continue
+        for group in importer.groups(_with_companions(importer, files)):
+            logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
+    return sorted(logs), [report for report in totals.files if report.skipped]
 
 
 def _chosen(only: str | None) -> list[Importer]:
