@@ -176,10 +176,8 @@ def _between(desk: HistoryReader, members: Sequence[EntryView], named: set[str])
 
 
 def _last_success(desk: HistoryReader, finding: Finding | None, worked: list[EntryView]) -> EntryView | None:
-    if finding is not None and finding.last_progress is not None:
-        entry = desk.entry(finding.last_progress)
-        if entry is not None and entry.status == "ok":
-            return entry
+    if finding is not None:
+        return None if finding.last_progress is None else desk.entry(finding.last_progress)
     return worked[0] if worked else None
 
 
