@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
-from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten

@@ -1,6 +1,7 @@
 """Foreign logs in, records of log format 1 out; one agent format a module.
 
-To add one: write the module, name it in `IMPORTERS`.
+To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/logs/<name>``.
+Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `json_importer` and `transcript`.
 """
 
 from __future__ import annotations
@@ -8,5 +9,16 @@ from __future__ import annotations
 from ctxmgr.importers.claude_code.importer import ClaudeCode
 from ctxmgr.importers.codex.importer import Codex
 from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.message_list import MESSAGE_LIST
+from ctxmgr.importers.pi import PI
+from ctxmgr.importers.tables import OpenTables
 
-IMPORTERS: tuple[Importer, ...] = (ClaudeCode(), Codex())
+
+def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
+    """Return the importers in the order in which they are asked: the one that proves least comes last.
+
+    Args:
+        open_tables: reads SQLite databases for those whose agents keep their logs there.
+    """
+    del open_tables
+    return (ClaudeCode(), Codex(), PI, MESSAGE_LIST)
