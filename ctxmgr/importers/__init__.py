@@ -1,6 +1,6 @@
 """Foreign logs in, records of log format 1 out; one agent format a module.
 
-To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/logs/<name>``.
+To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/formats/<name>``.
 Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `json_importer` and `transcript`.
 """
 
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from ctxmgr.importers.claude_code.importer import ClaudeCode
 from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.copilot import COPILOT
+from ctxmgr.importers.gemini import GEMINI
+from ctxmgr.importers.qwen import QWEN
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.message_list import MESSAGE_LIST
 from ctxmgr.importers.pi import PI
@@ -21,4 +24,4 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         open_tables: reads SQLite databases for those whose agents keep their logs there.
     """
     del open_tables
-    return (ClaudeCode(), Codex(), PI, MESSAGE_LIST)
+    return (ClaudeCode(), Codex(), PI, COPILOT, GEMINI, QWEN, MESSAGE_LIST)

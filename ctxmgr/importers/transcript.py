@@ -140,7 +140,7 @@ class Transcript:
         limit = number(timeout_ms)
         self._add(
             "entry", at, id=entry, agent=self.agent, action=action, inputType=f"{action}Input", input=clean(given),
-            process=self.process, turn=self.turn, step=self.step, parent=parent or self.parent,
+            process=self.process, turn=self.turn, step=self.step, parent=parent or self.parent or None,
             timeoutMs=limit if limit is not None and 0 < limit < 1e12 else None,
             meta=_present(callId=key[:_LONGEST_ID] or None, place=self.place, **(meta or {})),
         )  # fmt: skip

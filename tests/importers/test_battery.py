@@ -1,6 +1,6 @@
 """What every importer promises, held against every format of the registry and every sample in its folder.
 
-A new format needs a folder ``fixtures/logs/<name>`` with samples and ``TRUTH.json``: for each file what it truly holds.
+A new format needs a folder ``fixtures/formats/<name>`` with samples and ``TRUTH.json``: for each file what it truly holds.
 """
 
 from __future__ import annotations
@@ -24,17 +24,22 @@ from ctxmgr.types.finding import verdict_of
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
 
-LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
+LOGS = Path(__file__).parents[2] / "fixtures"
 BINARY = {".db", ".sqlite", ".eval"}
 ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x" * 300, "\ud800\0\u202e", [], [[]], [None, 5, {}], {}, {"type": []}]
 ROUNDS = 40
 
 
+def _folder(importer: Importer) -> Path:
+    """Return where a format's samples are; the oldest two have a folder, and tests, of their own."""
+    return LOGS / ("logs" if importer.name in ("claude-code", "codex") else "formats") / importer.name
+
+
 def _truths() -> Iterator[Any]:
     for importer in IMPORTERS:
-        for name, truth in json.loads((LOGS / importer.name / "TRUTH.json").read_text()).items():
+        for name, truth in json.loads((_folder(importer) / "TRUTH.json").read_text()).items():
             if "verdict" in truth:
-                yield pytest.param(importer, LOGS / importer.name / name, truth, id=f"{importer.name}-{name[:40]}")
+                yield pytest.param(importer, _folder(importer) / name, truth, id=f"{importer.name}-{name[:40]}")
 
 
 SAMPLES = list(_truths())
@@ -221,7 +226,7 @@ def test_a_compressed_log_reads_as_the_plain_one(importer: Importer, path: Path,
 
 def test_every_format_has_its_samples() -> None:
     """A format without samples is not read; one whose samples never loop or never end well is hardly tried."""
-    assert [importer.name for importer in IMPORTERS if not (LOGS / importer.name / "TRUTH.json").exists()] == []
+    assert [importer.name for importer in IMPORTERS if not (_folder(importer) / "TRUTH.json").exists()] == []
 
 
 def test_the_formats_have_names_of_their_own() -> None:
