@@ -7,13 +7,15 @@ Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it st
 from __future__ import annotations
 
 from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.importers.cline import CLINE
 from ctxmgr.importers.codex.importer import Codex
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.gemini import GEMINI
-from ctxmgr.importers.qwen import QWEN
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.message_list import MESSAGE_LIST
+from ctxmgr.importers.opencode import opencode
 from ctxmgr.importers.pi import PI
+from ctxmgr.importers.qwen import QWEN
 from ctxmgr.importers.tables import OpenTables
 
 
@@ -23,5 +25,4 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
     Args:
         open_tables: reads SQLite databases for those whose agents keep their logs there.
     """
-    del open_tables
-    return (ClaudeCode(), Codex(), PI, COPILOT, GEMINI, QWEN, MESSAGE_LIST)
+    return (ClaudeCode(), Codex(), PI, COPILOT, GEMINI, QWEN, opencode(open_tables), CLINE, MESSAGE_LIST)

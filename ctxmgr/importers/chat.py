@@ -208,6 +208,9 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
         body: of the result: flags and codes stand there.
         shown: what the tool returned.
     """
+    several = [mapping(item) for item in sequence(shown)]
+    if several and all(isinstance(item.get("success"), bool) for item in several):
+        return _judged_each(several)
     output = _output(shown)
     words = output if isinstance(output, str) else ""
     held = mapping(output) or (mapping(parsed(words)) if words[:1] == "{" and len(words) < 100_000 else {})
@@ -224,6 +227,14 @@ def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None
     if failed or (held and set(held) <= {"error"} and error) or held.get("success") is False:
         return "error", output, error or words or None
     return "ok", output, None
+
+
+def _judged_each(items: list[dict[str, Any]]) -> tuple[str, Any, str | None]:
+    """Return status, output and error of a result that tells of several commands; one that failed makes it a failure."""
+    output = "\n".join(text(item.get("result")) or text(item.get("error")) or "" for item in items)
+    error = next((text(item.get("error")) for item in items if item["success"] is False), None)
+    failed = any(item["success"] is False for item in items)
+    return "error" if failed else "ok", output, error
 
 
 def _output(shown: object) -> Any:

@@ -10,29 +10,21 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text, whole
 
 _FAMILIES = (
-    "session.",
-    "user.",
-    "assistant.",
-    "tool.",
-    "hook.",
-    "system.",
-    "subagent.",
-    "permission.",
-    "skill.",
-    "external_tool.",
-)
-_KNOWN = frozenset(
-    "session.start session.resume session.shutdown session.error session.info session.warning session.idle session.model_change"
-    " session.usage_record session.usage_info session.truncation session.compaction_start session.compaction_complete"
-    " session.handoff session.snapshot_rewind session.import_legacy session.context_changed session.mode_changed"
-    " session.title_changed session.mcp_servers_loaded session.tools_updated session.skills_loaded session.task_complete"
-    " session.plan_changed session.workspace_file_changed session.background_tasks_changed user.message"
-    " assistant.turn_start assistant.turn_end assistant.message assistant.message_delta assistant.reasoning"
-    " assistant.reasoning_delta assistant.intent assistant.usage assistant.streaming_delta tool.user_requested"
-    " tool.execution_start tool.execution_progress tool.execution_partial_result tool.execution_complete hook.start hook.end"
-    " system.message system.notification subagent.started subagent.completed subagent.failed subagent.selected"
-    " subagent.deselected permission.requested permission.completed skill.invoked abort".split()
-)
+    "session.", "user.", "assistant.", "tool.", "hook.", "system.", "subagent.", "permission.", "skill.", "external_tool.",
+)  # fmt: skip
+_NAMES = """
+session.start session.resume session.shutdown session.error session.info session.warning session.idle
+session.model_change session.usage_record session.usage_info session.truncation session.compaction_start
+session.compaction_complete session.handoff session.snapshot_rewind session.import_legacy session.context_changed
+session.mode_changed session.title_changed session.mcp_servers_loaded session.tools_updated session.skills_loaded
+session.task_complete session.plan_changed session.workspace_file_changed session.background_tasks_changed
+user.message assistant.turn_start assistant.turn_end assistant.message assistant.message_delta assistant.reasoning
+assistant.reasoning_delta assistant.intent assistant.usage assistant.streaming_delta tool.user_requested
+tool.execution_start tool.execution_progress tool.execution_partial_result tool.execution_complete hook.start hook.end
+system.message system.notification subagent.started subagent.completed subagent.failed subagent.selected
+subagent.deselected permission.requested permission.completed skill.invoked abort
+"""
+_KNOWN = frozenset(_NAMES.split())
 
 
 def _proves(value: dict[str, Any]) -> bool:

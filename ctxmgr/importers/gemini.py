@@ -1,4 +1,4 @@
-"""Gemini CLI: one document a session until 0.3x, since then lines of which a later one replaces an earlier one of the same id."""
+"""Gemini CLI: once a document a session, since 0.4x lines, of which a later one replaces an earlier one of the same id."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.importers.chat import PEOPLE, is_message, read_message, role_of
-from ctxmgr.importers.interface import Coverage
+from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.json_importer import JsonImporter, Log, named_session
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.transcript import Transcript
@@ -84,5 +84,10 @@ MESSAGE_LIST = JsonImporter(
     proves=_proves,
     reader=_Messages,
     coverage=Coverage(sub_agents=False),
+    places=(
+        Place(".cline/data/tasks", "*/api_conversation_history.json", variable="CLINE_DIR", below="data/tasks"),
+        Place(".config/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),
+        Place("Library/Application Support/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),
+    ),
     lists=("messages", "conversation"),
 )

@@ -34,8 +34,16 @@ class ForeignTables:
         self._name = name
         self.columns: Mapping[str, Sequence[str]] = self._read_columns()
 
-    def rows(self, table: str, columns: Sequence[str], order: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    def rows(
+        self, table: str, columns: Sequence[str], order: Sequence[str] = (), where: Mapping[str, object] | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table with those of the columns that it has; none where there is no such table.
+
+        Args:
+            table: its name.
+            columns: those that are wanted.
+            order: columns by which the rows are sorted.
+            where: columns and the values that they must have.
 
         Raises:
             Damaged: the database can't be read on.
@@ -45,8 +53,11 @@ class ForeignTables:
             return
         asked = ", ".join(map(_quoted, present))
         by = ", ".join(_quoted(name) for name in order if name in self.columns[table]) or "rowid"
+        given = {name: value for name, value in (where or {}).items() if name in self.columns[table]}
+        only = " AND ".join(f"{_quoted(name)} = ?" for name in given) or "1"
+        query = f"SELECT {asked} FROM {_quoted(table)} WHERE {only} ORDER BY {by}"
         try:
-            for row in self._connection.execute(f"SELECT {asked} FROM {_quoted(table)} ORDER BY {by}"):
+            for row in self._connection.execute(query, tuple(given.values())):
                 yield dict(zip(present, row, strict=True))
         except sqlite.Error as error:
             raise self._damaged(error) from None
