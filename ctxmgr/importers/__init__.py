@@ -13,9 +13,11 @@ from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.gemini import GEMINI
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.message_list import MESSAGE_LIST
+from ctxmgr.importers.mini_swe_agent import MINI_SWE_AGENT
 from ctxmgr.importers.opencode import opencode
 from ctxmgr.importers.pi import PI
 from ctxmgr.importers.qwen import QWEN
+from ctxmgr.importers.swe_agent import SWE_AGENT
 from ctxmgr.importers.tables import OpenTables
 
 
@@ -25,4 +27,16 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
     Args:
         open_tables: reads SQLite databases for those whose agents keep their logs there.
     """
-    return (ClaudeCode(), Codex(), PI, COPILOT, GEMINI, QWEN, opencode(open_tables), CLINE, MESSAGE_LIST)
+    return (
+        ClaudeCode(),
+        Codex(),
+        PI,
+        COPILOT,
+        GEMINI,
+        QWEN,
+        opencode(open_tables),
+        CLINE,
+        MINI_SWE_AGENT,
+        SWE_AGENT,
+        MESSAGE_LIST,
+    )

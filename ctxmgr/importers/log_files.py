@@ -217,6 +217,7 @@ class _Salvage:
     def __init__(self, text: str, report: Report) -> None:
         self.text, self._report = text, report
         self._decoder = json.JSONDecoder(parse_constant=str, strict=False)
+        self.told_of_end = False
 
     def value(self, at: int) -> tuple[Any, int] | None:
         """Return the value at a place and where it ends, or None."""
@@ -231,8 +232,14 @@ class _Salvage:
 
     def damaged(self, start: int, end: int) -> None:
         """Report a range, given in characters."""
+        self.told_of_end = end >= len(self.text)
         offset = len(self.text[:start].encode("utf-8", "surrogatepass"))
         self._report(offset, len(self.text[start:end].encode("utf-8", "surrogatepass")), "torn or unreadable JSON")
+
+    def broken_off(self, end: int) -> None:
+        """Report a document whose end is not there, unless its last part was reported as torn."""
+        if end > len(self.text) and not self.told_of_end:
+            self.damaged(len(self.text), len(self.text))
 
     def elements(self, at: int) -> tuple[list[Any], int]:
         """Return the whole elements of the list whose content begins at a place, and where it ends."""
@@ -265,7 +272,9 @@ def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]
     reader = _Salvage(text, report)
     at = reader.past_space(0)
     if text.startswith("[", at):
-        return {ELEMENTS: reader.elements(at + 1)[0]}
+        elements, end = reader.elements(at + 1)
+        reader.broken_off(end)
+        return {ELEMENTS: elements}
     found: dict[str, Any] = {}
     wanted = re.compile(rf'"(?:{"|".join(map(re.escape, lists))})"\s*:\s*\[')
     at = reader.past_space(at + 1)
@@ -279,6 +288,7 @@ def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]
         name, found[name], at = member
         at = reader.past_space(at)
         at = reader.past_space(at + 1) if text.startswith(",", at) else at
+    reader.broken_off(at + 1)
     return found
 
 

@@ -140,10 +140,9 @@ def _shorter(path: Path) -> Iterator[bytes]:
             yield b"".join(lines[:end]) + lines[end][: len(lines[end]) // 2]
         return
     holder = cast("dict[str, Any]", document if isinstance(document, dict) else {"": document})
-    lists = [name for name, value in holder.items() if isinstance(value, list) and len(cast("list[Any]", value)) > 1]
-    most = max((len(holder[name]) for name in lists), default=0)
-    for end in range(1, most):
-        part = holder | {name: holder[name][:end] for name in lists}
+    name = max(holder, key=lambda name: len(holder[name]) if isinstance(holder[name], list) else 0)
+    for end in range(1, len(holder[name])):
+        part = holder | {name: holder[name][:end]}
         yield json.dumps(part if isinstance(document, dict) else part[""]).encode()
 
 
