@@ -6,6 +6,7 @@ Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it st
 
 from __future__ import annotations
 
+from ctxmgr.importers.atif import ATIF
 from ctxmgr.importers.claude_code.importer import ClaudeCode
 from ctxmgr.importers.cline import CLINE
 from ctxmgr.importers.codex.importer import Codex
@@ -15,6 +16,7 @@ from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.message_list import MESSAGE_LIST
 from ctxmgr.importers.mini_swe_agent import MINI_SWE_AGENT
 from ctxmgr.importers.opencode import opencode
+from ctxmgr.importers.openhands import OPENHANDS
 from ctxmgr.importers.pi import PI
 from ctxmgr.importers.qwen import QWEN
 from ctxmgr.importers.swe_agent import SWE_AGENT
@@ -38,5 +40,7 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         CLINE,
         MINI_SWE_AGENT,
         SWE_AGENT,
+        ATIF,
+        OPENHANDS,
         MESSAGE_LIST,
     )

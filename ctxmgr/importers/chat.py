@@ -72,7 +72,7 @@ def read_message(
     if role in TOOLS:
         _tool_message(t, message, content, at)
     elif role in MODELS:
-        t.step = f"{t.process}:{text(response) or own or t.place}"
+        t.step = f"{t.part}:{text(response) or own or t.place}"
         _thinking(t, message, at)
         _parts(t, role, content, at, own)
         for call in sequence(message.get("tool_calls")):

@@ -86,7 +86,7 @@ class _Session:
     def _work(self, t: Transcript, kind: str, data: dict[str, Any], at: object) -> None:
         key = data.get("toolCallId")
         if kind == "assistant.message":
-            t.step = f"{t.process}:{text(data.get('messageId')) or t.place}"
+            t.step = f"{t.part}:{text(data.get('messageId')) or t.place}"
             t.thought(text(data.get("reasoningText")) or "", at)
             t.message(text(data.get("content")) or "", at, data.get("messageId"))
             for request in map(mapping, sequence(data.get("toolRequests"))):
@@ -134,7 +134,7 @@ class _Session:
         call = main.calls.get(key)
         if kind == "subagent.started" and call is not None and key not in self._agents:
             name = f"{text(data.get('agentName')) or 'agent'}-{key[-8:]}"
-            self._agents[key] = self._log.session(self._named, agent=name, process=f"{main.session}:{key}", parent=call.entry)
+            self._agents[key] = self._log.session(self._named, agent=name, part=f"{main.session}:{key}", parent=call.entry)
         elif kind == "subagent.failed":
             main.failure(data.get("error"), at, reason="subAgentFailed")
 

@@ -60,7 +60,7 @@ class _Session:
         above = self._log.path.parent.name
         if value.get("kind") == "subagent" and above != "chats":
             name, parent = f"agent-{(own or 'x')[:8]}", self._agents.get(own or "", "")
-            self._t = self._log.session(above, agent=name, process=own or self._log.path.stem, parent=parent)
+            self._t = self._log.session(above, agent=name, part=own or self._log.path.stem, parent=parent)
         else:
             self._t = self._log.session(own)
         self._t.describe(started=value.get("startTime"), project=value.get("projectHash"), summary=value.get("summary"))
@@ -82,7 +82,7 @@ class _Session:
             t.failure(words_of(value.get("content")), at, own)
 
     def _answer(self, t: Transcript, value: dict[str, Any], own: str, at: object) -> None:
-        t.step = f"{t.process}:{own or t.place}"
+        t.step = f"{t.part}:{own or t.place}"
         if not (own and t.seen(own)):
             for place, thought in enumerate(map(mapping, sequence(value.get("thoughts")))):
                 words = ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))

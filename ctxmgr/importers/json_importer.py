@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, plain_name, read_values
@@ -52,21 +52,19 @@ class Log:
         for transcript in self.transcripts.values():
             transcript.place = self.place
 
-    def session(
-        self, session: object = None, *, agent: str = "main", process: str = "", parent: str | None = None
-    ) -> Transcript:
+    def session(self, session: object = None, *, agent: str = "main", part: str = "", parent: str | None = None) -> Transcript:
         """Return the transcript of a session, or of an agent's part of it; a new one where there is none yet.
 
         Args:
             session: its id; what is none stands for that which the file's name tells.
             agent: the agent's name.
-            process: id of this agent's own part, where the session has several.
+            part: what the ids of this agent's part begin with, where the session has several.
             parent: the entry by which another agent started this one.
         """
         name = (text(session) or named_session(self.path))[:_LONGEST_ID]
-        key = name, process or name
+        key = name, part or name
         if key not in self.transcripts:
-            self.transcripts[key] = Transcript(name, self.count, self.name, agent, process, parent, self.place)
+            self.transcripts[key] = Transcript(name, self.count, self.name, agent, part, parent, self.place)
         return self.transcripts[key]
 
     def unknown(self, name: object) -> None:
@@ -100,6 +98,15 @@ class Reader(Protocol):
 
     def read(self, value: dict[str, Any]) -> None:
         """Take the next object: of JSON lines each line, else the document."""
+        ...
+
+
+@runtime_checkable
+class Finishing(Protocol):
+    """A reader that holds back what only the end of a log decides."""
+
+    def finish(self) -> None:
+        """Add what was held back."""
         ...
 
 
@@ -138,8 +145,12 @@ class JsonImporter:
     def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
         """Put the files of each session into one group."""
         groups: dict[Path, list[Path]] = {}
+        placed: set[Path] = set()
         for path in sorted(set(paths)):
+            if path in placed:
+                continue
             files = list(self.related(path)) if self.related else [path]
+            placed.update(files)
             groups.setdefault(files[0] if files else path, files or [path])
         return list(groups.values())
 
@@ -161,6 +172,8 @@ class JsonImporter:
                 log.go_to(line.number)
                 reader.read(line.value)
                 yield from log.take()
+        if isinstance(reader, Finishing):
+            reader.finish()
         if log is not None:
             yield from log.take(final=True)
 

@@ -18,6 +18,9 @@ _SUBMITTED = "action was not executed"
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 
 
+_NOTHING: dict[str, Any] = {}
+
+
 def _proves(value: dict[str, Any]) -> bool:
     if (text(value.get("trajectory_format")) or "").startswith("mini-swe-agent"):
         return True
@@ -34,7 +37,7 @@ class _Run:
     def read(self, value: dict[str, Any]) -> None:
         info = mapping(value.get("info"))
         messages = [mapping(item) for item in sequence(value.get("messages"))]
-        asked = next((message for message in messages if role_of(message) in PEOPLE), {})
+        asked = next((message for message in messages if role_of(message) in PEOPLE), _NOTHING)
         t = self._log.session(named_session(self._log.path, words_of(asked.get("content"))))
         model = mapping(mapping(info.get("config")).get("model")).get("model_name")
         t.describe(info.get("mini_version"), formatVersion=value.get("trajectory_format"), model=model)

@@ -31,7 +31,7 @@ def _read(log: Log, tables: Tables) -> Iterator[None]:
         if root == own:
             t = log.session(own)
         else:
-            t = log.session(root, agent=f"{kind}-{own[-8:]}", process=own, parent=started.get(own, ""))
+            t = log.session(root, agent=f"{kind}-{own[-8:]}", part=own, parent=started.get(own, ""))
         t.describe(row.get("version"), row.get("time_created"), cwd=row.get("directory"), title=row.get("title"))
         _session(log, tables, t, own, started)
         yield
@@ -83,7 +83,7 @@ def _answered(
     log: Log, t: Transcript, key: str, message: Mapping[str, Any], parts: Sequence[tuple[str, dict[str, Any], object]],
     at: object, started: dict[str, str],
 ) -> None:  # fmt: skip
-    t.step = f"{t.process}:{key}"
+    t.step = f"{t.part}:{key}"
     for own, part, created in parts:
         log.count.records += 1
         kind, words = text(part.get("type")), text(part.get("text")) or ""

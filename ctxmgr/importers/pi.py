@@ -40,7 +40,7 @@ class _Session:
         t = self._log.session(self._started)
         if t.seen(value.get("id")):
             return
-        own = f"{t.process}:{value['id']}" if text(value.get("id")) else None
+        own = f"{t.part}:{value['id']}" if text(value.get("id")) else None
         if kind not in _KINDS:
             self._log.unknown(kind)
         elif kind == "compaction":

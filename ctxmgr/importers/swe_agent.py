@@ -10,6 +10,8 @@ from ctxmgr.importers.json_importer import JsonImporter, Log, named_session
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, number, parsed, sequence, text
 
+_NOTHING: dict[str, Any] = {}
+
 
 def _proves(value: dict[str, Any]) -> bool:
     step = mapping(next(iter(sequence(value.get("trajectory"))), None))
@@ -28,7 +30,7 @@ class _Run:
     def read(self, value: dict[str, Any]) -> None:
         history = [mapping(item) for item in sequence(value.get("history"))]
         told = [message for message in history if message.get("is_demo") is not True]
-        asked = next((message for message in told if role_of(message) in PEOPLE), {})
+        asked = next((message for message in told if role_of(message) in PEOPLE), _NOTHING)
         t = self._log.session(named_session(self._log.path, words_of(asked.get("content"))))
         t.describe(environment=value.get("environment"))
         steps = sequence(value.get("trajectory"))
@@ -48,7 +50,7 @@ class _Run:
 def _step(t: Transcript, step: dict[str, Any]) -> None:
     """Add a step: what was thought, the command, and what it answered. A step without a command is a message."""
     command, words = text(step.get("action")), text(step.get("thought")) or text(step.get("response")) or ""
-    t.step = f"{t.process}:{t.place}"
+    t.step = f"{t.part}:{t.place}"
     t.message(words)
     if command is None or not command.strip():
         if shown := text(step.get("observation")):

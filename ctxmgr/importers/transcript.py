@@ -40,7 +40,9 @@ class Transcript:
     """What one agent did in a session, while its log is read.
 
     Attributes:
-        session: its id; process: of this agent's own part, when that is another one.
+        session: its id.
+        part: what the ids of this agent's part begin with: of the session itself its id. All parts are one process, since
+            a later one would be taken for the next attempt at the same work.
         place: of what is being read: a line, or an element of a document; ids of what has none are made of it.
         turn: id of the present human turn; step: of the present model response.
         unnamed: entries of calls without an id, whose results come in the same order.
@@ -51,7 +53,7 @@ class Transcript:
     count: FileCount
     source: str
     agent: str = "main"
-    process: str = ""
+    part: str = ""
     parent: str | None = None
     place: int | str = 0
     turn: str | None = None
@@ -68,7 +70,7 @@ class Transcript:
     _orphans: int = 0
 
     def __post_init__(self) -> None:
-        self.process = self.process or self.session
+        self.part = self.part or self.session
         self.count.session = self.count.session or self.session
         self.count.agent = self.count.agent or self.agent
 
@@ -140,7 +142,7 @@ class Transcript:
         limit = number(timeout_ms)
         self._add(
             "entry", at, id=entry, agent=self.agent, action=action, inputType=f"{action}Input", input=clean(given),
-            process=self.process, turn=self.turn, step=self.step, parent=parent or self.parent or None,
+            process=self.session, turn=self.turn, step=self.step, parent=parent or self.parent or None,
             timeoutMs=limit if limit is not None and 0 < limit < 1e12 else None,
             meta=_present(callId=key[:_LONGEST_ID] or None, place=self.place, **(meta or {})),
         )  # fmt: skip
@@ -201,14 +203,14 @@ class Transcript:
         self.count.responses += 1
         self.count.usage.update(found)
         data = _present(**found, model=text(model), responseId=text(response))
-        self.event("usage", data, at, f"{self.process}:{key}"[:_LONGEST_ID])
+        self.event("usage", data, at, f"{self.part}:{key}"[:_LONGEST_ID])
 
     # --- the rest
 
     def event(self, kind: str, data: Mapping[str, object], at: object = None, record_id: object = None) -> str:
         """Add an event and return its id."""
         made = self._id(record_id)
-        self._add("event", at, id=made, type=kind, agent=self.agent, process=self.process, turn=self.turn, data=clean(data))
+        self._add("event", at, id=made, type=kind, agent=self.agent, process=self.session, turn=self.turn, data=clean(data))
         return made
 
     def failure(self, words: object, at: object = None, record_id: object = None, *, reason: str = "error") -> None:
@@ -224,13 +226,14 @@ class Transcript:
 
     def end(self, outcome: str, at: object = None) -> None:
         """Add the end of the session: ``completed``, ``failed`` or ``cancelled``."""
-        self._add("sessionEnd", at, outcome=outcome, process=self.process)
+        self._add("sessionEnd", at, outcome=outcome, process=self.session)
 
     def take(self, *, final: bool = False) -> Iterator[Record]:
         """Yield what was added since last time; the session itself first, as soon as its title is known."""
-        if not self._opened and (final or "title" in self.about or len(self._records) >= _HELD):
+        if not self._opened and (final or self.parent is not None or "title" in self.about or len(self._records) >= _HELD):
             self._opened = True
-            yield self._opening()
+            if self.parent is None:
+                yield self._opening()
         if self._opened:
             yield from self._records
             self._records.clear()
@@ -244,11 +247,10 @@ class Transcript:
         about = dict(self.about)
         version = about.pop("version", None)
         name = plain_name(self.count.path)
-        agent = self.agent if self.parent is not None or self.agent != "main" else None
         return build(
-            "session", self.session, self.started, process=self.process, workflow=self.source,
+            "session", self.session, self.started, process=self.session, workflow=self.source,
             source=_present(importer=self.source, version=version, path=name),
-            meta=_present(**about, agent=agent) or None,
+            meta=_present(**about) or None,
         )  # fmt: skip
 
     def _add(self, record_kind: str, at: object, **fields: Any) -> None:
@@ -261,16 +263,16 @@ class Transcript:
         return f"{self.place}" if self._made == 1 else f"{self.place}.{self._made}"
 
     def _id(self, name: object) -> str:
-        """Return an id that is unique everywhere: the source's own where it is one, else below that of the process."""
+        """Return an id that is unique everywhere: the source's own where it is one, else below that of the part."""
         own = text(name)
         if own is None:
-            wanted = f"{self.process}:{self._place_id()}"
-        elif _UNIQUE.match(own) or own.startswith(f"{self.process}:"):
+            wanted = f"{self.part}:{self._place_id()}"
+        elif _UNIQUE.match(own) or own.startswith(f"{self.part}:"):
             wanted = own
         else:
-            wanted = f"{self.process}:{own[:_LONGEST_ID]}"
+            wanted = f"{self.part}:{own[:_LONGEST_ID]}"
         while wanted in self._used:
-            wanted = f"{self.process}:{own[:_LONGEST_ID] if own else ''}:{self._place_id()}"
+            wanted = f"{self.part}:{own[:_LONGEST_ID] if own else ''}:{self._place_id()}"
         self._used.add(wanted)
         return wanted
 

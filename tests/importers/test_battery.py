@@ -121,8 +121,8 @@ def test_a_shorter_form_yields_nothing_else(importer: Importer, path: Path, trut
     """A log that grows yields the records again that it yielded before, and more."""
     del truth
     whole = lines_of(read(importer, path)[0])
-    shorter = tmp_path / path.parent.name / path.name
-    shorter.parent.mkdir()
+    shorter = tmp_path / path.relative_to(LOGS).parent / path.name
+    shorter.parent.mkdir(parents=True)
     for part in _shorter(path):
         shorter.write_bytes(part)
         assert lines_of(read(importer, shorter)[0]) <= whole
@@ -141,7 +141,9 @@ def _shorter(path: Path) -> Iterator[bytes]:
         return
     holder = cast("dict[str, Any]", document if isinstance(document, dict) else {"": document})
     name = max(holder, key=lambda name: len(holder[name]) if isinstance(holder[name], list) else 0)
-    for end in range(1, len(holder[name])):
+    if not isinstance(holder[name], list):
+        return
+    for end in range(len(holder[name]) // 2, len(holder[name])):
         part = holder | {name: holder[name][:end]}
         yield json.dumps(part if isinstance(document, dict) else part[""]).encode()
 
@@ -152,8 +154,8 @@ def test_a_torn_log_keeps_what_is_whole(importer: Importer, path: Path, truth: d
     del truth
     data = path.read_bytes()
     calls = {encode({"a": r["action"], "i": r.get("input")}) for r in read(importer, path)[0] if r["kind"] == "entry"}
-    torn = tmp_path / path.parent.name / path.name
-    torn.parent.mkdir()
+    torn = tmp_path / path.relative_to(LOGS).parent / path.name
+    torn.parent.mkdir(parents=True)
     for end in range(len(data) // 10, len(data) - 2, max(1, len(data) // 12)):
         torn.write_bytes(data[:end])
         records, counts = read(importer, torn)
@@ -167,8 +169,8 @@ def test_no_damaged_bytes_raise(importer: Importer, path: Path, truth: dict[str,
     del truth
     for target in [path, *importer.companions(path)][:2]:
         data, chance = target.read_bytes(), random.Random(7)
-        odd = tmp_path / path.parent.name / path.name
-        odd.parent.mkdir(exist_ok=True)
+        odd = tmp_path / path.relative_to(LOGS).parent / path.name
+        odd.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(ROUNDS // 2):
             changed = bytearray(data)
             for _ in range(chance.randint(1, 6)):
@@ -183,8 +185,8 @@ def test_no_odd_value_in_any_field_raises(importer: Importer, path: Path, truth:
     """Whatever stands in a field, reading goes on and every record that comes out is a valid one."""
     del truth
     chance = random.Random(11)
-    odd = tmp_path / path.parent.name / path.name
-    odd.parent.mkdir()
+    odd = tmp_path / path.relative_to(LOGS).parent / path.name
+    odd.parent.mkdir(parents=True)
     text = path.read_text()
     try:
         values, lined = [json.loads(text)], False
@@ -215,8 +217,11 @@ def _spoiled(value: Any, chance: random.Random, depth: int = 0) -> Any:
 def test_a_compressed_log_reads_as_the_plain_one(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """The records do not change by a byte, so nothing is imported twice."""
     del truth
-    packed, plain = tmp_path / path.parent.name / f"{path.name}.gz", tmp_path / path.parent.name / path.name
-    packed.parent.mkdir()
+    packed, plain = (
+        tmp_path / path.relative_to(LOGS).parent / f"{path.name}.gz",
+        tmp_path / path.relative_to(LOGS).parent / path.name,
+    )
+    packed.parent.mkdir(parents=True)
     packed.write_bytes(gzip.compress(path.read_bytes()))
     plain.write_bytes(path.read_bytes())
     assert recognised(packed, read_head(packed)) == importer.name
