@@ -17,6 +17,7 @@ from ctxmgr.importers.message_list import MESSAGE_LIST
 from ctxmgr.importers.mini_swe_agent import MINI_SWE_AGENT
 from ctxmgr.importers.opencode import opencode
 from ctxmgr.importers.openhands import OPENHANDS
+from ctxmgr.importers.otlp import OTLP
 from ctxmgr.importers.pi import PI
 from ctxmgr.importers.qwen import QWEN
 from ctxmgr.importers.swe_agent import SWE_AGENT
@@ -42,5 +43,6 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         SWE_AGENT,
         ATIF,
         OPENHANDS,
+        OTLP,
         MESSAGE_LIST,
     )

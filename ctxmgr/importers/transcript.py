@@ -28,11 +28,13 @@ _STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
 
 @dataclass(slots=True)
 class Call:
-    """A tool call that was made; ``answered`` once its result came."""
+    """A tool call that was made; ``answered`` once its result came, ``taken`` once its execution was seen."""
 
     entry: str
     at: str | None
+    action: str
     answered: bool = False
+    taken: bool = False
 
 
 @dataclass(slots=True)
@@ -136,7 +138,7 @@ class Transcript:
         if key and known is not None and not known.answered:
             return known.entry
         entry = self._id(call_id)
-        self.calls[key or entry] = Call(entry, moment(at))
+        self.calls[key or entry] = Call(entry, moment(at), action)
         self.count.tool_calls[action] += 1
         self.count.open += 1
         limit = number(timeout_ms)
