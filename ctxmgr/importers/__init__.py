@@ -13,6 +13,7 @@ from ctxmgr.importers.codex.importer import Codex
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.gemini import GEMINI
 from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.langgraph import langgraph
 from ctxmgr.importers.message_list import MESSAGE_LIST
 from ctxmgr.importers.mini_swe_agent import MINI_SWE_AGENT
 from ctxmgr.importers.opencode import opencode
@@ -44,5 +45,6 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         ATIF,
         OPENHANDS,
         OTLP,
+        langgraph(open_tables),
         MESSAGE_LIST,
     )

@@ -59,7 +59,7 @@ def spans_of(value: Mapping[str, Any], count: int) -> Iterator[Span]:
 
 def _scopes(resource: Mapping[str, Any], kind: str) -> Iterator[dict[str, Any]]:
     names = (f"scope{kind}", f"scope_{kind.lower()}", f"instrumentationLibrary{kind}")
-    return map(mapping, next((sequence(resource[name]) for name in names if name in resource), []))
+    return map(mapping, sequence(next((resource[name] for name in names if name in resource), None)))
 
 
 def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:

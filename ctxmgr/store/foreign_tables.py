@@ -59,7 +59,7 @@ class ForeignTables:
         try:
             for row in self._connection.execute(query, tuple(given.values())):
                 yield dict(zip(present, row, strict=True))
-        except sqlite.Error as error:
+        except (sqlite.Error, UnicodeError) as error:
             raise self._damaged(error) from None
 
     def _read_columns(self) -> dict[str, list[str]]:
@@ -69,7 +69,7 @@ class ForeignTables:
             return {
                 name: [str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quoted(name)})")] for name in names
             }
-        except sqlite.Error as error:
+        except (sqlite.Error, UnicodeError) as error:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> Damaged:
