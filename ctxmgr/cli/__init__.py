@@ -33,6 +33,7 @@ COMMANDS = {
     "execution": ("commands.execution", "execution_app"),
     "access": ("commands.access", "access_app"),
     "import": ("commands.import_export", "import_"),
+    "formats": ("commands.formats", "formats"),
     "record": ("commands.record", "record"),
     "export": ("commands.import_export", "export"),
     "verify": ("commands.import_export", "verify"),
@@ -45,7 +46,7 @@ COMMANDS = {
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
-OPERATOR_ONLY = ("import", "access", "verify", "index", "doctor", "trust", "watch", "schema", "demo")
+OPERATOR_ONLY = ("import", "formats", "access", "verify", "index", "doctor", "trust", "watch", "schema", "demo")
 """Commands that no agent runs: they know no ``--as``. All others that open a store do."""
 
 

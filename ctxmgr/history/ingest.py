@@ -34,7 +34,9 @@ from ctxmgr.types.record_check import check
 
 _T = TypeVar("_T")
 
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
+_PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+_SUFFIXES = (*_PLAIN, *(f"{plain}{packed}" for plain in _PLAIN for packed in (".gz", ".zst")), *_DATABASES)
 
 _BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
 """Paths of what agents, and ctxmgr, keep beside logs."""
@@ -161,7 +163,7 @@ def _named(
                 continue
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
-            elif not asked_for and file.suffix == ".json" and not _CONVERSATION.search(head):
+            elif not asked_for and _is_other(file, head):
                 totals.others += 1
             elif asked_for or only is None or recognised(file, head) is None:
                 totals.files.append(_refusal(file, head))
@@ -173,6 +175,11 @@ def _named(
         raise _nothing(totals.files)
     named = {importer.name: importer for importer in importers}
     return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
+
+
+def _is_other(file: Path, head: bytes) -> bool:
+    """Whether a file of a folder is none of the logs that are looked for there: settings, another program's database."""
+    return file.suffix in _DATABASES or (file.suffix == ".json" and not _CONVERSATION.search(head))
 
 
 def _nothing(passed: Sequence[FileReport]) -> InvalidInput:

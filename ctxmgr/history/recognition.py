@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history.formats import IMPORTERS
+from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.log_files import uncompressed_head
 from ctxmgr.log.codec import decode
 
 HEAD = 64 * 1024
-OWN_FORMAT = "ctxmgr"
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 
 _LINES = 50

@@ -83,7 +83,7 @@ MESSAGE_LIST = JsonImporter(
     title="message lists (OpenAI's and Anthropic's shape)",
     proves=_proves,
     reader=_Messages,
-    coverage=Coverage(sub_agents=False),
+    coverage=Coverage(sub_agents=False, times=False),
     places=(
         Place(".cline/data/tasks", "*/api_conversation_history.json", variable="CLINE_DIR", below="data/tasks"),
         Place(".config/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),

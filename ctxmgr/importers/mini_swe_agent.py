@@ -1,4 +1,4 @@
-"""mini-swe-agent: one document a run, chat messages with the commands and their exit codes beside them."""
+"""Runs of mini-swe-agent: one document each, chat messages with the commands and their exit codes beside them."""
 
 from __future__ import annotations
 

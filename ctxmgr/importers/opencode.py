@@ -1,4 +1,4 @@
-"""opencode: one SQLite database for all sessions, of which the sub-agents' name the one that started them."""
+"""Sessions of opencode: one SQLite database for all sessions, of which the sub-agents' name the one that started them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pi: one JSON-lines file a session, a tree of messages by ``parentId``."""
+"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``."""
 
 from __future__ import annotations
 

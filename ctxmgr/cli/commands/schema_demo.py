@@ -142,6 +142,7 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "goal unblock": (goal.GoalAnswer, goal.UnblockRequest),
     "doctor": (health.Check, None),
     "trust": (trust.TrustView, None),
+    "formats": (importing.FormatView, None),
     "import": (importing.ImportReport, None),
     "index": (Indexed, None),
     "record": (Recorded, None),
