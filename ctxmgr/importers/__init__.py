@@ -12,6 +12,7 @@ from ctxmgr.importers.cline import CLINE
 from ctxmgr.importers.codex.importer import Codex
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.gemini import GEMINI
+from ctxmgr.importers.inspect_ai import INSPECT
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import langgraph
 from ctxmgr.importers.message_list import MESSAGE_LIST
@@ -46,5 +47,6 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         OPENHANDS,
         OTLP,
         langgraph(open_tables),
+        INSPECT,
         MESSAGE_LIST,
     )

@@ -170,7 +170,7 @@ def _say(t: Transcript, person: bool, said: list[str], pictures: int, at: object
 
 def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     inner = mapping(body.get("function")) or mapping(body.get("functionCall")) or body
-    name = inner.get("name") or inner.get("toolName") or body.get("tool_name")
+    name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))
     names = ("arguments", "input", "args", "parameters")
     given = next((inner[key] for key in names if key in inner), None)
     made = t.call(body.get("id") or inner.get("id") or body.get("call_id") or body.get("toolCallId"), name, parsed(given), at)

@@ -14,7 +14,7 @@ from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, plain_name, rea
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
-from ctxmgr.log.foreign_jsonl import Report
+from ctxmgr.log.foreign_jsonl import Line, Report
 from ctxmgr.types.importing import FileCount
 
 _LONGEST_ID = 200
@@ -119,6 +119,8 @@ class JsonImporter:
         reader: reads a log of it.
         lists: members of a document that hold its records, read even where the document is damaged.
         related: the files that belong to the session in a file, the file itself among them; the main log first.
+        marked: whether the first bytes of a file that is no JSON itself prove the format.
+        values: yields the objects of a file.
     """
 
     name: str
@@ -129,9 +131,13 @@ class JsonImporter:
     places: Sequence[Place] = ()
     lists: tuple[str, ...] = ()
     related: Callable[[Path], Sequence[Path]] | None = None
+    marked: Callable[[bytes], bool] | None = None
+    values: Callable[[Path, Sequence[str], Report], Iterator[Line]] = read_values
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether the beginning of a file proves that it is of this format."""
+        if self.marked is not None and self.marked(head):
+            return True
         return any(self.proves(value) for value in head_values(head, LISTS))
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
@@ -168,7 +174,7 @@ class JsonImporter:
             log = log or Log(self.name, path, count)
             log.turn_to(path, count)
             reader = reader or self.reader(log)
-            for line in read_values(path, self.lists, _noting(count)):
+            for line in self.values(path, self.lists, _noting(count)):
                 log.go_to(line.number)
                 reader.read(line.value)
                 yield from log.take()
