@@ -9,6 +9,12 @@ UV := $(BIN)/python -m uv
 
 # Only the environment in this folder is meant, whatever the calling shell has activated.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+# Containers often forbid writing bytecode; without it the tests take twice as long, and every command starts late.
+unexport PYTHONDONTWRITEBYTECODE
+export UV_COMPILE_BYTECODE := 1
+# A proxy that inspects TLS is known to the system alone; both names, for uv renamed the setting.
+export UV_SYSTEM_CERTS := 1
+export UV_NATIVE_TLS := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -26,11 +32,11 @@ test-llm: .venv/.ready-dev ## Recover recorded runs with a small real model here
 	@$(BIN)/python -m bench.llm.server --set-up-only
 	@$(BIN)/pytest -q -m llm tests/llm $(ARGS)
 
-lint: .venv/.ready-dev ## Check format, style, types and the walls between the rooms
+lint: .venv/.ready-dev ## Check format, style, types and the layers
 	@echo "format"; $(BIN)/ruff format --check --quiet .
 	@echo "style"; $(BIN)/ruff check --quiet .
 	@echo "types"; $(BIN)/basedpyright --level error
-	@echo "walls"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+	@echo "layers"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
 
 check: lint test ## Everything that must hold before a change goes in
 

@@ -28,7 +28,10 @@ CODE = sorted(
 )
 PRODUCT = [path for path in CODE if path.is_relative_to(ROOT / "ctxmgr")]
 
-DATA = ("ctxmgr/access/default_rules.toml",)
+DATA = (
+    "ctxmgr/access/default_rules.toml",
+    *(f"ctxmgr/cli/report/{name}" for name in ("base.html", "index.html", "report.css", "session.html")),
+)
 """Files beside the code that the product reads."""
 
 DATABASES = {"sqlite3", "pysqlite3", "sqlite_utils", "psycopg"}

@@ -38,6 +38,8 @@ COMMANDS = {
     "export": ("commands.import_export", "export"),
     "verify": ("commands.import_export", "verify"),
     "index": ("commands.index", "index"),
+    "check": ("commands.check", "check"),
+    "report": ("commands.report", "report"),
     "watch": ("commands.watch", "watch"),
     "doctor": ("commands.doctor", "doctor"),
     "trust": ("commands.trust", "trust"),
@@ -46,7 +48,7 @@ COMMANDS = {
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
-OPERATOR_ONLY = ("import", "formats", "access", "verify", "index", "doctor", "trust", "watch", "schema", "demo")
+OPERATOR_ONLY = ("import", "formats", "check", "access", "verify", "index", "doctor", "trust", "watch", "schema", "demo")
 """Commands that no agent runs: they know no ``--as``. All others that open a store do."""
 
 

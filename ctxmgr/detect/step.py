@@ -24,6 +24,8 @@ _CHANGE_KEYS = frozenset({
 TASK_KEYS = frozenset({"subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName", "description", "title"})
 """How work that is handed over is called."""
 _TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
+BEGIN_PATCH = "*** Begin Patch"
+"""How a patch in the form of Codex begins, in whatever field of the input it stands."""
 _DOING_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
@@ -62,6 +64,8 @@ class Call:
             traits |= _SLEEP
         if "sed -n" in text:
             traits |= _SPAN
+        if BEGIN_PATCH in text:
+            traits |= _CHANGE
         return cls(start, finish, hash((start.action, text if texts is None else texts)), traits)
 
     @classmethod

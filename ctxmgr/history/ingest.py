@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.formats import IMPORTERS
+from ctxmgr.history.live.record_sources import session_files
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
 from ctxmgr.importers.interface import Importer
@@ -161,6 +162,8 @@ def _named(
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
+            if name is None and asked_for and only not in (None, OWN_FORMAT) and recognised(file, head) is None:
+                name = only  # the person knows better
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
             elif not asked_for and _is_other(file, head):
@@ -197,6 +200,25 @@ def require_logs(paths: Sequence[Path], only: str | None = None) -> None:
         InvalidInput, NotFound, StorageFailed: as `import_logs`.
     """
     _named(_chosen(only), paths, only, _Totals())
+
+
+def find_logs(paths: Sequence[Path]) -> tuple[list[Path], list[FileReport]]:
+    """Return one file of each log at ``paths``, and what was passed over with the reason; folders are searched.
+
+    Files of one session (a run and its sub-agents) are one log: opening any of them reads all.
+
+    Raises:
+        InvalidInput, NotFound, StorageFailed: as `import_logs`.
+    """
+    totals = _Totals()
+    logs: list[Path] = []
+    for importer, files in _named(_chosen(None), paths, None, totals):
+        if importer is None:
+            logs += files
+            continue
+        for group in importer.groups(_with_companions(importer, files)):
+            logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
+    return sorted(logs), [report for report in totals.files if report.skipped]
 
 
 def _chosen(only: str | None) -> list[Importer]:
