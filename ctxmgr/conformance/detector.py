@@ -1,0 +1,297 @@
+"""The rules that hold for every detector (see `ctxmgr.detect.interface`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ctxmgr.conformance.scenario import Scenario
+from ctxmgr.detect.detectors.repetition import RepetitionDetector
+from ctxmgr.detect.interface import Detector
+from ctxmgr.detect.monitor import Monitor
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import Call, Step
+
+
+def _read(story: Scenario, number: int) -> None:
+    story.call("Read", {"path": f"elsewhere/{number}.py"}, f"text of {number}")
+
+
+def _edit(story: Scenario, number: int) -> None:
+    story.call("Edit", {"path": f"new/{number}.py", "old": f"v{number}", "new": f"w{number}"}, f"changed {number}")
+
+
+NEW_WORK: dict[str, Callable[[Scenario, int], None]] = {"reads": _read, "edits": _edit}
+"""Steps that were never made before, one at a time."""
+
+
+class DetectorConformance:
+    """What a detector must do; a subclass says how its pattern looks."""
+
+    detector: type[Detector]
+    rounds = 3
+    leaves_at_once = False
+    """Whether one step of another kind ends it."""
+    outside = 0
+    """Rounds before the first that is a member."""
+
+    def round(self, story: Scenario, number: int, **fields: Any) -> str:
+        """Add one round of the pattern and return the id of its last call."""
+        raise NotImplementedError
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Return the places of that many members; events have none."""
+        return list(range(members))
+
+    def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
+        return story.watched(settings, detectors=(self.detector,))
+
+    def test_is_quiet_on_healthy_work(self) -> None:
+        """Varied work with some checks between raises nothing."""
+        story = Scenario()
+        for number in range(20):
+            story.call("Read", {"path": f"src/m{number}.py"}, f"code {number}")
+            story.call("Edit", {"path": f"src/m{number}.py", "old": "a", "new": "b"}, "applied")
+            story.fail("Bash", {"command": "pytest -q"}, f"{40 - number} failed")
+        assert self._watch(story)[1] == []
+
+    def test_raises_when_the_last_needed_round_is_complete(self) -> None:
+        """The finding is raised by the very record that completes the threshold, and no earlier."""
+        story = Scenario()
+        last = [self.round(story, number) for number in range(self.rounds)]
+        raised = self._watch(story)[1]
+        assert [record for record, _ in raised] == [last[-1]]
+        assert raised[0][1].raised_at == last[-1]
+        assert raised[0][1].kind == self.detector.kind
+
+    def test_one_finding_grows_with_the_loop(self) -> None:
+        """A loop that goes on stays one finding, whose members and count grow while raisedAt stays."""
+        story = Scenario()
+        last = [self.round(story, number) for number in range(self.rounds + 4)]
+        monitor, raised = self._watch(story)
+        (finding,) = monitor.findings(live=True)
+        assert len(raised) == 1
+        assert (finding.id, finding.raised_at) == (raised[0][1].id, raised[0][1].raised_at)
+        assert finding.count == self.rounds + 4 - self.outside
+        assert finding.last == last[-1] == finding.members[-1]
+        assert finding.evidence["indexes"]["members"] == self.indexes(len(finding.members))
+        assert finding.resolved is None
+
+    @pytest.mark.parametrize(("event", "reason"), [("user_message", "user"), ("interrupt", "interrupt")])
+    def test_a_person_resets_it(self, event: str, reason: str) -> None:
+        """A human message or an interrupt, and only that, forgets the evidence at once and closes what was found."""
+        story = Scenario()
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        story.say(event)
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        assert self._watch(story)[1] == []
+        self.round(story, self.rounds)
+        story.say(event)
+        (finding,) = self._watch(story)[0].findings(live=True)
+        assert finding.resolved == reason
+
+    @pytest.mark.parametrize("event", ["nudge", "compaction", "continuation", "message", "heartbeat", "retry"])
+    def test_a_program_does_not_reset_it(self, event: str) -> None:
+        """A nudge, a compaction, a continuation or a retry leaves the evidence standing."""
+        story = Scenario()
+        for number in range(self.rounds - 1):
+            self.round(story, number)
+        story.say("message")
+        story.say(event)
+        self.round(story, self.rounds)
+        assert len(self._watch(story)[1]) == 1
+
+    def test_agents_and_processes_are_kept_apart(self) -> None:
+        """Three agents, or three processes, that each do the same thing once are no loop."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number, agent=f"agent-{number}")
+        for number in range(self.rounds):
+            self.round(story, number, process=f"process-{number}")
+        assert self._watch(story)[1] == []
+
+    def test_the_work_of_another_agent_does_not_hide_it(self) -> None:
+        """A loop is found though another agent's healthy calls lie between its rounds."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+            story.call("Read", {"path": f"doc{number}"}, f"text {number}", agent="other")
+        assert len(self._watch(story)[1]) == 1
+
+    def standing(self, story: Scenario) -> list[str | None]:
+        """Return of each finding what ended it."""
+        return [finding.resolved for finding in self._watch(story)[0].findings(live=True)]
+
+    @pytest.mark.parametrize("work", sorted(NEW_WORK))
+    def test_two_new_steps_end_it(self, work: str) -> None:
+        """Whoever has done two things that are no part of it, and never were, has left it; after one it still lasts."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        NEW_WORK[work](story, 0)
+        assert self.standing(story) == (["progress"] if self.leaves_at_once else [None])
+        NEW_WORK[work](story, 1)
+        assert self.standing(story) == ["progress"]
+
+    def test_it_lasts_again_when_it_goes_on(self) -> None:
+        """A loop that was left and taken up again is not over: it lasts, as the same finding or as another one."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        for number in range(2):
+            NEW_WORK["reads"](story, number)
+        for number in range(self.rounds, 2 * self.rounds):
+            self.round(story, number)
+        assert None in self.standing(story)
+
+    def test_another_way_after_an_answer_ends_it(self) -> None:
+        """Told to change its way, and having done something else once, the agent has answered."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        story.say("nudge", {"text": "try something else"})
+        assert self.standing(story) == [None]
+        NEW_WORK["reads"](story, 0)
+        assert self.standing(story) == ["answered"]
+
+    def test_asking_often_changes_nothing(self) -> None:
+        """Findings are the same whether they are asked for after every record or once, and in every replay."""
+        story = Scenario()
+        for number in range(self.rounds + 2):
+            self.round(story, number)
+        story.call("Read", {"path": "elsewhere"}, "new")
+        asked = Monitor(detectors=(self.detector,))
+        for observation in story.observations:
+            asked.observe(observation)
+            asked.findings(live=True)
+        assert asked.findings(live=True) == self._watch(story)[0].findings(live=True)
+
+    def test_odd_content_is_harmless(self) -> None:
+        """Lists for objects, huge numbers, NaN, surrogates and deep nesting neither raise nor look alike."""
+        deep: Any = "x"
+        for _ in range(3000):
+            deep = [deep]
+        story = Scenario()
+        oddities: list[Any] = [None, [], {}, 10**5000, math.nan, "\ud800", deep, {1: 2, "a": {3}}, b"\xff"]
+        for number, odd in enumerate(oddities * 2):
+            story.call("Odd", odd, odd, meta=odd)
+            story.open("Odd", odd, id=f"odd{number}", step=number, timeout_ms=-1.0)
+            story.close(f"odd{number}", odd, status="error", error=odd)
+            story.say("message", odd)
+        monitor, raised = self._watch(story)
+        assert raised == []
+        assert monitor.findings() is not None
+
+    def test_its_state_is_a_value(self) -> None:
+        """Putting back an earlier state takes back every step since."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        steps = [
+            Step((Call.of(start, finish),), number)
+            for number, (start, finish) in enumerate(zip(story.observations[::2], story.observations[1::2], strict=True))
+        ]
+        detector = self.detector(DetectSettings())
+        for place, step in enumerate(steps[:-1]):
+            detector.take(step, steps[:place])
+        state = detector.state
+        first = detector.take(steps[-1], steps[:-1])
+        detector.state = state
+        assert first is not None
+        assert detector.take(steps[-1], steps[:-1]) == first
+
+    def test_it_has_an_opinion_on_every_step(self) -> None:
+        """Whatever a step was, the detector says what it compared, how far it counted and why that was not enough."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        story.call("Read", {"path": "elsewhere"}, "new")
+        last = max(each.index for each in story.observations if each.index is not None)
+        for index in range(last + 1):
+            monitor = Monitor(detectors=(self.detector,), explain=index)
+            for observation in story.observations:
+                monitor.observe(observation)
+            (opinion,) = monitor.explain(index)
+            assert opinion.detector == self.detector.kind
+            assert opinion.threshold >= 1
+            assert opinion.why
+
+    def test_it_can_be_switched_off(self) -> None:
+        """A disabled kind raises nothing, and neither does an exempt action."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        assert self._watch(story, DetectSettings(disabled=frozenset({self.detector.kind})))[1] == []
+        exempt = frozenset(observation.action for observation in story.observations if observation.action)
+        if not exempt:
+            return  # what is said is no action
+        assert self._watch(story, DetectSettings(exempt_actions=exempt))[1] == []
+
+
+class WarningConformance(DetectorConformance):
+    """What holds for detectors that warn first: going from warning to loop is the same finding again."""
+
+    loop_after = 4
+    """Rounds after the warning by which it is a loop."""
+
+    def _watch(self, story: Scenario, settings: DetectSettings | None = None) -> tuple[Monitor, list[tuple[str, Any]]]:
+        monitor, raised = super()._watch(story, settings)
+        return monitor, [(record, finding) for record, finding in raised if len(finding.evidence["raised"]) == 1]
+
+    def test_a_warning_becomes_a_loop_in_place(self) -> None:
+        """The finding keeps its id and its raisedAt, and lists both records."""
+        story = Scenario()
+        for number in range(self.rounds + self.loop_after):
+            self.round(story, number)
+        first, second = (finding for _, finding in story.watched(None, detectors=(self.detector,))[1])
+        assert (first.id, first.raised_at) == (second.id, second.raised_at)
+        assert (first.severity, second.severity) == ("warn", "loop")
+        assert [each["severity"] for each in second.evidence["raised"]] == ["warn", "loop"]
+        assert second.evidence["raised"][0]["id"] == first.raised_at
+
+
+class SpokenConformance(DetectorConformance):
+    """What holds for detectors of events too; their rounds are events."""
+
+    def indexes(self, members: int) -> list[int | None]:
+        """Events have no place among the entries."""
+        return [None] * members
+
+    def test_its_state_is_a_value(self) -> None:
+        """Putting back an earlier state takes back every event since."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        detector = self.detector(DetectSettings())
+        for event in story.observations[:-1]:
+            detector.hear(event)
+        state = detector.state
+        first = detector.hear(story.observations[-1])
+        detector.state = state
+        second = detector.hear(story.observations[-1])
+        assert first is not None
+        assert second is not None
+        seen, again = ([step.first.start for step in sighting.steps] for sighting in (first, second))
+        assert (first.key, first.facts, seen) == (second.key, second.facts, again)
+
+
+class SessionConformance(SpokenConformance):
+    """What holds for detectors that follow all agents together."""
+
+    def test_agents_and_processes_are_kept_apart(self) -> None:
+        """One instance follows the whole session."""
+        assert self.detector.session_wide
+
+    def test_it_has_an_opinion_on_every_step(self) -> None:
+        """Of any agent's step it says why that was no part of its pattern."""
+        story = Scenario()
+        story.call("Read", {"path": "a"}, "text")
+        monitor = Monitor(detectors=(self.detector, RepetitionDetector), explain=0)
+        for observation in story.observations:
+            monitor.observe(observation)
+        assert [opinion.detector for opinion in monitor.explain(0)] == [self.detector.kind, "repetition"]
