@@ -75,13 +75,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 _AGAIN = re.compile(
-    r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked(?: you)?|wrote|meant)|as i (?:said|asked|wrote)"
-    r"|i['’]ve (?:said|told|asked)|once more|once again|for the (?:second|third|last) time|i repeat|like i said"
-    r"|you (?:still|again|keep)"
-    r"|still (?:not|in|the)|gesagt|nochmals?|wieder|noch einmal|encore|déjà|de nuevo|otra vez|ya (?:lo )?dije"
-    r"|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
+    r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked (?:you )?(?:for|to|not))|as i (?:said|asked|wrote|told)|i['’]ve (?:already )?(?:said|told|asked)"
+    r"|for the (?:second|third|last) time|i repeat|like i said|that['’]s not what i (?:said|asked|wanted)|why (?:do|are|did) you (?:still|again)"
+    r"|you (?:still|keep|did it again)|(?:schon|bereits|doch) gesagt|(?:hatte|habe) (?:ich )?(?:es |das )?(?:schon |bereits )?gesagt|je l['’]ai (?:déjà )?dit|ya (?:lo |te )?(?:he )?dicho)\b",
     re.IGNORECASE,
 )
+"""How people say that they had said it before."""
 
 
 def _reminded(evidence: Evidence) -> Diagnosis | None:
@@ -125,13 +124,18 @@ _MOST_WORDS = 400
 
 
 def _repeats(reminder: Message, before: list[Message]) -> bool:
-    """Whether a short message says nearly nothing that the person had not said before."""
+    """Whether a short message orders in nearly the same words what a sentence of the first message ordered."""
     words = _content(reminder.text)
+    first = [_content(sentence) for sentence in re.findall(r"[^.!?\n]{3,300}", before[0].text[:8_000])]
+    orders = "?" not in reminder.text and len(before) <= _FEW and len(reminder.text) < _MOST_WORDS // 4
     return (
-        len(words) > 0
-        and len(reminder.text) < _MOST_WORDS // 2
-        and any(len(words & _content(each.text)) * 2 >= len(words) and len(words & _content(each.text)) > 1 for each in before)
+        orders
+        and len(words) > 1
+        and any(each and len(words & each) > 1 and len(words & each) >= _SHARE * max(len(words), len(each)) for each in first)
     )
+
+
+_FEW, _SHARE = 4, 0.6
 
 
 def _content(text: str) -> frozenset[str]:

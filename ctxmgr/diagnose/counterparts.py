@@ -54,6 +54,7 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
     best: Counterpart | None = None
     parts = _parts(name)
     stems = {part[:4] for part in parts}
+    digits = re.sub(r"\D", "", name)
     for text, place in _texts(evidence, entry):
         if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
             continue
@@ -68,6 +69,8 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
             )
             if isinstance(place, Message):
                 alike += 0.04
+            elif len(digits) >= _SHORT and digits != re.sub(r"\D", "", word):
+                continue  # another number is another thing, however alike the two are written
             if (
                 alike < least
                 or (best is not None and alike <= best.alike)
