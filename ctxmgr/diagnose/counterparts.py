@@ -19,7 +19,8 @@ from ctxmgr.types.view import EntryView
 _WORD = re.compile(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LISTS = re.compile(
-    r"\b(?:ls|list\w*|get|show\w*|describe|branch|tags?|remote|images|ps|targets|schema|tables|columns|namespaces|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
+    r"\b(?:ls|list\w*|get|show\w*|describe|branch|tags?|remote|images|ps|targets|schema|tables|columns|namespaces"
+    r"|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
     re.IGNORECASE,
 )
 """Calls whose answers are lists of names: what stands there is a name, and not a word of a text."""
@@ -69,7 +70,11 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
             )
             if isinstance(place, Message):
                 alike += 0.04
-            elif len(digits) >= _SHORT and digits != re.sub(r"\D", "", word):
+            if (
+                len(digits) >= _SHORT
+                and (not isinstance(place, Message) or not any(map(str.isdigit, word)))
+                and digits != re.sub(r"\D", "", word)
+            ):
                 continue  # another number is another thing, however alike the two are written
             if (
                 alike < least

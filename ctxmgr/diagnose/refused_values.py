@@ -118,81 +118,58 @@ def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
     if not _REFUSES.search(spaced(said[:4_000])):
         return None
     options = offered_names(said[:4_000])
-    call = given(entry)
+    if len(options) < _TWO:
+        return None
+    return _of_field(evidence, entry, said, options) or _of_call(evidence, entry, said, options)
+
+
+_TWO = 2
+
+
+def _of_field(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
+    """Judge the value of the argument that the answer names."""
+    demands = r"(?:must|should|has to|is not (?:one|a valid|valid|in)|is invalid|invalid|needs)"
+    names = (name for name in argument_names(entry) if len(name) > 1)
     field = next(
-        (
-            key
-            for key in argument_names(entry)
-            if len(key) > 1
-            and re.search(
-                rf"(?<![\w-]){re.escape(key)}\w{{0,8}}[`'\"]?:? (?:must|should|has to|is not (?:one|a valid|valid"
-                r"|in)|is invalid|invalid|needs)",
-                said[:4_000],
-            )
-        ),
-        None,
+        (name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}\w{{0,8}}[`'\"]?:? {demands}", said[:4_000])), None
     )
     field = field or _abbreviated(entry, said)
     own = fields_of(entry).get(field) if field is not None else None
-    if len(options) > 1 and isinstance(own, str) and own not in options and len(own) <= _SHORT:
-        near = nearest_of(own, options, 0.6)
-        cause = (
-            f"The {tool(entry)} call is refused: {code(field or '', 40)} is {code(own, 60)}, and only "
-            f"{listed(options, 8)} are allowed."
-        )
-        step = (
-            f"Make the same call with {code(field or '', 40)} set to "
-            f"{code(near, 60) if near else f'the one of {listed(options, 8)} that fits the task'}."
-        )
-        return diagnosis(
-            _KIND,
-            cause,
-            step,
-            evidence.quote(entry),
-            check="The answer must no longer name this argument.",
-            confidence="high" if near else "medium",
-        )
-    if len(options) < 2 or not call:
+    if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
         return None
-    named = [one or other for one, other in _VALUE.findall(said[:4_000])]
-    in_call = [
-        word
-        for word in dict.fromkeys(named)
-        if word not in options and _stands(word, call) and plain_name(word) and word.casefold() not in _NO_NAMES
-    ]
-    keys = set(argument_names(entry))
-    wrong = max(
-        (word for word in in_call if word not in keys),
-        key=lambda each: max(likeness(each, option) for option in options),
-        default=None,
-    )
-    if wrong is None or any(_stands(option, call) and option == wrong for option in options):
+    near = nearest_of(own, options, 0.6)
+    allowed = listed(options, 8)
+    cause = f"The {tool(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
+    value = code(near, 60) if near else f"the one of {allowed} that fits the task"
+    step = f"Make the same call with {code(field, 40)} set to {value}."
+    return diagnosis(
+        _KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.",
+        confidence="high" if near else "medium",
+    )  # fmt: skip
+
+
+def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
+    """Judge the value that the answer quotes and the call has."""
+    call, keys = given(entry), set(argument_names(entry))
+    quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
+    values = [word for word in quoted if word not in options and word not in keys and _stands(word, call) and plain_name(word)]
+    values = [word for word in values if word.casefold() not in _NO_NAMES]
+    wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
+    if wrong is None:
         return None
     near = nearest_of(wrong, options, 0.6)
-    field = next(
-        (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong and _stands(name, call)), None
-    )
+    fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
+    field = next((name for name in fields if _stands(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
     shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
     cause = f"{shown} is refused: {what}, and only {listed(options, 8)} are allowed."
-    place = (
-        f"{code(field, 40)} set to {code(near, 60)}"
-        if field and near
-        else f"{code(near or '', 60)} in place of {code(wrong, 60)}"
-    )
-    step = (
-        f"Make the same call with {place}."
-        if near
-        else f"Make the same call with the one of {listed(options, 8)} that fits the task in place of {code(wrong, 60)}."
-    )
+    value = code(near, 60) if near else f"the one of {listed(options, 8)} that fits the task"
+    place = f"{code(field, 40)} set to {value}" if field and near else f"{value} in place of {code(wrong, 60)}"
+    step = f"Make the same call with {place}."
     return diagnosis(
-        _KIND,
-        cause,
-        step,
-        evidence.quote(entry),
-        check="The answer must no longer name this value.",
+        _KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this value.",
         confidence="high" if near else "medium",
-    )
+    )  # fmt: skip
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
