@@ -100,10 +100,11 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         message, sentence = said
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
         quotes.append(evidence.quote_of(message, sentence))
-        step = (
-            f"Take the credentials from where the user said{clock(message.at)}, {code(sentence, 140)}, and make the call once"
-            " with them."
-        )
+        place = _WHERE.search(sentence)
+        named = code(place.group(0).strip(), 80) if place else "that place"
+        step = f"Make the call once with the credentials that the user named, {named}."
+        if place is None:
+            step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
     shown = _shown_where(evidence, entry)
     if shown is not None:

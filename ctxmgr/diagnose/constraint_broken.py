@@ -76,13 +76,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 _AGAIN = lazy_pattern(
-    r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked(?: you)?|wrote|meant)|as i (?:said|asked|wrote)"
-    r"|i['’]ve (?:said|told|asked)|once more|once again|for the (?:second|third|last) time|i repeat|like i said"
-    r"|you (?:still|again|keep)"
-    r"|still (?:not|in|the)|gesagt|nochmals?|wieder|noch einmal|encore|déjà|de nuevo|otra vez|ya (?:lo )?dije"
-    r"|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
+    r"\b(?:i (?:have )?(?:already )?(?:said|told you)|as i (?:said|wrote|told)|i['’]ve (?:already )?(?:said|told)"
+    r"|for the (?:second|third|last) time|i repeat|like i said|that['’]s not what i (?:said|asked)|(?:schon"
+    r"|bereits|doch) gesagt"
+    r"|(?:hatte|habe) (?:ich )?(?:es |das )?(?:schon |bereits )?gesagt|je l['’]ai (?:déjà )?dit|ya (?:lo |te "
+    r")?(?:he )?dicho)\b",
     re.IGNORECASE,
 )
+"""How people say that they had said it before."""
 
 
 def _reminded(evidence: Evidence) -> Diagnosis | None:
@@ -90,12 +91,12 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
     said = evidence.user_texts
     for place in range(len(said) - 1, 0, -1):
         reminder = said[place]
-        if not (_AGAIN.search(reminder.text) or _repeats(reminder, said[:place])) or len(reminder.text) > _MOST_WORDS:
+        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
             continue
         words = _content(reminder.text)
         first = max(said[:place], key=lambda each: len(words & _content(each.text)))
         shared = words & _content(first.text)
-        if not shared:
+        if len(shared) < _LEAST:
             continue
         sentence = max(
             re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))
@@ -108,7 +109,7 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
             continue
         cause = (
             f"The user said{clock(first.at)}: {code(sentence, 150)}, and had to say it again{clock(reminder.at)}: "
-            f"{code(reminder.text, 150)}. What you did goes against it."
+            f"{code(reminder.text, 150)}."
         )
         step = (
             f"Do what the user asks for before anything else: {code(sentence, 150)}. Look at your last answer or "
@@ -125,19 +126,11 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
 _MOST_WORDS = 400
 
 
-def _repeats(reminder: Message, before: list[Message]) -> bool:
-    """Whether a short message says nearly nothing that the person had not said before."""
-    words = _content(reminder.text)
-    return (
-        len(words) > 0
-        and len(reminder.text) < _MOST_WORDS // 2
-        and any(len(words & _content(each.text)) * 2 >= len(words) and len(words & _content(each.text)) > 1 for each in before)
-    )
-
-
 def _content(text: str) -> frozenset[str]:
     return frozenset(
-        word for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold()) if (word := each.strip(".")) not in _NO_CONTENT
+        word
+        for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold())
+        if (word := each.strip(".").removesuffix("s")) not in _NO_CONTENT
     )
 
 

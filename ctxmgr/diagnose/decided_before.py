@@ -176,9 +176,10 @@ _THRICE, _SHARED, _MOST_ENTRIES = 3, 2, 300
 
 def _weighed(evidence: Evidence) -> Diagnosis | None:
     """Say that what the agent weighs again and again was decided, by a person or in a document that it has read."""
+    told = max((place for place, m in enumerate(evidence.messages) if m.by == "user"), default=-1)
     own = [
         m
-        for m in evidence.messages[-_MOST:]
+        for m in evidence.messages[told + 1 :][-_MOST:]
         if m.by == "agent" and (evidence.agent is None or m.who == evidence.agent) and _WEIGHS.search(m.text)
     ]
     if len(own) < _THRICE:

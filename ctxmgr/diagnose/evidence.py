@@ -315,6 +315,7 @@ class Evidence:
     def quote_of(self, message: Message, text: str | None = None) -> Quote:
         """Return a message, or a part of one, as a quote."""
         who = "the user" if message.by == "user" else clean(message.who)[:60]
+        who = "the summary of the compaction" if message.kind == "compaction" else who
         return Quote(entry=None, source=f"{who}{clock(message.at)}", text=excerpt(message.text if text is None else text))
 
 

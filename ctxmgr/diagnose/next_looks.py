@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
@@ -131,7 +131,8 @@ _LOOKS = (
     ),
 )
 _REQUEST = lazy_pattern(
-    r"(?:request|trace|correlation|incident|error|x-request)[-_ ]?(?:id)?[\"']?\s?[:=]\s?[\"']?([\w-]{6,60})", re.IGNORECASE
+    r"(?:request|trace|correlation|incident|error|x-request)[-_ ]?(?:id)?[\"']?\s?[:=]\s?[\"']?(?=[\w-]{0,40}\d)([\w-]{6,60})",
+    re.IGNORECASE,
 )
 _RUNTIMES = (
     (r"\bpython|\.py\b|pytest", "`py-spy dump --pid PID`"),
@@ -153,7 +154,7 @@ def next_look(evidence: Evidence, step: EntryView) -> str | None:
             not look.said
             or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
         ):
-            request = _REQUEST.search(said)
+            request = _REQUEST.search(f"{said}\n{_dumped(step.error)}\n{_dumped(step.output)}")
             told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
             return look.look.replace("{request}", told)
     if (
@@ -184,6 +185,10 @@ def next_look(evidence: Evidence, step: EntryView) -> str | None:
             '$?"`, and without `2>/dev/null`.'
         )
     return None
+
+
+def _dumped(value: object) -> str:
+    return str(cast("dict[str, object]", value))[:4_000] if isinstance(value, dict) else ""
 
 
 def process_look(command: str) -> str:

@@ -123,13 +123,14 @@ def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
             if place is None:
                 continue
             source = evidence.source(other)
+            refused_one = next(each for each in sorted(folders, key=len, reverse=True) if each in text)
             cause = (
                 f"{_start(evidence, entry, line)} {source[:1].upper()}{source[1:]} names another place beside it, "
                 f"{code(place, 80)}."
             )
             step = (
                 f"Look at what that note says of {code(place, 80)}; if it is the place for this, use it in place of "
-                f"{code(min(folders, key=len), 80)}, without changing any rights. If you are not sure, ask the user."
+                f"{code(refused_one, 80)}, without changing any rights. If you are not sure, ask the user."
             )
             return diagnosis(
                 KIND,

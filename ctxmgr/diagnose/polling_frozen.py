@@ -9,7 +9,7 @@ from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -231,7 +231,9 @@ def _restarted(evidence: Evidence, shown: EntryView) -> bool:
 
 def _ended(evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]) -> Diagnosis:
     source = evidence.source(other)
-    told = list(dict.fromkeys(words_of(_DEAD, line, 70) for line in lines))[-3:]
+    told = list(
+        dict.fromkeys(code(max((match.group(0) for match in _DEAD.finditer(line)), key=len).strip(), 70) for line in lines)
+    )[-3:]
     about = next((name for line in reversed(lines) for name in _QUOTED.findall(line) if plain_name(name)), None)
     named = f", about {code(about, 90)}" if about else ""
     cause = (

@@ -143,7 +143,10 @@ def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     fields = {
         name: str(value)
         for name, value in fields_of(entry).items()
-        if isinstance(value, str | int) and not isinstance(value, bool) and 3 < len(str(value)) < _LONGEST
+        if isinstance(value, str | int)
+        and not isinstance(value, bool)
+        and 3 < len(str(value)) < _LONGEST
+        and any(map(str.isdigit, str(value)))
     }
     used = json.dumps([fields_of(each) for each in evidence.failing], ensure_ascii=False)
     for message in reversed(evidence.user_texts):

@@ -127,7 +127,8 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
 def _call(evidence: Evidence, entry: EntryView, path: str) -> str:
     times = evidence.times(entry)
     often = f" ({times} times)" if times > 1 else ""
-    return f"The {tool(entry)} of {evidence.name(path)} can't work{often}"
+    what = "Your patch" if command_of(entry) else f"The {tool(entry)}"
+    return f"{what} of {evidence.name(path)} can't work{often}"
 
 
 def _target(missing: str, change: Change) -> str:
