@@ -9,6 +9,12 @@ UV := $(BIN)/python -m uv
 
 # Only the environment in this folder is meant, whatever the calling shell has activated.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+# Containers often forbid writing bytecode; without it the tests take twice as long, and every command starts late.
+unexport PYTHONDONTWRITEBYTECODE
+export UV_COMPILE_BYTECODE := 1
+# A proxy that inspects TLS is known to the system alone; both names, for uv renamed the setting.
+export UV_SYSTEM_CERTS := 1
+export UV_NATIVE_TLS := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -29,17 +35,18 @@ test-llm: .venv/.ready-dev ## Recover recorded runs with a small real model here
 test-clients: .venv/.ready-dev ## Run real clients, installed from npm into a cache, against a scripted model (some minutes)
 	@$(BIN)/pytest -q -m clients tests/clients $(ARGS)
 
-lint: .venv/.ready-dev ## Check format, style, types and the walls between the rooms
+lint: .venv/.ready-dev ## Check format, style, types and the layers
 	@echo "format"; $(BIN)/ruff format --check --quiet .
 	@echo "style"; $(BIN)/ruff check --quiet .
 	@echo "types"; $(BIN)/basedpyright --level error
-	@echo "walls"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+	@echo "layers"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
 
 check: lint test ## Everything that must hold before a change goes in
 
 bench: .venv/.ready-dev ## Measure speed beside other tools, into bench/RESULTS.md, and endurance (an hour, 8 GB of disk)
 	@echo "bench.speed"; $(BIN)/python -m bench.speed --write bench/RESULTS.md
 	@set -e; for script in $(wildcard bench/*.py); do echo "$$script"; $(BIN)/python $$script; done
+	@echo "bench.sweep"; $(BIN)/python -m bench.sweep
 	@echo "bench.recovery.cost"; $(BIN)/python -m bench.recovery.cost
 	@echo "bench.recovery"; $(BIN)/python -m bench.recovery --seeds 2 --policy "ctxmgr, rules"
 

@@ -59,6 +59,7 @@ RULINGS = {
     "R-16": "A denied item reads as a missing one.",
     "R-20": "A continuation has one target; its wire form has one branch that is not null.",
     "R-30": "Names of the source documents' contracts are aliases of requests, and their tables exist as views.",
+    "R-25": "A recovery reads related sessions and memory too, says where each fact is from, and keeps the access rules.",
     "R-21": "A stored counter shows how many published events were lost: none.",
 }
 

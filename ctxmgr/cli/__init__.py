@@ -39,6 +39,7 @@ COMMANDS = {
     "index": ("commands.index", "index"),
     "check": ("commands.check", "check"),
     "report": ("commands.report", "report"),
+    "mcp": ("commands.mcp", "mcp"),
     "watch": ("commands.watch", "watch"),
     "doctor": ("commands.doctor", "doctor"),
     "trust": ("commands.trust", "trust"),

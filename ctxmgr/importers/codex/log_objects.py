@@ -14,6 +14,7 @@ from ctxmgr.importers.codex.known_types import ZSTD_MAGIC
 from ctxmgr.importers.codex.values import mapping
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
+from ctxmgr.paths import open_regular
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -54,7 +55,7 @@ def read_log(path: Path, report: Report) -> Iterator[Line]:
 
 @contextmanager
 def _stream(path: Path, report: Report) -> Generator[io.BufferedReader]:
-    with path.open("rb") as file:
+    with open(open_regular(path), "rb") as file:
         if not file.peek(4).startswith(ZSTD_MAGIC):
             yield file
             return
