@@ -33,6 +33,7 @@ COMMANDS = {
     "execution": ("commands.execution", "execution_app"),
     "access": ("commands.access", "access_app"),
     "import": ("commands.import_export", "import_"),
+    "formats": ("commands.formats", "formats"),
     "record": ("commands.record", "record"),
     "export": ("commands.import_export", "export"),
     "verify": ("commands.import_export", "verify"),
@@ -52,8 +53,8 @@ COMMANDS = {
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
 OPERATOR_ONLY = (
-    "import", "check", "access", "verify", "index", "doctor", "trust", "watch", "install", "uninstall", "hook", "schema",
-    "demo",
+    "import", "formats", "check", "access", "verify", "index", "doctor", "trust", "watch", "install", "uninstall", "hook",
+    "schema", "demo",
 )  # fmt: skip
 """Commands that no agent runs: they know no ``--as``. All others that open a store do."""
 

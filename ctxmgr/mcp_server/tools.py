@@ -60,7 +60,7 @@ class Tools:
         def work(workspace: Workspace) -> rows.Stuck:
             verdicts = workspace.detect(DetectRequest(session=session)).verdicts
             if not verdicts:
-                raise NoHistory("nothing was recorded yet, so nothing was judged", "record a run, or import its log")
+                raise NoHistory("record a run, or import its log")
             verdict = verdicts[0]
             lasting = [finding for finding in verdict.findings if finding.resolved is None]
             found = [

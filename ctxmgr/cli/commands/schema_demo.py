@@ -145,6 +145,7 @@ SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
     "trust": (trust.TrustView, None),
     "install": (installation.InstallationView, None),
     "uninstall": (installation.InstallationView, None),
+    "formats": (importing.FormatView, None),
     "import": (importing.ImportReport, None),
     "index": (Indexed, None),
     "record": (Recorded, None),
