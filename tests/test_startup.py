@@ -213,6 +213,9 @@ EVERY = {
     "watch": ("watch", "--help"),
     "doctor": ("doctor",),
     "trust": ("trust", "--list"),
+    "install": ("install", "--list"),
+    "uninstall": ("uninstall", "codex", "--dry-run"),
+    "hook": ("hook", "codex"),
     "schema": ("schema", "exits"),
     "demo": ("demo", "--help"),
 }
