@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.paths import open_regular
 from ctxmgr.store import empty_store, exists, open_store
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -76,7 +77,7 @@ def _head(path: str) -> bytes:
     if not os.path.isfile(path):
         return b""
     try:
-        with open(path, "rb") as stream:
+        with open(open_regular(path), "rb") as stream:
             head = stream.read(_ENOUGH)
             if head.startswith(_DATABASE):
                 return b"" if _OWN_TABLE in head + stream.read(_SCHEMA) else head

@@ -12,6 +12,7 @@ from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.json_importer import JsonImporter, Log
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
+from ctxmgr.paths import open_regular
 
 _TYPES = frozenset(("user", "gemini", "info", "warning", "error"))
 _ENDS = {"success": "ok", "error": "error", "cancelled": "interrupted"}
@@ -126,7 +127,7 @@ def _family(path: Path) -> Sequence[Path]:
     if path.parent.name != "chats":
         return [path]
     try:
-        with path.open("rb") as stream:
+        with open(open_regular(path), "rb") as stream:
             named = text(mapping(json.loads(stream.readline(_HEAD))).get("sessionId"))
     except (OSError, ValueError, RecursionError):
         return [path]

@@ -17,6 +17,7 @@ from ctxmgr.importers.log_files import ZSTD_REMEDY, read_values
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
 from ctxmgr.log.foreign_jsonl import Line, Report
+from ctxmgr.paths import open_regular
 
 _ZSTD = 93
 _LOCAL_HEADER = 30
@@ -152,7 +153,7 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
     Raises:
         OSError: when the file can't be read.
     """
-    with path.open("rb") as stream:
+    with open(open_regular(path), "rb") as stream:
         if not stream.read(4).startswith(b"PK"):
             yield from read_values(path, lists, report)
             return

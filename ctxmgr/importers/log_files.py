@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
-import stat
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from ctxmgr.importers.values import mapping
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
+from ctxmgr.paths import open_regular
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -55,10 +54,7 @@ def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
     Raises:
         OSError: when the file can't be read or is not a regular file: a pipe or a device would block or never end.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with cast("io.BufferedReader", io.BufferedReader(io.FileIO(handle), 1 << 20)) as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(f"not a regular file: {path.name}")
+    with cast("io.BufferedReader", io.BufferedReader(io.FileIO(open_regular(path)), 1 << 20)) as file:
         magic = file.peek(4)
         if magic.startswith(ZSTD_MAGIC):
             yield from _zstd(file, path.stat().st_size, report)
@@ -236,9 +232,11 @@ class _Salvage:
         offset = len(self.text[:start].encode("utf-8", "surrogatepass"))
         self._report(offset, len(self.text[start:end].encode("utf-8", "surrogatepass")), "torn or unreadable JSON")
 
-    def broken_off(self, end: int) -> None:
-        """Report a document whose end is not there, unless its last part was reported as torn."""
-        if end > len(self.text) and not self.told_of_end:
+    def ended(self, end: int) -> None:
+        """Report what follows a document; or that its end is not there, unless its last part was reported as torn."""
+        if end <= len(self.text) and (rest := self.past_space(end)) < len(self.text):
+            self.damaged(rest, len(self.text))
+        elif end > len(self.text) and not self.told_of_end:
             self.damaged(len(self.text), len(self.text))
 
     def elements(self, at: int) -> tuple[list[Any], int]:
@@ -273,7 +271,7 @@ def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]
     at = reader.past_space(0)
     if text.startswith("[", at):
         elements, end = reader.elements(at + 1)
-        reader.broken_off(end)
+        reader.ended(end)
         return {ELEMENTS: elements}
     found: dict[str, Any] = {}
     wanted = re.compile(rf'"(?:{"|".join(map(re.escape, lists))})"\s*:\s*\[')
@@ -288,7 +286,7 @@ def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]
         name, found[name], at = member
         at = reader.past_space(at)
         at = reader.past_space(at + 1) if text.startswith(",", at) else at
-    reader.broken_off(at + 1)
+    reader.ended(at + 1)
     return found
 
 

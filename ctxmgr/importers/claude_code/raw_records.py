@@ -6,7 +6,6 @@ import codecs
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from ctxmgr.importers import log_files
 from ctxmgr.importers.claude_code.values import ident, mapping, moment
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
+from ctxmgr.paths import open_regular
 from ctxmgr.types.importing import FileCount
 
 STATE_TYPES = frozenset(
@@ -164,14 +164,7 @@ def open_log(path: Path) -> IO[bytes]:
     Raises:
         OSError: when it can't be read or is not a regular file.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(f"not a regular file: {path.name}")
-    except OSError:
-        os.close(handle)
-        raise
-    return os.fdopen(handle, "rb", buffering=1 << 20)
+    return os.fdopen(open_regular(path), "rb", buffering=1 << 20)
 
 
 def normal(value: dict[str, Any]) -> dict[str, Any]:
