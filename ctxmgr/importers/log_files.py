@@ -109,9 +109,12 @@ class _Bounded(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def _take(self, most: int) -> bytes:
+        return self._source.read(most)
+
     def readinto(self, buffer: Buffer, /) -> int:
         view = memoryview(buffer)
-        piece = self._source.read(min(len(view), self._left + 1))
+        piece = self._take(min(len(view), self._left + 1))
         if len(piece) > self._left:
             self.is_cut = True
             piece = piece[: self._left]
@@ -124,6 +127,9 @@ class _Whole(_Bounded):
     """Keeps what was read before the data broke off; the fault is told afterwards."""
 
     fault = ""
+
+    def _take(self, most: int) -> bytes:
+        return cast("gzip.GzipFile", self._source).read1(most)  # a longer reading would lose what came before the fault
 
     def readinto(self, buffer: Buffer, /) -> int:
         try:
