@@ -104,11 +104,9 @@ def detect(
 
         given |= {"--session": session, "--store": store, "--explain": explain}
         beside = [name for name, value in given.items() if value]
-        score(backtest, set_, how, beside=beside)
-        return
+        return score(backtest, set_, how, beside=beside)
     if folder is not None:
-        _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, beside=[session, explain, store])
-        return
+        return _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, beside=[session, explain, store])
     if explain is not None:
         from ctxmgr.cli.commands.explain import explain as think
 
@@ -122,12 +120,9 @@ def detect(
         )
         return Answer(
             [verdict.to_json() for verdict in verdicts],
-            lambda out: findings_view.show_findings(out, verdicts, found.entries, store),
-            found.status,
-            warnings=list(found.notes),
-            next=following,
-            code=code,
-        )
+            lambda out: findings_view.show_findings(out, verdicts, found.entries, store), found.status,
+            warnings=list(found.notes), next=following, code=code,
+        )  # fmt: skip
 
     answer("detect", how, work, store=store)
 
