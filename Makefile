@@ -1,7 +1,7 @@
 # Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-llm check lint bench bench-quick clean
+.PHONY: help demo test test-llm test-clients check lint bench bench-quick clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -20,7 +20,7 @@ export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
 	@$(BIN)/ctxmgr demo
@@ -31,6 +31,9 @@ test: .venv/.ready-dev ## Run the tests (ARGS="-k note" chooses among them)
 test-llm: .venv/.ready-dev ## Recover recorded runs with a small real model here (its server is built once, some 10 minutes)
 	@$(BIN)/python -m bench.llm.server --set-up-only
 	@$(BIN)/pytest -q -m llm tests/llm $(ARGS)
+
+test-clients: .venv/.ready-dev ## Run real clients, installed from npm into a cache, against a scripted model (some minutes)
+	@$(BIN)/pytest -q -m clients tests/clients $(ARGS)
 
 lint: .venv/.ready-dev ## Check format, style, types and the layers
 	@echo "format"; $(BIN)/ruff format --check --quiet .
@@ -43,6 +46,7 @@ check: lint test ## Everything that must hold before a change goes in
 bench: .venv/.ready-dev ## Measure speed beside other tools, into bench/RESULTS.md, and endurance (an hour, 8 GB of disk)
 	@echo "bench.speed"; $(BIN)/python -m bench.speed --write bench/RESULTS.md
 	@set -e; for script in $(wildcard bench/*.py); do echo "$$script"; $(BIN)/python $$script; done
+	@echo "bench.sweep"; $(BIN)/python -m bench.sweep
 	@echo "bench.recovery.cost"; $(BIN)/python -m bench.recovery.cost
 	@echo "bench.recovery"; $(BIN)/python -m bench.recovery --seeds 2 --policy "ctxmgr, rules"
 

@@ -2,14 +2,12 @@
 
     python bench/goal_kill.py --cycles 2000
     python bench/goal_kill.py --frozen 100
-    python bench/goal_kill.py --sweep
 
 Each cycle goes on with the goal that the one before left. An action is in the ledger, in memory that the processes share,
 as soon as the call has returned. After each kill the goal is resumed twice: every acknowledged action must be there, in
 order and once, no file may be unreadable, and the second resume must change nothing. With ``--frozen`` owners are stopped
-instead, half of them inside their write; a successor works; the owner goes on and must be refused. With ``--sweep``
-the commands themselves run under strace, which kills them at every system call that changes a file of the goal; the goal must
-then be as it was before the command or as it is after it. Exit code 1 on any fault.
+instead, half of them inside their write; a successor works; the owner goes on and must be refused. Exit code 1 on any fault.
+`bench.sweep` kills the commands themselves, at every system call.
 """
 
 from __future__ import annotations
@@ -19,10 +17,8 @@ import json
 import mmap
 import os
 import random
-import shutil
 import signal
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -213,121 +209,11 @@ def frozen(rounds: int) -> dict[str, Any]:
     return {"frozen": rounds, "refused": rounds - len(faults), "what": sorted(set(faults))}
 
 
-_CALLS = (
-    "openat",
-    "write",
-    "pwrite64",
-    "rename",
-    "link",
-    "unlink",
-    "mkdir",
-    "chmod",
-    "fchmod",
-    "fsync",
-    "fdatasync",
-    "ftruncate",
-)
-_FILES = ("", "/history.jsonl", "/state.json", "/state.json.tmp", "/state.prev.json", "/state.prev.json.tmp", "/loops.json",
-          "/loops.json.tmp", "/lock")  # fmt: skip
-_COMMANDS = {
-    "record": ["record", "edit", "--args", '{"n": 9}', "--result", "success"],
-    "done": ["done"],
-    "next": ["next"],
-    "resume": ["resume"],
-}
-
-
-def sweep(command: str) -> dict[str, Any]:
-    """Kill a command at every system call that changes a file of the goal, and return what was found."""
-    faults, points = list[str](), 0
-    with tempfile.TemporaryDirectory() as name:
-        start, whole = Path(name) / "start", Path(name) / "whole"
-        start.mkdir()
-        _prepare(start, command)
-        before = _told(start)
-        shutil.copytree(start, whole)
-        subprocess.run(
-            [sys.executable, "-m", "ctxmgr", "goal", *_COMMANDS[command]], cwd=whole, check=True, stdout=subprocess.PIPE
-        )
-        after = _told(whole)
-        for call in _CALLS:
-            for number in range(1, 1000):
-                folder = Path(name) / "copy"
-                shutil.copytree(start, folder)
-                code = _killed(folder, command, call, number)
-                if code != -signal.SIGKILL:
-                    shutil.rmtree(folder)
-                    break
-                points += 1
-                faults += [f"{call} {number}: {fault}" for fault in _left(folder, before, after)]
-                shutil.rmtree(folder)
-    return {"sweep": command, "points": points, "faults": len(faults), "what": faults[:10]}
-
-
-def _prepare(project: Path, command: str) -> None:
-    """Leave a goal in the middle of work, whose owner died."""
-    child = os.fork()
-    if child == 0:
-        goals = Goals(project / ".agent_context", hold=command == "resume")
-        goals.start(StartRequest(goal="survive", tasks=_TASKS[:2]))
-        for number in range(3):
-            _record(goals, number)
-        if command == "next":
-            goals.done(EndRequest())
-        os._exit(0)
-    os.waitpid(child, 0)
-
-
-def _killed(project: Path, command: str, call: str, number: int) -> int:
-    paths = [word for each in _FILES for word in ("-P", f"{project}/.agent_context{each}")]
-    strace = [
-        "strace",
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        *paths,
-        "-e",
-        f"trace={call}",
-        "-e",
-        f"inject={call}:signal=KILL:when={number}",
-    ]
-    line = [*strace, sys.executable, "-m", "ctxmgr", "goal", *_COMMANDS[command]]
-    return subprocess.run(line, cwd=project, stdout=subprocess.DEVNULL, check=False).returncode
-
-
-def _told(project: Path) -> dict[str, Any]:
-    state = Goals(project / ".agent_context").state()
-    tree = {each.id: each.status for task in state.goal.tasks for each in (task, *task.subtasks)}
-    return {"tree": tree, "current": state.current, "active": state.active, "actions": state.actions_total}
-
-
-def _left(project: Path, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    faults: list[str] = []
-    folder = project / ".agent_context"
-    for name in ("state.json", "state.prev.json", "loops.json"):
-        try:
-            json.loads((folder / name).read_text())
-        except FileNotFoundError:
-            continue
-        except ValueError:
-            faults.append(f"{name} can't be parsed")
-    if _told(project) not in (before, after):
-        faults.append("neither before nor after")
-    Goals(folder).resume()
-    once = _contents(folder)
-    Goals(folder).resume()
-    if _contents(folder) != once:
-        faults.append("a second resume changed something")
-    return faults
-
-
 def main() -> int:
     """Run what was asked for; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cycles", type=int, default=0)
     parser.add_argument("--frozen", type=int, default=0)
-    parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     found: list[dict[str, Any]] = []
@@ -335,8 +221,6 @@ def main() -> int:
         found.append(kills(given.cycles, given.seed))
     if given.frozen:
         found.append(frozen(given.frozen))
-    if given.sweep:
-        found += [sweep(command) for command in _COMMANDS]
     for each in found:
         print(json.dumps(each))
     return int(any(each["what"] for each in found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.paths import open_regular
 from ctxmgr.store import empty_store, exists, open_store
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -73,7 +74,7 @@ def _head(path: str) -> bytes:
     if path.lower().endswith(_DATABASES) or not os.path.isfile(path):
         return b""
     try:
-        with open(path, "rb") as stream:
+        with open(open_regular(path), "rb") as stream:
             head = stream.read(_ENOUGH)
     except OSError:  # told where it is opened
         return b""

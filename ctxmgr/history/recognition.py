@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.importers import IMPORTERS
+from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT
 from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.log_files import uncompressed_head
 from ctxmgr.log.codec import decode
+from ctxmgr.log.line_splitter import past_hole
+from ctxmgr.paths import open_regular
 
 HEAD = 64 * 1024
-OWN_FORMAT = "ctxmgr"
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 
 _LINES = 50
@@ -40,13 +42,14 @@ def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the first bytes of a file, which is what tells its format.
+    """Return the first bytes of a file, of a compressed one those of what it holds: they tell its format.
 
     Raises:
-        OSError: when it can't be read.
+        OSError: when it can't be read, or is no regular file.
     """
-    with path.open("rb") as stream:
-        return stream.read(HEAD)
+    with open(open_regular(path), "rb") as stream:
+        head = stream.read(HEAD)
+    return uncompressed_head(path, head, HEAD)
 
 
 def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
@@ -69,10 +72,15 @@ def holds_own_records(path: Path) -> bool:
     """Whether a record of ours lies anywhere in a file, as in a log whose beginning is damaged.
 
     Raises:
-        OSError: when it can't be read.
+        OSError: when it can't be read, or is no regular file.
     """
-    with path.open("rb") as stream:
-        return any(_is_own(line) for line in iter(lambda: stream.readline(_LONGEST), b""))
+    with open(open_regular(path), "rb") as stream:
+        while line := stream.readline(_LONGEST):
+            if _is_own(line):
+                return True
+            if not line.strip(b"\0"):
+                past_hole(stream)
+    return False
 
 
 def _is_own(line: bytes) -> bool:
@@ -101,7 +109,7 @@ def looks_like(head: bytes) -> str:
         if head.startswith(magic):
             return name
     text = head.strip(b"\xef\xbb\xbf \t\r\n\0")
-    if text[:1] in b"{[" and (said := _json_shape(text)):
+    if text.startswith((b"{", b"[")) and (said := _json_shape(text)):
         return said
     control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
     return "binary data" if control * 50 > len(head) or not text else "plain text"

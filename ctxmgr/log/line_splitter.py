@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from ctxmgr.log.codec import MAX_LINE
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to read a few lines
@@ -16,7 +19,8 @@ def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, 
     """Yield (number, offset, bytes without line end, length) of each line; bytes are None when over ``limit``.
 
     Never holds more than ``limit`` bytes, however long a line is. A run of NULs that makes a line too long is yielded
-    on its own, so that the record behind it is not lost with it.
+    on its own, so that the record behind it is not lost with it. Holes of a sparse file, which can seem to hold terabytes
+    of NULs, are passed over without being read.
     """
     number, offset = 1, 0
     head = stream.readline(limit + 1)
@@ -34,6 +38,8 @@ def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, 
                 length += len(rest)
                 if rest.endswith(b"\n"):
                     break
+                if not rest.strip(b"\0"):
+                    length += past_hole(stream)
         yield number, offset, raw.rstrip(b"\r\n") if raw is not None else None, length
         offset += length
         number += 1
@@ -50,6 +56,62 @@ def _past_nuls(stream: IO[bytes], head: bytes, limit: int) -> tuple[int, bytes]:
             return length, b""
         rest = chunk.lstrip(b"\0")
         length += len(chunk) - len(rest)
+        if not rest:
+            length += past_hole(stream)
     if not rest.endswith(b"\n"):
         rest += stream.readline(limit + 1 - len(rest))
     return length, rest
+
+
+def past_hole(stream: IO[bytes]) -> int:
+    """Move a stream to where the next data of its file lie, when it stands in a hole; return how many bytes that was.
+
+    Nothing happens where the stream is no file, or the system can't tell.
+    """
+    if not hasattr(os, "SEEK_DATA"):  # Windows, and some file systems of macOS
+        return 0
+    try:
+        descriptor, here = stream.fileno(), stream.tell()
+        # The stream believes that nobody but it moves the file's position.
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)
+    except (OSError, ValueError):
+        return 0
+    try:
+        there = os.lseek(descriptor, here, os.SEEK_DATA)
+    except OSError as error:
+        there = os.fstat(descriptor).st_size if error.errno == errno.ENXIO else here  # ENXIO: no data up to the end
+    os.lseek(descriptor, position, os.SEEK_SET)
+    if there <= here:
+        return 0
+    stream.seek(there)
+    return there - here
+
+
+def last_data_end(descriptor: int, start: int, end: int) -> int:
+    """Return where the last data between two places of a file end, ``start`` when there are none; ``end`` if unknown.
+
+    The position of the file stays as it is.
+    """
+    if not hasattr(os, "SEEK_DATA"):
+        return end
+    position, last = os.lseek(descriptor, 0, os.SEEK_CUR), end
+    try:
+        while start < last:
+            middle = (start + last) // 2
+            if _is_hole(descriptor, middle, end):
+                last = middle
+            else:
+                start = middle + 1
+    except OSError:
+        last = end
+    os.lseek(descriptor, position, os.SEEK_SET)
+    return last
+
+
+def _is_hole(descriptor: int, start: int, end: int) -> bool:
+    try:
+        return os.lseek(descriptor, start, os.SEEK_DATA) >= end
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # which says that no data follow
+            raise
+        return True

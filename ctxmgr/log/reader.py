@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.errors import NotFound, StorageFailed
 from ctxmgr.log.codec import MAX_LINE, Record, chain, decoder, unseal
-from ctxmgr.log.line_splitter import read_lines
+from ctxmgr.log.line_splitter import last_data_end, read_lines
 from ctxmgr.paths import open_regular
 
 Following = Callable[[], bytes | None]
@@ -343,6 +343,8 @@ def _backwards(descriptor: int, size: int, chunk: int = 1 << 13) -> Iterator[byt
             if end - begin <= MAX_LINE + 2 * take:
                 pieces.append(piece)
             chunk = min(2 * chunk, 1 << 20)
+            if cut < 0 and not piece.strip(b"\0") and begin - (data := last_data_end(descriptor, 0, begin)) > MAX_LINE:
+                begin = data  # a hole longer than any line: nothing of this line is kept
         start = begin + cut + 1 if cut >= 0 else 0
         if end - start <= MAX_LINE + 1:
             raw = b"".join(reversed(pieces))[start - begin :]

@@ -8,10 +8,11 @@ detectors take.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 
-class Progress(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Progress:
     """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.progress` says what that means.
 
     ``id`` and ``index`` are the entry's, ``at`` is the time of its result in seconds since 1970 (None: it has none).

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.artifacts.folder import Folder, release_reserve
-from ctxmgr.store import open_store
-from tests.artifacts.sweep import put
+from ctxmgr.artifacts.service import ArtifactStore
+from ctxmgr.store import Store, open_store
+from ctxmgr.types.artifact_request import NewArtifact, PutRequest
 
 _SCRIPT = """
 set -e
@@ -31,6 +32,12 @@ stat -f -c %f "$1"
 "$2" -m ctxmgr artifact put "$2" --name b --agent arch --store "$1/$3" > /dev/null 2>&1 || true
 "$2" -m ctxmgr verify --store "$1/$3" > /dev/null; echo $?
 """
+
+
+def put(store: Store, *contents: tuple[str, str]) -> None:
+    """Put texts under names of one agent."""
+    items = [NewArtifact(name=name, content=text) for name, text in contents]
+    ArtifactStore(store).put(PutRequest(agent="arch", artifacts=items))
 
 
 def _test_it(kind: str, tmp_path: Path) -> list[str]:

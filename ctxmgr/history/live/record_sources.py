@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 from ctxmgr.errors import Busy, NotFound, StorageFailed
+from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.recognition import OWN_FORMAT, read_head, recognised, refused
-from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
+from ctxmgr.log.line_splitter import last_data_end
+from ctxmgr.paths import open_regular
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.tail import records_after
 from ctxmgr.types.importing import FileCount
@@ -97,7 +99,7 @@ class LogTail:
         return Batch(self._records(start, end), fresh=False) if end > start else None
 
     def _changed(self) -> bool:
-        with open(self._path, "rb") as stream:
+        with open(open_regular(self._path), "rb") as stream:
             stream.seek(max(0, self._offset - _MARK))
             return stream.read(min(self._offset, _MARK)) != self._mark
 
@@ -108,7 +110,7 @@ class LogTail:
                     break
                 if self._session is None or line.record.get("session") == self._session:
                     yield line.record
-            with open(self._path, "rb") as stream:
+            with open(open_regular(self._path), "rb") as stream:
                 stream.seek(max(0, end - _MARK))
                 self._mark = stream.read(min(end, _MARK))
             self._offset = end
@@ -119,15 +121,15 @@ class LogTail:
 
 def _last_line_end(path: Path, start: int, size: int) -> int:
     """Return the offset behind the last line end between two places, ``start`` when there is none."""
-    with open(path, "rb") as stream:
+    with open(open_regular(path), "rb") as stream:
         end = size
         while end > start:
             begin = max(start, end - _CHUNK)
             stream.seek(begin)
-            at = stream.read(end - begin).rfind(b"\n")
-            if at >= 0:
+            data = stream.read(end - begin)
+            if (at := data.rfind(b"\n")) >= 0:
                 return begin + at + 1
-            end = begin
+            end = begin if data.strip(b"\0") else last_data_end(stream.fileno(), start, begin)
     return start
 
 

@@ -6,15 +6,16 @@ import codecs
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ctxmgr.importers import log_files
 from ctxmgr.importers.claude_code.values import ident, mapping, moment
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
+from ctxmgr.paths import open_regular
 from ctxmgr.types.importing import FileCount
 
 STATE_TYPES = frozenset(
@@ -94,10 +95,10 @@ class Source:
         Raises:
             OSError: when the file can't be read or is not a regular file.
         """
-        with open_log(self.path) as stream:
-            self._count.bytes = os.fstat(stream.fileno()).st_size
-            head = stream.read(_HEAD)
-            stream.seek(0)
+        with log_files.open_log(self.path, self._damage) as log:
+            stream = cast("IO[bytes]", log)
+            self._count.bytes = self.path.stat().st_size
+            head = log.peek(_HEAD)[:_HEAD]
             lines = _export(stream, self._damage) if is_export(head) else self._lines(stream)
             for line in lines:
                 raw = self._raw(line)
@@ -163,14 +164,7 @@ def open_log(path: Path) -> IO[bytes]:
     Raises:
         OSError: when it can't be read or is not a regular file.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(f"not a regular file: {path.name}")
-    except OSError:
-        os.close(handle)
-        raise
-    return os.fdopen(handle, "rb", buffering=1 << 20)
+    return os.fdopen(open_regular(path), "rb", buffering=1 << 20)
 
 
 def normal(value: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ctxmgr.paths import open_regular
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.normalise import storable
 
@@ -28,10 +30,10 @@ class FileState:
         """Return the present state of a file.
 
         Raises:
-            OSError: when it can't be read.
+            OSError: when it can't be read, or is no regular file.
         """
-        status = path.stat()
-        with path.open("rb") as stream:
+        with open(open_regular(path), "rb") as stream:
+            status = os.fstat(stream.fileno())
             head = hashlib.sha256(stream.read(_HEAD)).hexdigest()[:16]
         return cls(status.st_size, status.st_mtime_ns, status.st_ino, head)
 

@@ -1,0 +1,132 @@
+"""Read typed values from foreign JSON; a wrong type reads as nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, cast
+
+from ctxmgr.log.ids import format_time, parse_time
+
+_DEEPEST = 80
+_LARGEST = 2**63
+_MOST_DIGITS = 30
+_YEAR_2300 = 10_413_792_000
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return the object itself, or an empty one when the value is anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """Return the list itself, or an empty one when the value is anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def text(value: object) -> str | None:
+    """Return the text, or None when the value is not text or is empty."""
+    return value if isinstance(value, str) and value else None
+
+
+def number(value: object) -> float | None:
+    """Return a finite number of less than 2**63 either way, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if -_LARGEST < value < _LARGEST else None
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number of less than 2**63 either way, or None."""
+    found = number(value)
+    return int(found) if found is not None and found == int(found) else None
+
+
+def milliseconds(value: object) -> float | None:
+    """Return a length of time in milliseconds from seconds or from Rust's ``{secs, nanos}``."""
+    seconds = number(value)
+    if seconds is None:
+        parts = mapping(value)
+        whole_seconds = number(parts.get("secs"))
+        if whole_seconds is None:
+            return None
+        seconds = whole_seconds + (number(parts.get("nanos")) or 0) / 1e9
+    return round(seconds * 1000, 3) if seconds >= 0 else None
+
+
+def clean(value: object, depth: int = 0) -> Any:
+    """Return the value as JSON that every store accepts: no NaN, no infinity, no endless nesting."""
+    if depth > _DEEPEST:
+        return "<nested too deep>"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): clean(item, depth + 1) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [clean(item, depth + 1) for item in cast("list[Any]", value)]
+    return value
+
+
+def parsed(value: object) -> Any:
+    """Return what a JSON text holds, the text itself when it holds no JSON, any other value as it is."""
+    if not isinstance(value, str):
+        return clean(value)
+    try:
+        return clean(json.loads(value))
+    except (ValueError, RecursionError):
+        return value
+
+
+def texts(content: object) -> list[str]:
+    """Return the texts of a message's content: a text, or parts of which some carry one."""
+    if isinstance(content, str):
+        return [content]
+    found: list[str] = []
+    for part in sequence(content):
+        words = part if isinstance(part, str) else mapping(part).get("text")
+        if isinstance(words, str):
+            found.append(words)
+    return found
+
+
+def spoken(content: object) -> str:
+    """Return the words of a message's content as one text."""
+    return "\n".join(texts(content))
+
+
+def images(content: object) -> int:
+    """Return the number of pictures among a message's content parts."""
+    return sum("image" in (text(mapping(part).get("type")) or "").lower() for part in sequence(content))
+
+
+def moment(value: object) -> str | None:
+    """Return a point in time as RFC 3339: from ISO text, or from seconds, milliseconds, micro- or nanoseconds since 1970.
+
+    Numbers may be given as text. None when it is no time; one without a zone is taken as UTC.
+    """
+    if isinstance(value, str) and not value.isdecimal():
+        seconds = parse_time(value)
+        return value if seconds is not None and value.endswith("Z") else _formatted(seconds)
+    if isinstance(value, str):
+        value = int(value) if len(value) < _MOST_DIGITS else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
+        return None
+    for size in (1e9, 1e6, 1e3):
+        if value >= _YEAR_2300 * size / 1e3:
+            return _formatted(value / size)
+    return _formatted(float(value))
+
+
+def _formatted(seconds: float | None) -> str | None:
+    try:
+        return None if seconds is None else format_time(seconds)
+    except (ValueError, OverflowError):
+        return None
+
+
+def elapsed(start: object, end: object) -> float | None:
+    """Return the milliseconds from one moment to another, or None when one is none or they run backwards."""
+    begun, ended = parse_time(moment(start)), parse_time(moment(end))
+    return round((ended - begun) * 1000, 3) if begun is not None and ended is not None and ended >= begun else None
