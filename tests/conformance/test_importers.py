@@ -1,28 +1,31 @@
-"""Every importer passes the battery for importers, on real logs of its format."""
+"""Every importer of the registry passes the battery for importers, on its samples among the fixtures."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from ctxmgr.conformance import ImporterConformance
-from ctxmgr.importers import IMPORTERS
-from ctxmgr.importers.claude_code.importer import ClaudeCode
-from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.history.formats import IMPORTERS
+from ctxmgr.importers.interface import Importer
 
-LOGS = Path(__file__).parents[2] / "fixtures/logs"
-
-
-class TestClaudeCode(ImporterConformance):
-    importer = ClaudeCode()
-    logs = sorted(path for path in (LOGS / "claude-code").rglob("*.jsonl") if "subagents" not in path.parts)
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+_OLDEST = {"claude-code", "codex"}
+"""Formats whose samples lie in a folder of their own."""
 
 
-class TestCodex(ImporterConformance):
-    importer = Codex()
-    logs = sorted((LOGS / "codex").rglob("*.jsonl"))
+def _logs(importer: Importer) -> list[Path]:
+    folder = FIXTURES / ("logs" if importer.name in _OLDEST else "formats") / importer.name
+    if importer.name in _OLDEST:
+        return sorted(path for path in folder.rglob("*.jsonl") if "subagents" not in path.parts)
+    truths = json.loads((folder / "TRUTH.json").read_text())
+    return [folder / name for name, truth in truths.items() if "verdict" in truth and (folder / name).is_file()]
 
 
-def test_every_importer_passes_the_battery() -> None:
-    """None is registered without it."""
-    tried = [each for each in globals().values() if isinstance(each, type) and issubclass(each, ImporterConformance)]
-    assert {type(each.importer) for each in tried if hasattr(each, "importer")} == {type(each) for each in IMPORTERS}
+def _battery(importer: Importer) -> type[ImporterConformance]:
+    logs = _logs(importer)
+    known = {"importer": importer, "logs": logs, "is_lines": all(path.suffix == ".jsonl" for path in logs)}
+    return type(f"Test_{importer.name}", (ImporterConformance,), known)
+
+
+globals().update({battery.__name__: battery for battery in map(_battery, IMPORTERS)})
