@@ -102,6 +102,46 @@ def located_entry(address: str, session: str | None, store: str | None) -> tuple
     return address, *located(None, session, store)
 
 
+def located_entries(texts: Sequence[str], session: str | None, store: str | None) -> tuple[list[str], str | None, str | None]:
+    """Return (addresses, session, store) of several addresses whose session may be a file, see `located`.
+
+    Raises:
+        NotFound: as `located`.
+        InvalidInput: as `located`; or a file is named without an entry, or several files are.
+    """
+    session, store = located(None, session, store)
+    found: list[str] = []
+    for text in texts:
+        address = text
+        if text != "-":
+            address, session, store = located_entry(text, session, store)
+        if not address and text:
+            raise InvalidInput(f"{text!r} names no entry", f"e.g. {text}@3")
+        found.append(address)
+    return found, session, store
+
+
+def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | None, int]:
+    """Return (target, offset) of a list that begins at an entry: ``SESSION@42``, ``run.jsonl@42``.
+
+    Args:
+        target: what the argument names.
+        offset: what ``--offset`` says.
+        chosen: whether rows are filtered or turned round, so that an entry's index is not its place among them.
+
+    Raises:
+        InvalidInput: the address counts from the end, or stands beside what it can't be combined with.
+    """
+    named, at, place = ("", "", "") if target is None else target.rpartition("@")
+    if not at or not (place == "last" or is_number(place)):
+        return target, offset
+    if place == "last" or place.startswith("-"):
+        raise InvalidInput(f"a list begins at an index, not at '@{place}'", "'-r' lists the newest rows first")
+    if offset or chosen:
+        raise InvalidInput(f"'@{place}' can't be combined with --offset, -r or a filter", "name the session alone")
+    return named or None, int(place)
+
+
 def located_action(
     action: str | None, target: str | None, session: str | None, store: str | None
 ) -> tuple[str | None, str | None, str | None]:
@@ -113,6 +153,11 @@ def located_action(
     if action is not None and _is_place(action) and (target is None or not _is_place(target)):
         return target, *located(action, session, store)
     return action, *located(target, session, store)
+
+
+def is_folder(text: str | None) -> bool:
+    """Whether an argument names a folder and is spelled as one: ``.``, ``logs/``, ``./logs``; else it may be a session."""
+    return text is not None and (text in (".", "..") or os.sep in text) and os.path.isdir(text)
 
 
 def _is_place(text: str) -> bool:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ctxmgr.config import STORE_NAME, STORE_VARIABLE, Config, find_store
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.store import LogStore, open_store
+from ctxmgr.history.open_history import open_history
+from ctxmgr.store import LogStore
 from ctxmgr.store.checkup import MOST, contents, quick_check
 from ctxmgr.types.health import Check
 
@@ -65,16 +66,18 @@ def _meant(location: str | None, folder: Path, environment: Mapping[str, str], c
 
 def _opened(path: str) -> Iterator[Check]:
     try:
-        with closing(open_store(path, readonly=True)) as store:
+        with closing(open_history(path, explicit=True, readonly=True)[0]) as store:
             held = contents(store)
             files = [Path(path + suffix) for suffix in _SIDE_FILES]
             size = sum(file.stat().st_size for file in files if file.is_file())
-            kind = "log" if isinstance(store, LogStore) else "database"
+            kind = "log" if store.origin is not None or isinstance(store, LogStore) else "database"
+            origin = f"a log of {store.origin}, read in place; " if store.origin is not None else ""
             yield Check(
                 name="store.contents", level="ok",
-                finding=f"sessions: {held.sessions:,}, entries: {held.entries:,}, bytes: {size:,}, schema: {held.schema}",
-                detail={"kind": kind, "sessions": held.sessions, "entries": held.entries, "bytes": size,
-                        "schema": held.schema, "knownSchema": held.latest},
+                finding=f"{origin}sessions: {held.sessions:,}, entries: {held.entries:,}, bytes: {size:,}, "
+                f"schema: {held.schema}",
+                detail={"kind": kind, "origin": store.origin, "sessions": held.sessions, "entries": held.entries,
+                        "bytes": size, "schema": held.schema, "knownSchema": held.latest},
             )  # fmt: skip
             yield _damage(quick_check(store))
     except CtxmgrError as error:

@@ -124,6 +124,8 @@ ADDED = [
     "note add - 2 -m x -s heal",
     "note add härte/ö@0 -m '' -m é\ud800", "note add 0 0 -m x",
     "note add healthy-e0001 --author ann --supersedes n1 -m x -s healthy", "note add 0 -m x --store log.jsonl -s heal",
+    "note add log.jsonl@0 -m x -s heal", "note add log.jsonl@0 log.jsonl@-1 -m x -s heal",
+    "snapshot create log.jsonl@1 @0 --summary s -s heal",
     "note add 0 -m --json", "note add 0 -m x -s p1", f"note add 0 -m {SECRET}", "snapshot create 0 --summary s",
     "snapshot create @1 @0 --summary s --reasoning r -s healthy", "snapshot create - --summary x",
     "snapshot create healthy@0 --summary s --reasoning=", "snapshot create 0 --summary s --store log.jsonl -s heal",

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import parse_all
-from ctxmgr.cli.output import Answer, Shown, answer, placed
+from ctxmgr.cli.address import located_entries, parse_all
+from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views import notes as views
 from ctxmgr.types.query import (
@@ -43,9 +43,10 @@ def add(
 
     Examples:
       ctxmgr note add 3 4 5 -m "Excluded due to irrelevance" -t exclusion -t diagnostic
+      ctxmgr note add run.jsonl@3 -m "the first wrong turn"
       ctxmgr list --status error --format ndjson --fields id | jq -r .id | ctxmgr note add - -m "look here"
     """
-    session, store = placed("note add", how, None, session, store)
+    entries, session, store = named_by("note add", how, located_entries, entries, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)
@@ -131,7 +132,7 @@ def create(
     Examples:
       ctxmgr snapshot create 3 4 5 --summary "auth findings" --reasoning "needed by the merge agent"
     """
-    session, store = placed("snapshot create", how, None, session, store)
+    entries, session, store = named_by("snapshot create", how, located_entries, entries, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import located_log
+from ctxmgr.cli.address import is_folder, located_log
 from ctxmgr.cli.detection_answer import detected, listed
-from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed
+from ctxmgr.cli.output import Answer, Shown, answer, answer_alone, named_by, placed
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views import sessions as sessions_view
+from ctxmgr.cli.views.layout import Span
+from ctxmgr.errors import InvalidInput
 from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.folder_detection import FolderFindings
+    from ctxmgr.cli.terminal import Printer
 
 Backtest = Annotated[
     Path | None,
@@ -74,25 +80,32 @@ def detect(
 ) -> None:
     """Replay history through the detectors and list every loop and stall with its evidence.
 
-    Exit codes: 0 no loop and no stall, 3 nothing to judge, 10 loop, 11 hung, 12 both.
+    Of a folder every log in it is judged, each by itself.
+
+    Exit codes: 0 no loop and no stall, 2 nothing in the folder could be read, 3 nothing to judge, 8 no loop and no stall
+    but a file of the folder could not be read, 10 loop, 11 hung, 12 both.
 
     Examples:
       ctxmgr detect
       ctxmgr detect run.jsonl
+      ctxmgr detect logs/
       ctxmgr detect --all-sessions --json --exit-zero
       ctxmgr detect --session 01a1ffcb --now 2026-01-22T12:00:00Z
       ctxmgr detect --session 01a1ffcb --explain 42
       ctxmgr detect --backtest labelled-runs --set repeat_rounds=4
     """
-    session, store = placed("detect", how, target, session, store)
+    folder = target if is_folder(target) else None
+    if folder is None:
+        session, store = placed("detect", how, target, session, store)
     given = {"--all-sessions": all_sessions, "--now": now, "--ever": ever}
     if backtest is not None:
         from ctxmgr.cli.commands.backtest import backtest as score
 
         given |= {"--session": session, "--store": store, "--explain": explain}
         beside = [name for name, value in given.items() if value]
-        score(backtest, set_, how, beside=beside)
-        return
+        return score(backtest, set_, how, beside=beside)
+    if folder is not None:
+        return _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, beside=[session, explain, store])
     if explain is not None:
         from ctxmgr.cli.commands.explain import explain as think
 
@@ -106,11 +119,44 @@ def detect(
         )
         return Answer(
             [verdict.to_json() for verdict in verdicts],
-            lambda out: findings_view.show_findings(out, verdicts, found.entries, store),
-            found.status,
-            warnings=list(found.notes),
-            next=following,
-            code=code,
-        )
+            lambda out: findings_view.show_findings(out, verdicts, found.entries, store), found.status,
+            warnings=list(found.notes), next=following, code=code,
+        )  # fmt: skip
 
     answer("detect", how, work, store=store)
+
+
+def _detect_folder(
+    folder: str,
+    now: str | None,
+    changes: list[str] | None,
+    how: Shown,
+    *,
+    ever: bool,
+    exit_zero: bool,
+    beside: list[str | None],
+) -> None:
+    """Judge every log of a folder, each by itself, and say which files were passed over."""
+    from ctxmgr.cli.folder_detection import detected_in
+
+    def work() -> Answer:
+        if any(beside):
+            raise InvalidInput(f"{folder} is a folder: all logs in it are judged", "leave --session, --explain and --store out")
+        found = detected_in(folder, now, changes, ever=ever, exit_zero=exit_zero)
+        return Answer(
+            [verdict.to_json() for verdict in found.verdicts],
+            lambda out: _show_folder(out, found),
+            "partial" if found.passed_over else "ok",
+            warnings=found.warnings,
+            next=found.next,
+            code=found.code,
+        )
+
+    answer_alone("detect", how, work)
+
+
+def _show_folder(out: Printer, found: FolderFindings) -> None:
+    for log, verdicts in found.logs.items():
+        out.line(Span(log, "strong"))
+        findings_view.show_findings(out, verdicts, found.entries, log)
+        out.line()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import Address, located_action, located_entry, parse
+from ctxmgr.cli.address import Address, list_start, located_action, located_entry, parse
 from ctxmgr.cli.envelope import slow_search
 from ctxmgr.cli.output import Answer, Shown, Status, answer, named_by, placed
 from ctxmgr.cli.requests import build, tell_session
@@ -87,8 +88,10 @@ def list_(
       ctxmgr list -r --status error
       ctxmgr list --kind all --since 2h --json
       ctxmgr list --process 01a1ffcb
-      ctxmgr list run.jsonl
+      ctxmgr list run.jsonl@40
     """
+    chosen = any((action, agent, input_type, status, process, event_type, since, until, newest_first, kind != "entry"))
+    target, offset = named_by("list", how, partial(list_start, chosen=chosen), target, offset)
     session, store = placed("list", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:

@@ -62,7 +62,8 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
         from ctxmgr.cli.fast import annotations as lane_notes
 
         tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
-    _locate(name, values)
+    if not _locate(name, values):
+        return None
     configured, left_out = _configured(os.getcwd())
     for line in left_out:  # at once, for the work may fail because of it
         say(f"ctxmgr: {line}")
@@ -78,15 +79,25 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     return answer
 
 
-def _locate(name: str, values: dict[str, Any]) -> None:
-    """Let a file that stands in the place of a session be the store."""
+_CHOOSING = ("action", "agent", "input_type", "status", "process", "event_type", "since", "until", "newest_first")
+"""Options of ``list`` by which an entry's index is not its place among the rows."""
+
+
+def _locate(name: str, values: dict[str, Any]) -> bool:
+    """Let a file that stands in the place of a session be the store; return whether there is one store to ask then."""
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
-    if name == "record" or not any(word is not None and not isinstance(word, list) for word in named):
-        return
+    entries = values.get("entries")
+    if name == "record" or not (entries or any(word is not None and not isinstance(word, list) for word in named)):
+        return True
     from ctxmgr.cli import address as a
 
     session, store, given = values.get("session"), values["store"], values.get("address")
-    if name == "sessions":
+    if name == "list":
+        chosen = values["kind"] != "entry" or any(values[each] for each in _CHOOSING)
+        values["target"], values["offset"] = a.list_start(values["target"], values["offset"], chosen=chosen)
+    if entries:
+        values["entries"], values["session"], values["store"] = a.located_entries(entries, session, store)
+    elif name == "sessions":
         values["store"] = a.located_log(values["log"], store)
     elif name == "trace":
         found = a.located_action(values["action"], values["target"], session, store)
@@ -94,7 +105,10 @@ def _locate(name: str, values: dict[str, Any]) -> None:
     elif given is not None:
         values["address"], values["session"], values["store"] = a.located_entry(given, session, store)
     else:
+        if name == "detect" and a.is_folder(values["target"]):
+            return False
         values["session"], values["store"] = a.located(values.get("target"), session, store)
+    return True
 
 
 def _close(store: Store) -> None:

@@ -73,6 +73,7 @@ LANED = [
     "messages -s claude.jsonl -n 2", "sessions log.jsonl", "sessions claude.jsonl", "detect healthy",
     "detect claude.jsonl --exit-zero", "detect log.jsonl --all-sessions --exit-zero", "list own.log -n 2",
     "note list -s claude.jsonl", "snapshot list -s log.jsonl",
+    "list claude.jsonl@3 -n 2", "list healthy@1", "list @1", "list log.jsonl@1 -s heal", "list @9",
     "detect --set repeat_rounds=2 --set actions.Bash.repeat_rounds=9 -s looping --exit-zero",
     "search boom --store altered-shape.db",
     "snapshot list -s healthy -n 1 --offset 1", "snapshot list --store empty.db", "snapshot list --store log.jsonl -s heal",

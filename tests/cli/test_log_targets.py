@@ -1,0 +1,141 @@
+"""A log, an entry of it, or a folder of logs in the place of a session."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.builders import entry, result, steps
+from tests.cli.console import lines, make_history, run
+
+DEMO = Path(__file__).parents[2] / "fixtures/demo/claude-code/projects/-home-dev-invoice-tool"
+LOOPING = next(DEMO.glob("7e999fd2*.jsonl"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder that holds a log of our own, a healthy one, and another agent's log with a loop."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.jsonl").write_text(lines(*steps("own", ["Read:a", "Read:b", "Read:c"])))
+    shutil.copy(LOOPING, tmp_path / "claude.jsonl")
+    return tmp_path
+
+
+def test_notes_and_snapshots_on_entries_of_a_log() -> None:
+    """The log is the store: it gets the record, and the default store none."""
+    noted = run("note", "add", "own.jsonl@1", "own.jsonl@-1", "-m", "look", "--json")
+    assert (noted.code, noted.envelope["data"]["indexes"]) == (0, [1, 2])
+    bundled = run("snapshot", "create", "own.jsonl@0", "--summary", "s", "--json")
+    assert bundled.envelope["data"]["entries"] == ["own-e0000"]
+    told = run("note", "list", "--store", "own.jsonl", "--json").envelope["data"]
+    assert [note["content"] for note in told] == ["look"]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("own.jsonl", "'own.jsonl' names no entry"),
+        ("claude.jsonl@3", "claude.jsonl is a log of Claude Code, which ctxmgr only reads"),
+        ("gone.jsonl@3", "no file at gone.jsonl"),
+        ("own.jsonl@9", "Index out of bounds"),
+    ],
+)
+def test_what_no_note_can_be_put_on(target: str, message: str) -> None:
+    """Each is said for what it is, and nothing is written."""
+    ran = run("note", "add", target, "-m", "x")
+    assert ran.code in (2, 3)
+    assert message in ran.err
+    assert run("note", "list", "--store", "own.jsonl", "--json").envelope["data"] == []
+
+
+def test_a_list_begins_at_an_entry() -> None:
+    """Of a log read in place, and of a session; by both parsers."""
+    for form in ("json", "table"):
+        assert "own-e0000" not in run("list", "own.jsonl@1", "--format", form).out
+    rows = run("list", "claude.jsonl@3", "--limit", "2", "--json").envelope["data"]
+    assert [row["index"] for row in rows] == [3, 4]
+
+
+@pytest.mark.parametrize("more", [["--status", "ok"], ["-r"], ["--offset", "1"], ["--kind", "all"]])
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_an_address_is_no_place_among_chosen_rows(more: list[str], form: str) -> None:
+    """An index means nothing where rows are filtered or turned round, and that is said instead of guessed."""
+    ran = run("list", "own.jsonl@1", *more, "--format", form)
+    assert ran.code == 2
+    assert "can't be combined" in ran.out + ran.err
+    assert run("list", "own.jsonl@last").code == 2
+
+
+def test_every_log_of_a_folder_is_judged(folder: Path) -> None:
+    """Each by itself, in the order of their names; what was passed over is listed and counted; no store is made."""
+    (folder / "notes.jsonl").write_text("no log\n")
+    (folder / "sub").mkdir()
+    (folder / "sub/more.jsonl").write_text(lines(*steps("more", ["Read:a"])))
+    ran = run("detect", ".", "--json")
+    assert (ran.code, ran.envelope["status"]) == (10, "partial")
+    assert {row["session"]: row["verdict"] for row in ran.envelope["data"]} == {
+        "7e999fd2-d31f-46eb-9632-55e969fb3852": "loop", "more": "healthy", "own": "healthy",
+    }  # fmt: skip
+    warnings = ran.envelope["warnings"]
+    assert any(line.startswith("not read:") and "notes.jsonl" in line for line in warnings)
+    assert warnings[-1] == "judged: 3 logs; not read: 1 files"
+    assert ran.envelope["next"] == [
+        f"ctxmgr recover --session 7e999fd2-d31f-46eb-9632-55e969fb3852 --store {folder}/claude.jsonl"
+    ]
+    shown = run("detect", "./")
+    assert shown.code == 10
+    assert f"--store {folder}/claude.jsonl" in shown.out
+    assert "not read: 1 files" in shown.err
+    assert not (folder / ".ctxmgr").exists()
+
+
+def test_a_folder_is_no_green_unless_all_of_it_was_read(folder: Path) -> None:
+    """A healthy folder exits 0, one with a file that could not be read 8, and one with nothing readable 2."""
+    (folder / "claude.jsonl").unlink()
+    assert run("detect", ".").code == 0
+    (folder / "notes.jsonl").write_text("no log\n")
+    assert run("detect", ".").code == 8
+    assert run("detect", ".", "--exit-zero").code == 0
+    (folder / "own.jsonl").unlink()
+    for form in ("json", "table"):
+        assert run("detect", ".", "--format", form).code == 2
+    (folder / "notes.jsonl").unlink()
+    assert run("detect", ".").code == 2
+
+
+def test_a_folder_is_judged_as_a_whole() -> None:
+    """One session of it can't be chosen, and a session with the name of a folder is still a session."""
+    ran = run("detect", ".", "--session", "own")
+    assert (ran.code, "leave --session" in ran.err) == (2, True)
+    make_history(Path("history.db"), entry("logs", 0), result("logs", 0))
+    Path("logs").mkdir()
+    assert run("detect", "logs", "--store", "history.db").code == 0
+
+
+def test_the_doctor_looks_at_another_agents_log() -> None:
+    """It is read in place, and nothing is wrong with it because it is not of our own format."""
+    ran = run("doctor", "--store", "claude.jsonl", "--json")
+    rows = {row["name"]: row for row in ran.envelope["data"]}
+    assert ran.code == 0
+    assert rows["store.contents"]["finding"].startswith("a log of Claude Code, read in place; sessions: 1, entries: 33,")
+    assert rows["store.damage"]["level"] == "ok"
+    Path("bad.jsonl").write_text("no log\n")
+    assert run("doctor", "--store", "bad.jsonl").code != 0
+
+
+def test_a_growing_log_leaves_one_index(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index of the log as it was is of no use any more; those of other logs stay."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    content = LOOPING.read_bytes().splitlines(keepends=True)
+    other = folder / "other.jsonl"
+    shutil.copy(LOOPING, other)
+    run("list", "other.jsonl")
+    for length in (10, 30, len(content)):
+        (folder / "claude.jsonl").write_bytes(b"".join(content[:length]))
+        assert run("list", "claude.jsonl").code == 0
+    kept = list((folder / "cache/ctxmgr/index").glob("foreign-*.db"))
+    assert len(kept) == 2
+    assert run("list", "other.jsonl", "--json").code == 0
+    assert sorted(kept) == sorted((folder / "cache/ctxmgr/index").glob("foreign-*.db"))
