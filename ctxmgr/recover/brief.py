@@ -96,9 +96,8 @@ def prepare(
     said = desk.said(place) if place else []
     goal = desk.first_words()
     ended = _failing_end(before) if finding is None else []
-    steps, onset_of = (rounds, onset) if finding is not None or not ended else (ended, ended[0].index)
-    last = said[-1] if said else None
-    trouble = Problem(steps, between, {*named, *(each.id for each in ended)}, onset_of, stuck, goal, last)
+    own, began = {*named, *(each.id for each in ended)}, ended[0].index if ended else onset
+    trouble = Problem(ended or rounds, between, own, began, stuck, goal, said[-1] if said else None)
     elsewhere: list[RelatedRecord] = []
     if request.requester:
         sought = asked(desk, request, before, goal)

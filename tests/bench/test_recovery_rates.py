@@ -34,3 +34,12 @@ def test_loops_are_broken_at_once(played: list[Played]) -> None:
 def test_reviews_and_merges_go_on(played: list[Played]) -> None:
     """Of the simulated review and merge requests at least 90 % go on with the first continuation."""
     assert measures.first([each for each in played if each.case.kind == "review"]).percent >= 90
+
+
+def test_untuned_families_do_not_fall_behind() -> None:
+    """Of the families that the rules were not tuned on at least 70 % go on at once, and none is sent to the wrong agent."""
+    untuned = [play(case, product) for case in cases(families("second"), 1)]
+    told = [each for each in untuned if not each.attempts[0].answer.failure]
+
+    assert measures.first(untuned).percent >= 70
+    assert all(each.attempts[0].answer.target in each.case.targets for each in told)

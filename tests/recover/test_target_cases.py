@@ -62,7 +62,7 @@ def test_who_continues(store: Store, case: dict[str, Any]) -> None:
     assert recover(store, session="s").target == case["expected"], case["why"]
 
 
-@pytest.mark.requirement("FR-018", "R-23")
+@pytest.mark.requirement("FR-018")
 def test_another_agent_is_told_the_failure(store: Store) -> None:
     """Who continues in place of the one that failed reads what failed, to the letter."""
     (case,) = [each for each in CASES if each["name"] == "deployer applies what the builder wrote"]

@@ -94,9 +94,8 @@ def recover(
 
     Examples:
       ctxmgr recover 01a1ffcb
-      ctxmgr recover run.jsonl --plan
+      ctxmgr recover run.jsonl --plan --prompt
       ctxmgr recover --session 01a1ffcb --goal .
-      ctxmgr recover --session 01a1ffcb --plan --prompt
       ctxmgr recover --session 01a1ffcb --to planner --json
       ctxmgr recover --session 01a1ffcb --model qwen3 --base-url http://127.0.0.1:11434/v1
     """

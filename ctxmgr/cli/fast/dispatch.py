@@ -36,7 +36,7 @@ def answered(arguments: list[str]) -> int | None:
         if form in ("json", "ndjson") or (form == "table" and name in _IN_A_LINE and not sys.stdout.isatty()):
             from ctxmgr.cli.fast.rows import quick_answer
 
-            code = quick_answer(name, values, form)
+            code = quick_answer(name, dict(values), form)
             if code is not None:
                 return code
     return _called(command, values)
