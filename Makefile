@@ -1,7 +1,7 @@
 # Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-llm check lint bench bench-quick clean
+.PHONY: help demo test test-llm test-clients check lint bench bench-quick clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -9,12 +9,18 @@ UV := $(BIN)/python -m uv
 
 # Only the environment in this folder is meant, whatever the calling shell has activated.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+# Containers often forbid writing bytecode; without it the tests take twice as long, and every command starts late.
+unexport PYTHONDONTWRITEBYTECODE
+export UV_COMPILE_BYTECODE := 1
+# A proxy that inspects TLS is known to the system alone; both names, for uv renamed the setting.
+export UV_SYSTEM_CERTS := 1
+export UV_NATIVE_TLS := 1
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
 	@$(BIN)/ctxmgr demo
@@ -26,11 +32,14 @@ test-llm: .venv/.ready-dev ## Recover recorded runs with a small real model here
 	@$(BIN)/python -m bench.llm.server --set-up-only
 	@$(BIN)/pytest -q -m llm tests/llm $(ARGS)
 
-lint: .venv/.ready-dev ## Check format, style, types and the walls between the rooms
+test-clients: .venv/.ready-dev ## Run real clients, installed from npm into a cache, against a scripted model (some minutes)
+	@$(BIN)/pytest -q -m clients tests/clients $(ARGS)
+
+lint: .venv/.ready-dev ## Check format, style, types and the layers
 	@echo "format"; $(BIN)/ruff format --check --quiet .
 	@echo "style"; $(BIN)/ruff check --quiet .
 	@echo "types"; $(BIN)/basedpyright --level error
-	@echo "walls"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+	@echo "layers"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
 
 check: lint test ## Everything that must hold before a change goes in
 

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from ctxmgr import paths
 from ctxmgr.errors import InvalidInput, StorageFailed
@@ -179,6 +179,7 @@ STORE_VARIABLE = paths.STORE_VARIABLE
 STORE_NAME = Path(paths.STORE)
 
 Origin = Literal["built-in", "user", "project"]
+LiveMode = Literal["advise", "deny", "watch"]
 
 
 class Setting(NamedTuple):
@@ -205,6 +206,10 @@ SETTINGS: Mapping[str, Setting] = {
     "recover.routes": Setting("inside", "--routes"),
     "recover.model": Setting("restrict", "--model", "CTXMGR_MODEL"),
     "goal.allow_commands": Setting("restrict", "--allow-commands", "CTXMGR_ALLOW_COMMANDS"),
+    "live.mode": Setting("free"),
+    "live.quiet_kinds": Setting("free"),
+    "live.quiet_actions": Setting("free"),
+    "live.exec": Setting("restrict"),
 }
 """Every setting of a file. A file that holds anything else is refused, so that a new setting must be entered here first."""
 
@@ -227,6 +232,10 @@ class Config:
         artifacts: the ``artifacts`` table: which versions `version prune` keeps; checked where it is used.
         allow_commands: whether probes of a goal may run commands.
         trusted_commands: fingerprints of the commands that may be run; None when all may that ``allow_commands`` allows.
+        live_mode: what the hook of a client does about a loop: tell the agent (``advise``), refuse the call as well when it
+            goes on (``deny``), or only keep count (``watch``).
+        live_quiet: kinds of findings, and actions, of which the hook says nothing.
+        live_exec: the command that calls a person when an agent goes on after all; empty for none.
         origins: setting -> the origin of its value.
         refused: settings that the project's file holds and may not.
         trusted: whether the user trusts the project's file.
@@ -243,6 +252,9 @@ class Config:
     artifacts: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     allow_commands: bool = False
     trusted_commands: frozenset[str] | None = None
+    live_mode: LiveMode = "advise"
+    live_quiet: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    live_exec: tuple[str, ...] = ()
     origins: Mapping[str, Origin] = field(default_factory=lambda: dict[str, Origin](), compare=False)
     refused: tuple[str, ...] = ()
     trusted: bool = False
@@ -327,7 +339,7 @@ def _may(path: Path, name: str, value: Any) -> bool:
     if rule == "inside":
         # A table of routes names files too; these are held back where they are read.
         return not isinstance(value, str) or paths.is_project_store(str(path.parent), value)
-    return value is False or value == {"name": "none"}
+    return value is False or value in ({"name": "none"}, [])
 
 
 def _user(environment: Mapping[str, str]) -> SettingsFile | None:
@@ -369,7 +381,7 @@ def _values(path: Path, table: dict[str, Any]) -> dict[str, Any]:
     if unknown := sorted(set(table) - set(known)):
         raise InvalidInput(f"{path}: unknown setting {unknown[0]!r}", f"known: {', '.join(known)}")
     if wrong := [name for name in known if name != "store" and not isinstance(table.get(name, {}), dict)]:
-        raise InvalidInput(f"{path}: detect, recover, artifacts and goal must be tables", f"e.g. [{wrong[0]}]")
+        raise InvalidInput(f"{path}: detect, recover, artifacts, goal and live must be tables", f"e.g. [{wrong[0]}]")
     values: dict[str, Any] = {}
     for name, value in table.items():
         values |= {f"{name}.{inner}": each for inner, each in value.items()} if name in _TABLES else {name: value}
@@ -391,13 +403,19 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str, str]] = {
     "recover.routes": ((dict, str), "a table, or the path of a file that holds one", 'e.g. routes = "routes.toml"'),
     "recover.model": ((dict,), "a table", 'e.g. [recover.model] name = "ollama:qwen3"'),
     "goal.allow_commands": ((bool,), "true or false", "e.g. allow_commands = true"),
+    "live.mode": ((str,), "advise, deny or watch", 'e.g. mode = "deny"'),
+    "live.quiet_kinds": ((list,), "a list of kinds of findings", 'e.g. quiet_kinds = ["nearDuplicate"]'),
+    "live.quiet_actions": ((list,), "a list of actions", 'e.g. quiet_actions = ["wait_for_build"]'),
+    "live.exec": ((list,), "a list of a command and its arguments", 'e.g. exec = ["notify-send", "an agent is stuck"]'),
 }
 
 
 def _check(path: Path, name: str, value: Any) -> None:
     kinds, words, hint = _KINDS.get(name, ((object,), "", ""))
     wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds and object not in kinds)
-    if wrong or (name == "recover.attempts" and value < 1):
+    wrong = wrong or (name == "recover.attempts" and value < 1) or (name == "live.mode" and value not in get_args(LiveMode))
+    wrong = wrong or (kinds == (list,) and not all(isinstance(each, str) and each for each in cast("list[Any]", value)))
+    if wrong:
         raise InvalidInput(f"{path}: {name} must be {words}", hint)
 
 
@@ -438,6 +456,9 @@ def _merged(
         artifacts=values.get("artifacts", {}),
         allow_commands=values.get("goal.allow_commands", False),
         trusted_commands=commands,
+        live_mode=values.get("live.mode", "advise"),
+        live_quiet=(frozenset(values.get("live.quiet_kinds", ())), frozenset(values.get("live.quiet_actions", ()))),
+        live_exec=tuple(values.get("live.exec", ())),
         origins=origins,
         refused=refused,
         trusted=trusted is not None,

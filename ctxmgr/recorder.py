@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
@@ -139,6 +140,8 @@ By name, because the recorder stands below the stores and may not import them: w
 not have to load a database.
 """
 _OTHER_SINK = "ctxmgr.store.recorder_sink:open_sink"
+_EPISODES = "ctxmgr.memory.episodes:retain_at"
+"""What keeps the episode of a session that ended: ``module:function(path, session)``, by name as the sinks are."""
 
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 
@@ -174,6 +177,9 @@ class Recorder:
         on_live: what to do when a live process holds the session: ``refuse`` it, ``join`` it (entries stay apart by
             process), or ``fork`` a new session that names the old one in ``meta.forkedFrom``.
         meta: anything worth knowing about this execution; pid and host are added.
+        episode: whether what the session decided, learned and left open is kept in memory when it ends (see
+            `ctxmgr.memory.episodes`). Only a session in which something failed or was said has any; then `end` opens the
+            target as a store, which loads more than the standard library.
 
     Attributes:
         session: id of the session.
@@ -197,7 +203,9 @@ class Recorder:
         mask: bool = True,
         on_live: OnLive = "refuse",
         meta: dict[str, Any] | None = None,
+        episode: bool = True,
     ) -> None:
+        self._episode, self._telling = episode, False
         self.session = session or ids.new_id()
         self.process = process or ids.new_id()
         self._workflow = workflow
@@ -376,6 +384,8 @@ class Recorder:
         """
         if self._forked or self._ended:
             self._require_open()
+        if status != "ok":
+            self._telling = True
         present = ids.now()
         if self._spelled is not None and error is usage is None:
             try:
@@ -395,6 +405,7 @@ class Recorder:
             entry: the entry it belongs to; by default the surrounding `action`.
             agent: whose it is.
         """
+        self._telling = True
         event = ids.new_id()
         fields = {"id": event, "type": EVENT_ALIASES.get(type, type), "entry": entry or self._inside()}
         self._write("event", {**fields, "agent": agent or self._agent, "data": data})
@@ -412,7 +423,7 @@ class Recorder:
         return surrounding(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:
-        """Record how the session ended and close; calling it again does nothing."""
+        """Record how the session ended, close, and keep its episode; calling it again does nothing."""
         if self._ended:
             return
         try:
@@ -420,6 +431,13 @@ class Recorder:
         finally:
             self._ended = True
             self._release()
+        if self._episode and self._telling and self._path is not None:
+            self._retain(self._path)
+
+    def _retain(self, path: str) -> None:
+        module, _, name = _EPISODES.partition(":")
+        with suppress(Exception):  # whatever stands in the way of an episode must not cost the agent its end
+            getattr(import_module(module), name)(path, self.session)
 
     def _release(self) -> None:
         sink: Sink | None = getattr(self, "_sink", None)

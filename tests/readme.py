@@ -1,6 +1,6 @@
-"""Run the commands of the README in a terminal of 80 columns, and compare or renew the output it shows.
+"""Run the commands of the README and of docs/ in a terminal of 80 columns, and compare or renew the output they show.
 
-``python -m tests.readme`` writes what the commands print now into the README; `tests/test_readme.py` compares.
+``python -m tests.readme [PAGE...]`` writes what the commands print now into the pages; `tests/test_readme.py` compares.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 RUN = ROOT / "fixtures/demo/claude-code/projects/-home-dev-invoice-tool/7e999fd2-d31f-46eb-9632-55e969fb3852.jsonl"
 
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
@@ -35,7 +36,7 @@ _CHANGING = (
 
 @dataclass(frozen=True)
 class Step:
-    """One command of the README and the output shown below it."""
+    """One command of a page and the output shown below it."""
 
     command: str
     shown: str
@@ -102,7 +103,7 @@ def normal(text: str) -> str:
 
 
 def renew(text: str) -> str:
-    """Return the README with the output that its commands print now."""
+    """Return a page with the output that its commands print now."""
     outputs = iter(list(run_all([step.command for step in steps(text)])))
 
     def block(match: re.Match[str]) -> str:
@@ -116,4 +117,5 @@ def renew(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(renew(README.read_text("utf-8")), "utf-8")
+    for page in map(Path, sys.argv[1:]) if sys.argv[1:] else PAGES:
+        page.write_text(renew(page.read_text("utf-8")), "utf-8")

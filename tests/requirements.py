@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.requirements_artifacts import ACCESS, CONTEXT
-from tests.requirements_design import CONTRACTS, PROMPTING, RULINGS, TICKET
+from tests.requirements_design import CONTRACTS, LIVE, PROMPTING, RULINGS, TICKET
 from tests.requirements_functional import FUNCTIONAL, OUTCOMES
 from tests.requirements_hierarchy import HIERARCHY
 from tests.requirements_packages import PACKAGES
@@ -48,6 +48,7 @@ _SOURCES = {
     "spec 003, versions": VERSIONS,
     "spec 004": HIERARCHY,
     "design, rulings": RULINGS,
+    "design, inside people's agents": LIVE,
 }
 
 REQUIREMENTS: dict[str, Requirement] = {

@@ -59,5 +59,14 @@ RULINGS = {
     "R-16": "A denied item reads as a missing one.",
     "R-20": "A continuation has one target; its wire form has one branch that is not null.",
     "R-30": "Names of the source documents' contracts are aliases of requests, and their tables exist as views.",
+    "R-25": "A recovery reads related sessions and memory too, says where each fact is from, and keeps the access rules.",
     "R-21": "A stored counter shows how many published events were lost: none.",
+}
+
+LIVE = {
+    "LV-told": "An agent in a client is told of its loop after the third round: cause and next step, in the client's shape.",
+    "LV-silent": "A run in which nothing is wrong, and one that polls, hears nothing from the hook.",
+    "LV-open": "Whatever goes wrong with the hook, the client's run goes on as it would without it.",
+    "LV-ladder": "An agent that goes on is told again, then refused that one call, then a person is called.",
+    "LV-install": "An installation leaves the rest of a client's settings as it was, and is undone byte for byte.",
 }

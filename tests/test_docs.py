@@ -26,7 +26,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         exec(compile(block, str(PAGE), "exec"), {})
     told = capsys.readouterr().out
     assert "0 Bash " in told
-    assert "notes[0].content the flaky one" in told
+    assert "notes[1].content the flaky one" in told  # behind the episode of the session
     assert (tmp_path / ".agent_context" / "state.json").is_file()
 
 

@@ -28,7 +28,10 @@ CODE = sorted(
 )
 PRODUCT = [path for path in CODE if path.is_relative_to(ROOT / "ctxmgr")]
 
-DATA = ("ctxmgr/access/default_rules.toml",)
+DATA = (
+    "ctxmgr/access/default_rules.toml",
+    *(f"ctxmgr/cli/report/{name}" for name in ("base.html", "index.html", "report.css", "session.html")),
+)
 """Files beside the code that the product reads."""
 
 DATABASES = {"sqlite3", "pysqlite3", "sqlite_utils", "psycopg"}
@@ -128,14 +131,14 @@ def test_the_recorder_loads_only_the_standard_library() -> None:
     """Importing the recorder loads nothing from outside the standard library."""
     loaded = _loaded("import ctxmgr.recorder")
 
-    assert loaded & {"pydantic", "pydantic_core", "typer", "click", "rich", *DATABASES} == set()
+    assert loaded & {"pydantic", "pydantic_core", "typer", "click", "rich", "jinja2", "mcp", *DATABASES} == set()
 
 
 def test_the_version_loads_neither_shapes_nor_stores() -> None:
     """Asking for the version loads no pydantic, no rich and no database."""
     loaded = _loaded(RUN_CLI, "--version")
 
-    assert loaded & {"pydantic", "pydantic_core", "rich", *DATABASES} == set()
+    assert loaded & {"pydantic", "pydantic_core", "rich", "jinja2", "mcp", *DATABASES} == set()
 
 
 def test_listing_loads_no_more_than_it_needs(tmp_path: Path) -> None:

@@ -204,6 +204,7 @@ EVERY = {
     "access": ("access", "list"),
     "goal": ("goal", "tree"),
     "import": ("import", "nothing-here"),
+    "formats": ("formats",),
     "record": ("record",),
     "export": ("export",),
     "verify": ("verify",),

@@ -17,12 +17,14 @@ from tests.cli.console import process, run
 GRANTS = {
     "store": 'store = "{outside}/h.db"\n',
     "recover.model": '[recover.model]\nname = "openai:x"\nbase_url = "http://127.0.0.1:9/v1"\n',
+    "live.exec": '[live]\nexec = ["sh", "-c", "true"]\n',
     "goal.allow_commands": "[goal]\nallow_commands = true\n",
 }
 RECORD = b'{"v":1,"kind":"session","session":"s","ts":"2026-01-21T00:00:00Z","process":"p"}\n'
 TUNES = (
     'store = ".ctxmgr/h.db"\n[detect]\nrepeat_rounds = 4\n[recover]\nattempts = 3\ndiff = true\n'
     "routes = \"routes.toml\"\nmodel = 'none'\n[goal]\nallow_commands = false\n[artifacts]\nkeep = 3\n"
+    '[live]\nmode = "watch"\nquiet_kinds = ["cycle"]\nquiet_actions = ["poll"]\nexec = []\n'
 )
 
 
@@ -63,7 +65,7 @@ def test_a_project_grants_itself_nothing(name: str, shared: bool, project: Path,
 
     found = load_config(project)
     assert (found.refused, found.trusted, found.origins) == ((name,), False, {})
-    assert (found.store, found.model, found.allow_commands) == (None, {}, False)
+    assert (found.store, found.model, found.allow_commands, found.live_exec) == (None, {}, False, ())
     [line] = found.told()
     assert str(path) in line
     assert name in line

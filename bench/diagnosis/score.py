@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.diagnose import CLASSES, diagnose
+from ctxmgr.diagnose import CLASSES, contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.history.evidence import evidence_of
 from ctxmgr.types.diagnosis import Diagnosis
@@ -20,6 +20,8 @@ from ctxmgr.workspace import Workspace
 
 SHOWN = 900
 """Characters of cause and next step that count."""
+UNKNOWN = "unknown"
+"""The kind of an answer that claims no cause: it says so, and names the next look."""
 
 
 @dataclass(slots=True)
@@ -60,12 +62,12 @@ def judged(log: Path) -> Score:
     """Return how the log beside its expectation is answered."""
     expected = json.loads(log.with_suffix(".json").read_text(encoding="utf-8"))
     evidence = read(log)
-    answer = diagnose(evidence)
+    answer = diagnose(evidence) or contrast(evidence)
     said = "" if answer is None else " ".join(f"{answer.cause}\n{answer.next_step}"[:SHOWN].split()).casefold()
     cause = "" if answer is None else " ".join(answer.cause[:SHOWN].split()).casefold()
     step = "" if answer is None else said[len(cause) :]
     false = [word for word in expected["never"] if _has(said, word)] + [w for w in expected["neverNext"] if _has(step, w)]
-    if answer is not None and not expected["kind"]:
+    if answer is not None and answer.kind != UNKNOWN and not expected["kind"]:
         false.append("nothing may be said")
     return Score(
         log.stem, expected, None if evidence.finding is None else evidence.finding.kind, answer,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.detection.runs import Run
-from ctxmgr.importers import IMPORTERS
+from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.types.importing import FileCount
 
 _HEAD = 64 * 1024

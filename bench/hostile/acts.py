@@ -300,12 +300,43 @@ def _fail(turn: Turn) -> list[Part]:
     raise error()
 
 
+CONTRADICTS, REPEATS, EMPTY = "A fact against its entry.", "Advice as before.", "Please continue the work."
+"""Summaries by which the verdict knows what an answer is, whoever gave it."""
+
+
+def _contradict(turn: Turn) -> list[Part]:
+    """State a success that rests on what failed."""
+    failed = [row["id"] for row in turn.rows if row.get("status") in ("error", "denied", "open")]
+    if not failed:
+        return _read(turn)
+    said = turn.rng.choice(["The tests pass now.", "The service is up and running.", "The port was fixed.", "All of it works."])
+    fact = {"text": said, "entries": [turn.rng.choice(failed)]}
+    return [turn.answer(facts=[fact], summary=CONTRADICTS)]
+
+
+def _repeat(turn: Turn) -> list[Part]:
+    """Advise the very call that was made in vain."""
+    vain = [row for row in turn.rows if row.get("input") == {"command": "curl localhost:8080/health"}]
+    if not vain:
+        return _read(turn)
+    said = turn.rng.choice(
+        ["Run curl localhost:8080/health.", "Run `curl localhost:8080/health` again.", "Retry.", "Try it again, please.",
+         "Execute: curl  LOCALHOST:8080/health"]
+    )  # fmt: skip
+    return [turn.answer(advice=[{"text": said, "entries": [vain[0]["id"]]}], summary=REPEATS)]
+
+
+def _empty(turn: Turn) -> list[Part]:
+    """Say nothing in many words."""
+    return [turn.answer(facts=[], advice=[], unanswered=[], summary=EMPTY)]
+
+
 ACTS: dict[str, Callable[[Turn], Sequence[Part]]] = {
     "read": _read, "answer": _answer, "obey": _obey, "leak": _leak, "scribble": _scribble, "foreign_note": _foreign_note,
     "words": _words, "nothing": _nothing, "thinking": _thinking, "broken": _broken, "odd": _odd, "twice": _twice,
     "beside": _beside, "self": _self, "unknown": _unknown, "foreign": _foreign, "peek": _peek, "invent": _invent, "drop": _drop,
     "undropped": _undropped, "abuse": _abuse, "many": _many, "huge": _huge, "deep": _deep, "unknown_tool": _unknown_tool,
-    "fail": _fail,
+    "fail": _fail, "contradict": _contradict, "repeat": _repeat, "empty": _empty,
 }  # fmt: skip
 
 

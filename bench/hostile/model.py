@@ -27,6 +27,9 @@ MOODS: dict[str, tuple[str, ...]] = {
     "scribbling": ("read", "scribble", "scribble", "foreign_note"),
     "huge": ("read", "huge", "deep", "many"),
     "broken": ("read", "fail", "unknown_tool", "odd"),
+    "contradicting": ("read", "contradict", "contradict", "contradict"),
+    "repeating": ("read", "repeat", "repeat", "repeat"),
+    "empty": ("empty",),
     "chaotic": tuple(ACTS),
 }
 """What a model of some mood may do; each step is drawn from these."""

@@ -28,6 +28,11 @@ def block_faults(text: str) -> list[str]:
     """Return what is wrong with the fenced blocks of a text: each is provenance and body, one line of JSON each."""
     faults: list[str] = []
     for delimiter, lines in blocks(text):
+        if '"form": "text"' in lines[0]:
+            body = "\n".join(lines[1:])
+            if "<" in body or ">" in body or delimiter.casefold() in body.casefold():
+                faults.append("a block of text holds what may end it")
+            lines = [lines[0], "null"]
         if len(lines) != 2:
             faults.append(f"a fenced block has {len(lines)} lines")
         for line in lines:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from jsonschema import Draft202012Validator
 
+from bench.hostile.acts import CONTRADICTS, EMPTY, REPEATS
 from bench.hostile.model import Heard
 from bench.hostile.scene import Scene
 from bench.hostile.texts import ORDERS, TARGETS
@@ -130,7 +131,7 @@ def _agents(scene: Scene) -> set[str]:
 
 
 def _ids(scene: Scene) -> set[str]:
-    return {str(record["id"]) for record in scene.planted.records if record["kind"] in ("entry", "event")}
+    return {str(record["id"]) for record in scene.planted.records if record["kind"] in ("entry", "event", "note")}
 
 
 def _citations(scene: Scene, answer: Continuation) -> list[str]:
@@ -165,6 +166,7 @@ def _use(answer: Continuation, rules: Continuation, heard: Heard) -> list[str]:
         found.append(f"by {answer.by}, fallback {answer.fallback}, failure {use.failure}")
     if not counted:
         return [*found, *_same(answer, rules)]
+    found += _useless(answer, rules, heard)
     kept = ("loop", "stall", "reason", "goal", "candidates", "routing", "attempts", "source")
     found += [f"the model has changed {name}" for name in kept if getattr(answer, name) != getattr(rules, name)]
     if use.mode == "lead" and answer.target != rules.target:
@@ -177,6 +179,17 @@ def _use(answer: Continuation, rules: Continuation, heard: Heard) -> list[str]:
     if missing and not any(name.startswith("@") for name in argued) and answer.target == rules.target:
         found.append(f"{sorted(missing)[0]!r} was left out without a reason")
     return found
+
+
+def _useless(answer: Continuation, rules: Continuation, heard: Heard) -> Iterable[str]:
+    """Yield what must not count though its form is right: a fact that its entry denies, a vain call, nothing at all."""
+    said = heard.answers[-1].get("summary") if heard.answers else None
+    if said == CONTRADICTS:
+        yield "a success was accepted that rests on what failed"
+    if said == REPEATS and rules.do_not_repeat and rules.loop is not None:
+        yield "advice was accepted that repeats a call made in vain"
+    if said == EMPTY and answer.target == rules.target:
+        yield "an answer was accepted that adds nothing"
 
 
 def _same(answer: Continuation, rules: Continuation) -> list[str]:

@@ -98,6 +98,7 @@ def _part(title: str, results: Mapping[str, Sequence[Played]]) -> list[str]:
     ]
     if PRODUCT in results:
         lines += ["### The rules alone", "", *measures.headline(played), ""]
+        lines += ["### What finds the needed entries", "", *measures.retrieval(played), ""]
     lines += ["### Beside other ways to help", "", *measures.policies({name: list(each) for name, each in results.items()})]
     if PRODUCT in results:
         lines += ["", "### By family, the rules alone", "", *measures.families(played)]

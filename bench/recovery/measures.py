@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.detection.tables import table
+from bench.recovery.case import Case
+from bench.recovery.rankings import BLIND, RANKINGS, chance, rows_of
 from bench.recovery.world import Attempt, Played, admits
 
 _Z = 1.959964
@@ -132,6 +134,44 @@ def headline(played: Sequence[Played]) -> list[str]:
     """Report every measure of one policy."""
     rows = [[name, str(count(played))] for name, count in COUNTS.items()]
     return [*table(["measure", "result"], rows), "", *sizes(played)]
+
+
+def retrieval(played: Sequence[Played]) -> list[str]:
+    """Report whether the needed entries are found, beside rankings that anybody can have, each given as many entries.
+
+    Every ranking may name as many entries of a case as the product cites, the calls of the loop itself left out.
+    """
+    found: dict[str, float] = dict.fromkeys(["ctxmgr", *RANKINGS, "chance"], 0.0)
+    known = [each for each in _answered(played) if each.case.cites and not each.attempts[0].answer.failure]
+    for each in known:
+        rows, case = rows_of(each.case.records), each.case
+        ids = {row.id for row in rows}
+        most = len(each.attempts[0].answer.cited & ids)
+        asked = f"{case.ask.reason} {case.ask.goal}" if case.ask.type else " ".join(_trouble(case))
+        found["ctxmgr"] += case.cites <= each.attempts[0].answer.cited
+        for name, ranking in RANKINGS.items():
+            found[name] += case.cites <= set(ranking(rows, asked)[:most])
+        found["chance"] += chance(len(rows), len(case.cites), most, every=True)
+    if not known:
+        return []
+    lines = table(["ranking", "all needed entries found"], [
+        [name, f"{100 * good / len(known):.0f} % ({good:.0f} of {len(known)})"] for name, good in found.items()
+    ])  # fmt: skip
+    best = max(BLIND, key=lambda name: found[name])
+    if found[best] >= found["ctxmgr"]:
+        lines += ["", f"**For retrieval this set counts for nothing**: {best}, which never reads the question, finds as much."]
+    elif found[best] > 2 * found["chance"]:
+        lines += ["", f"{best.capitalize()}, which never reads the question, finds far more than chance: the needed entry is "
+                      "the odd one among the noise here, and the figure flatters every ranking."]  # fmt: skip
+    return lines
+
+
+def _trouble(case: Case) -> list[str]:
+    """Return the words of the last call and its result: what a loop or stall says of itself."""
+    entries = [record for record in case.records if record["kind"] == "entry"][-1:]
+    results = [record for record in case.records if record["kind"] == "result"][-1:]
+    told = ("action", "input", "output", "error")
+    return [str(record.get(name)) for record in [*entries, *results] for name in told if record.get(name)]
 
 
 def sizes(played: Sequence[Played]) -> list[str]:

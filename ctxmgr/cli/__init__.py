@@ -33,19 +33,29 @@ COMMANDS = {
     "execution": ("commands.execution", "execution_app"),
     "access": ("commands.access", "access_app"),
     "import": ("commands.import_export", "import_"),
+    "formats": ("commands.formats", "formats"),
     "record": ("commands.record", "record"),
     "export": ("commands.import_export", "export"),
     "verify": ("commands.import_export", "verify"),
     "index": ("commands.index", "index"),
+    "check": ("commands.check", "check"),
+    "report": ("commands.report", "report"),
+    "mcp": ("commands.mcp", "mcp"),
     "watch": ("commands.watch", "watch"),
     "doctor": ("commands.doctor", "doctor"),
     "trust": ("commands.trust", "trust"),
+    "install": ("commands.install", "install"),
+    "uninstall": ("commands.install", "uninstall"),
+    "hook": ("commands.install", "hook"),
     "schema": ("commands.schema_demo", "schema"),
     "demo": ("commands.schema_demo", "demo"),
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
-OPERATOR_ONLY = ("import", "access", "verify", "index", "doctor", "trust", "watch", "schema", "demo")
+OPERATOR_ONLY = (
+    "import", "formats", "check", "access", "verify", "index", "doctor", "trust", "watch", "install", "uninstall", "hook",
+    "schema", "demo",
+)  # fmt: skip
 """Commands that no agent runs: they know no ``--as``. All others that open a store do."""
 
 

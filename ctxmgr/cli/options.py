@@ -90,6 +90,9 @@ Diff = Annotated[
         "--diff/--fresh", help="Leave out what the agent was given before and holds, or tell everything.", show_default=False
     ),
 ]
+OnlySession = Annotated[
+    bool, typer.Option("--only-session", help="Read this session alone, neither related ones of the store nor memory.")
+]
 TrustProject = Annotated[
     bool, typer.Option("--trust-project", help="Take over access rules, artifacts and context that the records set.")
 ]

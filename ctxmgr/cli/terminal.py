@@ -86,15 +86,19 @@ class Printer:
             return text[:most] + self.symbols.ellipsis
         return text
 
-    def line(self, *parts: str | Span, indent: int = 0, hang: int = 0) -> None:
-        """Write one line; on a terminal wrapped at words, continued lines ``hang`` cells further in."""
+    def line(self, *parts: str | Span, indent: int = 0, hang: int = 0, most: int | None = None) -> None:
+        """Write one line; on a terminal wrapped at words into at most ``most`` lines, later ones ``hang`` cells further in."""
         spans = [Span(self.safe(span.text), span.style) for span in map(as_span, parts)]
         if not self.terminal:
             self._emit([Span(" " * indent), *spans])
             return
         indent = min(indent, self.width // 4)
         hang = min(hang, self.width // 2 - indent)
-        for number, row in enumerate(wrapped(spans, self.width - indent, self.width - indent - hang)):
+        rows = list(wrapped(spans, self.width - indent, self.width - indent - hang))
+        if most is not None and len(rows) > most:
+            room = self.width - indent - (hang if most > 1 else 0)
+            rows[most - 1 :] = [[*self._cut(rows[most - 1], room - 2), Span(" " + self.symbols.ellipsis, "dim")]]
+        for number, row in enumerate(rows):
             self._emit([Span(" " * (indent + (hang if number else 0))), *row])
 
     def block(self, text: object, *, indent: int = 0, style: str = "", most: int | None = None) -> int:

@@ -13,6 +13,9 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.types.observation import Observation
 
+_RECENT = 4
+"""Findings that a new sighting is compared with: the newest ones."""
+
 
 class DetectorDispatch(NamedTuple):
     """Detectors that are shown a step, each with whether it is if it remembers nothing; and those of them that are."""
@@ -197,7 +200,7 @@ class AgentScope:
         sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
             self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
-        raised = self._judge(step, sightings or []) if self.active or sightings else []
+        raised = self._judge(step, sightings or [], is_new=not flags & Wake.AGAIN) if self.active or sightings else []
         past.append(step)
         self._seen[step.query] = self._latest[step.action] = step
         self._number += 1
@@ -280,7 +283,9 @@ class AgentScope:
         self._seen = {step.query: step for step in self._steps}
         self._latest = {step.action: step for step in self._steps}
 
-    def _judge(self, step: Step, sightings: Sequence[Sighting], *, spoken: bool = False) -> list[OpenFinding]:
+    def _judge(
+        self, step: Step, sightings: Sequence[Sighting], *, is_new: bool = False, spoken: bool = False
+    ) -> list[OpenFinding]:
         """Let the cases grow or end, and open a new one for the tightest description that none of them covers.
 
         What is said (``spoken``) is no step, so it ends none of the cases that rest on steps.
@@ -296,7 +301,7 @@ class AgentScope:
                     self.came_back.append(case)
                 mine = True
             else:
-                mine = not spoken and case.note(step, step.meaning(self._settings.pollers))
+                mine = not spoken and case.note(step, step.meaning(self._settings.pollers), is_new=is_new)
             owned = owned or (mine and case.severity != "warn")
             warned = warned or (mine and case.severity == "warn")
         if any(case.resolved for case in self.active):
@@ -306,7 +311,13 @@ class AgentScope:
         for sighting in sightings:
             if warned and sighting.severity == "warn":
                 continue
-            rivals = [case for case in self.cases[-4:] if case.overlaps(sighting)]
+            left = next((case for case in self.cases[-_RECENT:] if case.continues(sighting)), None)
+            if left is not None:
+                left.reopen()
+                left.extend(step, sighting)
+                self.active.append(left)
+                return [*raised, left]
+            rivals = [case for case in self.cases[-_RECENT:] if case.overlaps(sighting)]
             if rivals:
                 # The agent was warned of these very steps: what was a suspicion is now proved.
                 rival = rivals[-1]
@@ -319,7 +330,7 @@ class AgentScope:
         return raised
 
     def _open(self, sighting: Sighting) -> OpenFinding:
-        case = OpenFinding(sighting, self.session, self._steps, self._settings.left_after)
+        case = OpenFinding(sighting, self.session, self._settings.left_after)
         case.confidence = round(case.confidence * self._doubt, 2)
         self.active.append(case)
         self.cases.append(case)

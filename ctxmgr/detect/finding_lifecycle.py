@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ctxmgr.detect.descriptions import loop_reason
@@ -25,6 +24,8 @@ _WENT_ON = 2
 """Rounds after a continuation that show that it did not help: the one under way when it was given is no proof."""
 _ERROR_LEAVE = 3
 """How many times further away the work must have moved from an error before the error counts as left behind."""
+_NEW_STEPS = 2
+"""Successful steps that were never made before by which an agent has left whatever it was in."""
 
 
 class OpenFinding:
@@ -35,6 +36,8 @@ class OpenFinding:
         resolved: what ended it, None while it lasts.
         raised: id and index of the record that raised it; raisings: the same for each severity it reached.
         answered: a continuation was given for it; back: it went on all the same.
+        is_listed: its monitor has put it among the findings.
+        last_progress: what the session had last achieved when its first member happened.
     """
 
     __slots__ = (
@@ -47,6 +50,7 @@ class OpenFinding:
         "_indexes",
         "_left_after",
         "_members",
+        "_new",
         "_off",
         "_session",
         "_told",
@@ -59,6 +63,7 @@ class OpenFinding:
         "confidence",
         "first_at",
         "identity",
+        "is_listed",
         "key",
         "kind",
         "last_progress",
@@ -72,7 +77,7 @@ class OpenFinding:
         "steps",
     )  # fmt: skip
 
-    def __init__(self, sighting: Sighting, session: str, past: Sequence[Step], left_after: int) -> None:
+    def __init__(self, sighting: Sighting, session: str, left_after: int) -> None:
         start = sighting.steps[-1].calls[-1].start
         self.kind: FindingKind = sighting.kind
         self.key = sighting.key
@@ -86,7 +91,7 @@ class OpenFinding:
         self._unseen = max(0, sighting.rounds * sighting.period - len(sighting.steps))
         self._total = sighting.total
         self.severity: Severity = sighting.severity
-        self.answered = self.back = False
+        self.answered = self.back = self.is_listed = False
         self._answered_at = 0
         self._told = self._changed = False
         self.identity = self._identity()
@@ -97,6 +102,7 @@ class OpenFinding:
         self.steps = 0
         self.resolved: str | None = None
         self._off: frozenset[int] = frozenset()
+        self._new: frozenset[int] = frozenset()
         self._touched = False
         leave = left_after if sighting.error is None else left_after * _ERROR_LEAVE
         self._left_after = leave if sighting.leave is None else sighting.leave
@@ -106,7 +112,7 @@ class OpenFinding:
         self.raised = (at.id, at.index)
         self.raisings: list[tuple[Severity, str, int | None]] = [(self.severity, *self.raised)]
         self.first_at = sighting.steps[0].started
-        self.last_progress = _progress_before(sighting.steps[0].number, past)
+        self.last_progress = sighting.steps[0].first.start.progress
         if sighting.over:
             self._resolve()
 
@@ -142,19 +148,18 @@ class OpenFinding:
 
     def mark(self) -> tuple[Any, ...]:
         """Return what `restore` needs to take back later steps."""
-        return len(self._members) + self._dropped, self.steps, self._off, self._touched, self.resolved
+        return len(self._members) + self._dropped, self.steps, self._off, self._new, self._touched, self.resolved
 
     def restore(self, mark: tuple[Any, ...]) -> None:
         """Take back what was added since the mark."""
-        length, self.steps, self._off, self._touched, self.resolved = mark
+        length, self.steps, self._off, self._new, self._touched, self.resolved = mark
         del self._members[length - self._dropped :]
         del self._indexes[length - self._dropped :]
 
     def extend(self, step: Step, sighting: Sighting) -> bool:
         """Take one more step for which the pattern held; return whether that made the matter worse."""
         self._append(step)
-        self._off = frozenset()
-        self._touched = self._changed = False
+        self._continue()
         self._facts = sighting.facts
         self._total = sighting.total
         if sighting.over:
@@ -171,8 +176,28 @@ class OpenFinding:
         self.steps += 1
         if len(self._members) > 3 * MAX_MEMBERS:
             self._forget_the_middle()
-        self._off = frozenset()
+        self._continue()
+
+    def _continue(self) -> None:
+        """Note that it goes on: whatever was done aside was no way out."""
+        self._off = self._new = frozenset()
         self._touched = self._changed = False
+
+    def continues(self, sighting: Sighting) -> bool:
+        """Whether the sighting is of this loop, which the agent had left for other work and has taken up again.
+
+        One that was answered and then left is not raised on old evidence, but where the answers themselves go round.
+        """
+        return (
+            (self.kind, self.key) == (sighting.kind, sighting.key)
+            and (self.resolved == "progress" or (self.resolved == "answered" and self.kind == "recoveryLoop"))
+            and self.overlaps(sighting)
+        )
+
+    def reopen(self) -> None:
+        """Take it up again."""
+        self.resolved = None
+        self._continue()
 
     def answer(self) -> None:
         """Note that a continuation was given for it."""
@@ -218,6 +243,7 @@ class OpenFinding:
         self.round, self._members, self._indexes = other.round, other._members, other._indexes
         self._dropped = other._dropped
         self._by_query, self.steps = other._by_query, other.steps
+        self.last_progress = other.last_progress
 
     def overlaps(self, sighting: Sighting) -> bool:
         """Whether the sighting speaks of steps that are already part of this case."""
@@ -233,11 +259,17 @@ class OpenFinding:
         """Whether the record is the newest member."""
         return self._members[-1] == record
 
-    def note(self, step: Step, meaning: str) -> bool:
+    def note(self, step: Step, meaning: str, *, is_new: bool) -> bool:
         """Take a step that did not continue the pattern; return whether it still belongs to the loop.
 
-        A new successful answer to one of its questions ends a loop at once; so do enough different steps outside it.
+        A new successful answer to one of its questions ends a loop at once; so do two successful steps that the agent never
+        made before, and enough different steps outside it of any kind.
         A change of the world (``meaning`` is mutation) in between means that asking again is no repetition.
+
+        Args:
+            step: what was done.
+            meaning: what that does to the world.
+            is_new: whether the agent had not asked that before.
         """
         if self._error is not None and step.failed:
             if fingerprints.error_core(step.first.error()) == self._error:
@@ -253,20 +285,26 @@ class OpenFinding:
                     self._resolve()
                     return False
         self._off |= {step.query}
+        if is_new and not step.failed:
+            self._new |= {step.query}
         weight = len(self._off)
         if meaning in ("mutation", "other") and not step.failed:
             self._touched = True
             if self._error is not None:
                 weight += _ERROR_LEAVE
-        if weight >= self._left_after:
+        if weight >= self._left_after or len(self._new) >= _NEW_STEPS:
             self._resolve()
         return False
 
     def _resume(self, step: Step) -> None:
         if not self._touched:
-            self._off = frozenset()
+            self._off = self._new = frozenset()
             self._changed = False
             self._append(step)
+
+    def ended_by(self, outside: str | None) -> str | None:
+        """Return what ended it, None while it lasts; ``outside`` is what may have ended it besides the agent's own steps."""
+        return self.resolved or outside or ("answered" if self._has_heeded() else None)
 
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as it stands; ``resolved`` fills in what ended it from outside the agent's own steps."""
@@ -280,7 +318,7 @@ class OpenFinding:
                 "first": self._indexes[0],
                 "last": self._indexes[-1],
                 "raisedAt": self.raised[1],
-                "lastProgress": None if self.last_progress is None else self.last_progress[1],
+                "lastProgress": None if self.last_progress is None else self.last_progress.index,
                 "members": list(self._indexes),
             },
             "raised": [{"severity": severity, "id": name, "index": index} for severity, name, index in self.raisings],
@@ -305,9 +343,9 @@ class OpenFinding:
             first=self._members[0],
             last=self._members[-1],
             raised_at=self.raised[0],
-            resolved=self.resolved or resolved or ("answered" if self._has_heeded() else None),
+            resolved=self.ended_by(resolved),
             members=list(self._members),
-            last_progress=None if self.last_progress is None else self.last_progress[0],
+            last_progress=None if self.last_progress is None else self.last_progress.id,
             scope=Scope(agent=self.agent, process=self.process),
             confidence=self.confidence,
             reason=loop_reason(self.kind, self.agent, self.round, rounds, len(self._by_query), dict(self._facts)),
@@ -321,11 +359,3 @@ def _question(call: Call) -> str:
     if start.kind == "event":
         return fingerprint([start.agent, start.type, plain(text_of(start) or "")])
     return fingerprint([start.action, start.input])
-
-
-def _progress_before(number: int, past: Sequence[Step]) -> tuple[str, int | None] | None:
-    """Return id and index of the last successful call before the loop."""
-    for step in reversed(past):
-        if step.number < number and not step.failed:
-            return step.calls[-1].start.id, step.calls[-1].start.index
-    return None

@@ -8,16 +8,17 @@ from typing import NamedTuple, cast
 
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.agent_state import AgentScope
-from ctxmgr.detect.detectors.hung import StallWatch
+from ctxmgr.detect.detectors.hung import BEGINS, StallWatch
 from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.missing_results import Key, UnseenResults
+from ctxmgr.detect.progress import progress_of
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
 from ctxmgr.detect.text.vocabulary import hands_over
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.observation import Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
 """Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation are none."""
@@ -116,6 +117,7 @@ class Monitor:
         self._unseen = UnseenResults(lambda: self._scope(blind, _BLIND_DOUBT))
         self._session = ""
         self._watch: StallWatch | None = None
+        self._progress: Progress | None = None
         self._open: dict[str, tuple[Observation, AgentScope]] = {}
         self._scopes: dict[Key, AgentScope] = {}
         self._by_agent: dict[str | None, list[AgentScope]] = {}
@@ -125,6 +127,7 @@ class Monitor:
         self._speaker: AgentScope | None = None
         self._raised: list[OpenFinding] = []
         self._seen_processes: dict[str | None, list[int]] = {}
+        self._announced: set[str | None] = set()
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
         """Take observations as `observe` does, whose findings nobody asks for one by one: for replays of long histories."""
@@ -162,9 +165,15 @@ class Monitor:
         else:
             watch.close()
             return []
-        if raised:
-            self._raised += [case for case in raised if len(case.raisings) == 1]
+        self._list(raised)
         return raised
+
+    def _list(self, raised: Sequence[OpenFinding]) -> None:
+        """Keep what was raised for the first time; a loop may be raised again, by a higher severity or by coming back."""
+        for case in raised:
+            if not case.is_listed:
+                case.is_listed = True
+                self._raised.append(case)
 
     def _take_whole(self, start: Observation, finish: Observation) -> bool:
         """Take an entry that came with its result at once; return whether it could be.
@@ -185,16 +194,17 @@ class Monitor:
         ):
             return False
         seen = self._seen_processes.get(start.process)
-        if seen is None:
+        if seen is None or start.process in self._announced:
             return False
         seen[1] = start.seq
+        start.progress = self._progress
         watch.take_whole(start, finish)
         if start.step is not None or start.turn is not None:
             scope.begin(start)
         self._latest = self._current[start.agent] = scope
+        self._progress = progress_of(finish) or self._progress
         raised = self._conclude(start, finish, scope)
-        if raised:
-            self._raised += [case for case in raised if len(case.raisings) == 1]
+        self._list(raised)
         return True
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
@@ -211,16 +221,25 @@ class Monitor:
             self._note(NO_CLOCK)
         if self._watch.untimed:
             self._note(NO_TIMES)
-        return found + self._watch.judge(now, live)
+        return found + self._watch.judge(now, live, self._progress)
+
+    @property
+    def last_progress(self) -> Progress | None:
+        """What the session has last achieved: before the loop that has lasted longest, if one lasts (see `progress`)."""
+        for case in self._raised:
+            if case.ended_by(self._superseded(case)) is None:
+                return case.last_progress
+        return self._progress
 
     def _begin(self, start: Observation, watch: StallWatch) -> list[OpenFinding]:
         if start.id in self._open:
             return []
         seen = self._seen_processes.get(start.process)
-        if seen is None:
+        if seen is None or start.process in self._announced:
             self._meet(start, watch)
         else:
             seen[1] = start.seq
+        start.progress = self._progress
         watch.begin(start)
         key = (start.agent, start.process)
         scope = self._scopes.get(key) or self._new_scope(key)
@@ -239,7 +258,9 @@ class Monitor:
             return []
         start, scope = known
         self._unseen.end((start.agent, start.process))
+        finish.progress = self._progress
         watch.end(finish)
+        self._progress = progress_of(finish) or self._progress
         if finish.status == "interrupted":
             self._reset("interrupt")
             return []
@@ -274,13 +295,15 @@ class Monitor:
         for case in (*raised, *scope.came_back):
             record, index = case.raisings[-1][1:]
             data = {"answers": [case.identity]}
-            told += self._wide.hear(Observation("event", 0, record, self._session, index, type=LOOP_SEEN, data=data))
+            seen = Observation("event", 0, record, self._session, index, type=LOOP_SEEN, data=data, progress=case.last_progress)
+            told += self._wide.hear(seen)
         scope.came_back.clear()
         return told
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[OpenFinding]:
         kind = event.type or ""
         heed = self._heeds.of(kind)
+        event.progress = self._progress
         if kind == "nudge":
             self._correct(event)
         if heed.resets is not None:
@@ -292,6 +315,8 @@ class Monitor:
             kind = "nudge"
             heed = self._heeds.of(kind)
         watch.hear(event)
+        if kind == BEGINS:
+            self._announce(event, watch)
         if heed.replays:
             for scope in self._addressed(event):
                 scope.replay()
@@ -404,10 +429,21 @@ class Monitor:
         scope.is_explained = self._explain is not None
         return scope
 
-    def _meet(self, start: Observation, watch: StallWatch) -> None:
+    def _announce(self, beginning: Observation, watch: StallWatch) -> None:
+        """Note that a process begins, before it has done anything."""
+        if beginning.process in self._seen_processes:
+            return
         if self._seen_processes:
+            watch.take_over(beginning)
+        self._seen_processes[beginning.process] = [beginning.seq, beginning.seq]
+        self._announced.add(beginning.process)
+
+    def _meet(self, start: Observation, watch: StallWatch) -> None:
+        """Take the first entry of a process."""
+        if self._seen_processes.keys() - {start.process}:
             watch.leave_open()
         self._seen_processes[start.process] = [start.seq, start.seq]
+        self._announced.discard(start.process)
 
     def _superseded(self, case: OpenFinding) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""

@@ -10,7 +10,7 @@ from ctxmgr.detect.step import asked
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.finding import Finding, Scope, Severity
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.observation import Observation, Progress
 
 _SECONDS_KEYS = ("timeout_s", "timeout_seconds", "timeoutSeconds", "timeout_sec")
 _MILLISECONDS_KEYS = ("timeoutMs", "timeout_ms", "timeoutMillis")
@@ -61,6 +61,7 @@ class Stall:
     ended: bool = False
     resolved: str | None = None
     severity: Severity = "hung"
+    progress: Progress | None = None
 
 
 def declared_limit(start: Observation) -> float | None:
@@ -88,17 +89,16 @@ def _positive(value: object, unit: float) -> float | None:
     return value / unit
 
 
-def stall_finding(stall: Stall, session: str, progress: Observation | None, success: Observation | None) -> Finding:
+def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Finding:
     """Return the finding for a stall.
 
     Args:
         stall: what was seen.
         session: id of the session.
-        progress: the last start or result of the session.
-        success: the last successful result, which the finding names as its last progress.
+        newest: the last start or result of the session.
     """
-    place = ("", None) if success is None else (success.id, success.index)
-    first = stall.calls[0].start if stall.calls else progress
+    progress = stall.progress
+    first = stall.calls[0].start if stall.calls else newest
     agent = None if first is None else first.agent
     process = None if first is None else first.process
     named = [call.start for call in stall.calls]
@@ -108,7 +108,7 @@ def stall_finding(stall: Stall, session: str, progress: Observation | None, succ
         "first": anchor[1],
         "last": anchor[1] if not named else named[-1].index,
         "raisedAt": stall.last[1],
-        "lastProgress": place[1],
+        "lastProgress": None if progress is None else progress.index,
         "members": [call.index for call in named],
     }
     evidence: dict[str, Any] = {
@@ -138,15 +138,15 @@ def stall_finding(stall: Stall, session: str, progress: Observation | None, succ
         raised_at=stall.last[0],
         resolved=stall.resolved,
         members=[call.id for call in named],
-        last_progress=place[0] or None,
+        last_progress=None if progress is None else progress.id,
         scope=Scope(agent=agent, process=process),
         confidence=0.8 if stall.ended else 0.9,
-        reason=stall_reason(stall, agent, progress),
+        reason=stall_reason(stall, agent, newest),
         evidence=evidence,
     )
 
 
-def stall_reason(stall: Stall, agent: str | None, progress: Observation | None) -> str:
+def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) -> str:
     """Return the sentence for a stall."""
     name = who(agent)
     if stall.calls:
@@ -163,9 +163,9 @@ def stall_reason(stall: Stall, agent: str | None, progress: Observation | None) 
             return f"{name} has waited {took} for {what}{more}, which gave no sign of life; its limit is {duration(call.limit)}"
         if stall.why == "overdue":
             return f"{name} has waited {took} for {what}{more}, beyond {limit}"
-    if progress is None:
+    if newest is None:
         lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
         return f"the run began, and nothing was ever done{lasted}"
-    verb = "finished" if progress.kind == "finish" else "started"
-    after = f" since {who(progress.agent)} {verb} {one_line(asked(progress), 120)}"
+    verb = "finished" if newest.kind == "finish" else "started"
+    after = f" since {who(newest.agent)} {verb} {one_line(asked(newest), 120)}"
     return f"nothing has happened for {duration(stall.seconds or 0)}{after}, and nothing is in flight"

@@ -24,6 +24,8 @@ _CHANGE_KEYS = frozenset({
 TASK_KEYS = frozenset({"subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName", "description", "title"})
 """How work that is handed over is called."""
 _TELLING_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
+BEGIN_PATCH = "*** Begin Patch"
+"""How a patch in the form of Codex begins, in whatever field of the input it stands."""
 _DOING_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
@@ -62,6 +64,8 @@ class Call:
             traits |= _SLEEP
         if "sed -n" in text:
             traits |= _SPAN
+        if BEGIN_PATCH in text:
+            traits |= _CHANGE
         return cls(start, finish, hash((start.action, text if texts is None else texts)), traits)
 
     @classmethod
@@ -86,18 +90,7 @@ class Call:
     @property
     def failed(self) -> bool:
         """Whether the call ended in an error, by its status or by the exit code it reports."""
-        finish = self.finish
-        if finish is None:
-            return False
-        if finish.status in ("error", "denied"):
-            return True
-        output: object = finish.output
-        if type(output) is str:
-            if output[:6] in _ERROR_STARTS and len(output) <= _MAX_ERROR:
-                return True
-        elif isinstance(output, dict) and _says_failed(cast("dict[str, object]", output)):
-            return True
-        return finish.meta is not None and _exit_code(finish.meta) not in (None, 0)
+        return self.finish is not None and has_failed(self.finish)
 
     def error(self) -> str:
         """Return what the failed call said."""
@@ -340,6 +333,19 @@ def _command(fields: dict[str, Any]) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def has_failed(finish: Observation) -> bool:
+    """Whether a result tells of an error, by its status, by the exit code it reports or by how it begins."""
+    if finish.status in ("error", "denied"):
+        return True
+    output: object = finish.output
+    if type(output) is str:
+        if output[:6] in _ERROR_STARTS and len(output) <= _MAX_ERROR:
+            return True
+    elif isinstance(output, dict) and _says_failed(cast("dict[str, object]", output)):
+        return True
+    return finish.meta is not None and _exit_code(finish.meta) not in (None, 0)
 
 
 _ERROR_STARTS = frozenset({"Error:", "ERROR:", "error:"})

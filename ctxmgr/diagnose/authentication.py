@@ -8,7 +8,7 @@ from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
-from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -21,7 +21,18 @@ _REFUSED = re.compile(
     r"|(?:token|session|credentials?|credential)[^\n]{0,16}(?:has |have |is |was )?expired|ExpiredToken|invalid_grant|NOAUTH"
     r"|not logged in|not authenticated|please run: +gh auth login|login required|password authentication failed"
     r"|permission denied \(publickey|could not read (?:username|password)|access token (?:is )?(?:missing|invalid)"
-    r"|NeedAuthorization|ENEEDAUTH|E401",
+    r"|NeedAuthorization|ENEEDAUTH|E401|\bHTTP[ :]{1,2}401\b|(?:insufficient|missing|lacks?(?: the)?|requires?(?: "
+    r"the)?) (?:required )?(?:oauth )?scopes?"
+    r"|(?:access )?(?:token|session|credentials?|api[ -]?key|password|cookie|login|refresh token|licen[cs]e key)s?\b[\w ]{0,30}"
+    r"\b(?:expired|rotated|revoked|void|no longer (?:valid|accepted)|not (?:valid|recogni[sz]ed|accepted"
+    r"|authori[sz]ed)|disabled|rejected|outdated)"
+    r"|(?:expired|revoked|rotated|invalid|bad|wrong|stale|missing) (?:access |auth(?:entication|orization)? "
+    r"|bearer |session |refresh |api[ -]?)?"
+    r"(?:token|credentials?|session|key pair|signature|auth(?:orization)? header|password|secret)\b"
+    r"|access denied for user|login failed|sign[- ]?in (?:required|failed)|InvalidAccessKeyId"
+    r"|SignatureDoesNotMatch|AuthFailure|InvalidClientTokenId"
+    r"|no (?:valid )?(?:credentials|auth(?:entication)? token)|must (?:be logged in|log in|authenticate)|could "
+    r"not authenticate|auth(?:entication|orization)? (?:is )?(?:required|failed)",
     re.IGNORECASE,
 )
 _CREDENTIAL = re.compile(
@@ -45,6 +56,18 @@ _LOGIN = re.compile(
     r"\b(?:log|sign) in (?:with|by|using)\b|\b(?:run|use)\b.{0,40}\blogin\b|\b[a-z]+ (?:\w+ )?login\b", re.IGNORECASE
 )
 _SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
+_SCOPE = re.compile(
+    r"[\"'](?:required_?|missing_?|needed_?)?(?:scopes?|required|missing"
+    r"|needed)[\"']\s?:\s?\[?\s?[\"']([\w.:/-]{2,60})|(?:missing|required|needs?|lacks?|requires?|without|add"
+    r"|grant)(?: the| one of| any of)?(?: required)?(?: oauth)? scopes?\W{1,4}([\w.:/-]{2,60})"
+    r"|[`'\"]([\w.:/-]{2,60})[`'\"] (?:oauth )?(?:scope|permission|role)\b|(?:needs?|requires?|lacks?)(?: the)? "
+    r"([a-z][\w-]{1,30}[:.][\w.:-]{2,40})",
+    re.IGNORECASE,
+)
+_NO_SCOPE = frozenset(
+    ["the", "a", "this", "that", "is", "to", "for", "required", "missing", "insufficient", "scope", "scopes", "token", "access"]
+)
+_CERTIFICATE = re.compile(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 _LOOKED_AT = 300
 
 
@@ -52,8 +75,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what is refused, and where the new credentials are."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        match = _REFUSED.search(said)
-        if match is None:
+        match = _REFUSED.search(spaced(said))
+        if match is None or _CERTIFICATE.search(said):
             continue
         line = evidence.line(entry, _REFUSED)
         return _told(evidence, entry, line)
@@ -68,6 +91,9 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         f"{call} fails{f', {times} times' if times > 1 else ''}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
     )
     quotes = [evidence.quote(entry, line)]
+    scope = _scope(evidence, entry)
+    if scope:
+        cause += f" They lack {code(scope, 60)}."
     said = _said_where(evidence)
     if said is not None:
         message, sentence = said
@@ -89,11 +115,34 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
             " those."
         )
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+    if scope:
+        step = (
+            f"Ask the user for credentials that have {code(scope, 60)}, and say which call needs them. Neither "
+            "the same credentials nor"
+            " another form of the call helps."
+        )
+        return diagnosis(KIND, cause, step, *quotes)
     step = (
         "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the call"
         " helps."
     )
     return diagnosis(KIND, f"{cause} No place of other ones was found in the record.", step, *quotes, confidence="medium")
+
+
+def _scope(evidence: Evidence, entry: EntryView) -> str | None:
+    """Return the scope or permission that the answer says is lacking."""
+    said = evidence.text(entry)[:4_000]
+    if not re.search(r"scope|insufficient", said, re.IGNORECASE):
+        return None
+    names = [name for groups in _SCOPE.findall(said) for name in groups if name]
+    return next(
+        (
+            name.rstrip(".:")
+            for name in names
+            if plain_name(name) and not name.startswith("error") and name.lower() not in _NO_SCOPE
+        ),
+        None,
+    )
 
 
 def _said_where(evidence: Evidence) -> tuple[Message, str] | None:

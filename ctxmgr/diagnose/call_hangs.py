@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, started
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import clean, code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -17,6 +17,11 @@ KIND: str = "callHangs"
 
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
+_FOLLOWS = re.compile(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
+_STEP_FOLLOW = (
+    "Stop it and make the call without the option that follows (such as `-f`), so that it shows what is there and "
+    "ends; to wait for something, give it a limit, `timeout 60 COMMAND`."
+)
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = re.compile(
@@ -26,13 +31,23 @@ _READS_INPUT = re.compile(
 _SERVES = re.compile(
     r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
     r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
-    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail -[a-zA-Z]*[fF]|\bwatch \S|--watch\b"
+    r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^"
+    r"|;&\n]{0,100}\s(?:-\w*[fF]\b|--follow)|\b(?:kubectl|docker|compose|podman|journalctl|heroku|fly|stern|oc|pm2"
+    r"|dmesg)\b[^|;&\n]{0,120}\s(?:-f|--follow|-w|--watch|--tail)\b|\binotifywait\b[^|;&\n]{0,80}\s-m\b"
+    r"|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
     r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
     r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
 )
+_LOOPS = re.compile(r"\b(?:until|while !|while)\s([^;\n]{2,200});\s{0,4}do\b")
+_CONDITION = re.compile(r"[\w ./:=@\[\]\"'$!-]{2,70}")
+_STARTS = re.compile(r"\b(?:serve|server|dev|start|run|runserver|vite|nodemon|tsc|webpack\S*|jest|vitest|cargo)\b")
 _NETWORK = re.compile(
     r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i|install|ci))\b"
 )
+
+
+_MOST_ASKED = 14
+_ASKED = re.compile(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -41,10 +56,72 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         return None
     for entry in evidence.open_calls:
         command = command_of(entry)
+        found = _prompted(evidence, entry, command)
+        if found is not None:
+            return found
         found = _child(evidence, entry) if not command else _command(evidence, entry, command)
         if found is not None:
             return found
     return None
+
+
+_PROMPT = re.compile(
+    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password"
+    r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
+_ANSWERS = (
+    (r"\bopenssl req\b", "give the subject with `-subj` and the rest with `-batch`"),
+    (r"\bopenssl\b", "give its answers by options, such as `-passin`, `-passout` and `-batch`"),
+    (r"\b(?:ssh|scp|sftp|rsync)\b", "run it with `-o BatchMode=yes`, which fails in place of asking"),
+    (r"\bgit\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
+    (r"\b(?:apt|apt-get|dnf|yum|zypper)\b", "give it `-y`, if the user wants that"),
+    (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
+    (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),
+    (
+        r"\b(?:rm|mv|cp)\b",
+        "name the files exactly, and use the form that does not ask only if the user wants them gone or replaced",
+    ),
+    (r"\bgpg\b", "give it `--batch`"),
+    (r"\b(?:psql|mysql|mongosh|sqlite3|redis-cli)\b", "give it the statement with the command"),
+    (r"\bpip\b", "give it `-y` or `--no-input`"),
+    (r"\bcargo|rustup\b", "give it `-y`"),
+    (r"\b(?:gh|az|aws|gcloud|heroku|vercel|fly)\b", "give its answers as options, or ask the user to log in"),
+)
+"""How a program is kept from asking."""
+
+
+def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say what an open call has asked, where its output so far ends in a prompt."""
+    told = [m for m in evidence.messages if m.kind == "tool_call_update" and m.after == entry.index]
+    said = clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n")
+    match = _PROMPT.search(said[-400:])
+    asked = match.group("asked").strip() if match else ""
+    if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
+        return None
+    shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
+    call = code(command, 100) if command else f"Your {tool(entry)} call"
+    cause = (
+        f"{call}{started(entry)} has not returned: its output ends in a prompt, {shown}, and it waits for input that "
+        "nobody types."
+    )
+    quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
+    if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
+        step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    if _SECRET.search(asked):
+        step = (
+            "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
+            "run it non-interactive."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
+    step = (
+        f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input "
+        "(stdin), or close that with `</dev/null`."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check=_limit())
 
 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
@@ -54,7 +131,26 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
         if wait is not None and "<" not in command and not re.search(rf"\|\s*{re.escape(words[0])}\b", command):
             return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
-        return _told(evidence, entry, command, Wait(_SERVER, _STEP_SERVER))
+        return _told(
+            evidence,
+            entry,
+            command,
+            Wait(_SERVER, _STEP_FOLLOW if _FOLLOWS.search(command) and not _STARTS.search(command) else _STEP_SERVER),
+        )
+    loops = _LOOPS.search(command)
+    if loops is not None and not background:
+        until = loops.group(1).strip()
+        shown = f" {code(until, 70)}" if _CONDITION.fullmatch(until) else ""
+        cause = (
+            f"{_start(evidence, entry, command)}: it repeats until{shown or ' its condition'} holds, without a limit, "
+            "and nothing in the record shows that it will."
+        )
+        step = (
+            "Stop it. Look once at what it waits for, the state and the log of what should bring it "
+            f"about{', and why' + shown + ' fails' if shown else ''}; if you wait again, set a limit, as with "
+            "`timeout 60 COMMAND`."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
     asks = _asking_program(evidence, entry, command)
     if asks is not None:
         return asks

@@ -173,7 +173,52 @@ def patch_of(entry: EntryView) -> str:
 def patched_paths(entry: EntryView) -> list[str]:
     """Return the files that a call's patch names, in its order."""
     patch = patch_of(entry)
-    return [path.strip() for path in _PATCH_FILE.findall(patch)[:50]] if patch else []
+    if patch:
+        return [path.strip() for path in _PATCH_FILE.findall(patch)[:50]]
+    command = command_of(entry)
+    return [path for path, _ in diff_changes(command)] if _APPLIES.search(command) else []
+
+
+def edited_paths(entry: EntryView) -> list[str]:
+    """Return the files that a call of an editing tool, or a patch, changes; empty for any other call."""
+    own = path_of(entry)
+    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+
+
+_APPLIES = re.compile(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
+_DIFF_FILE = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]{1,300})", re.MULTILINE)
+
+
+def diff_changes(text: str) -> list[tuple[str, Change]]:
+    """Return the replacements that a unified diff asks for, each with its file, one for each hunk."""
+    if "\n@@" not in text or "+++ " not in text:
+        return []
+    found: list[tuple[str, Change]] = []
+    path, old, new = "", list[str](), list[str]()
+
+    def close() -> None:
+        if path and (old or new):
+            found.append((path, Change("\n".join(old), "\n".join(new), "the text its hunk replaces")))
+        old.clear()
+        new.clear()
+
+    inside = False
+    for line in text[:200_000].split("\n"):
+        named = _DIFF_FILE.match(line)
+        if named is not None or line.startswith(("--- ", "diff --git")):
+            close()
+            inside = False
+            path = named.group(1).strip() if named is not None else path
+        elif line.startswith("@@"):
+            close()
+            inside = True
+        elif inside and line[:1] in ("-", "+", " "):
+            old += [line[1:]] if line[0] != "+" else []
+            new += [line[1:]] if line[0] != "-" else []
+        elif inside and line.strip():
+            inside = False
+    close()
+    return found
 
 
 def patch_changes(entry: EntryView, path: str) -> list[Change]:
@@ -189,6 +234,8 @@ def patch_changes(entry: EntryView, path: str) -> list[Change]:
         old.clear()
         new.clear()
 
+    if not patch_of(entry) and _APPLIES.search(command_of(entry)):
+        return [change for named, change in diff_changes(command_of(entry)) if same_file(named, path)]
     for line in patch_of(entry).split("\n"):
         if line.startswith("*** "):
             close()

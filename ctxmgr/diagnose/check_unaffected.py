@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text.volatile_fields import blur
-from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, same_file, written
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock
+from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, path_of, same_file
+from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
@@ -54,30 +54,122 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
-    for entry in evidence.rounds:
+    distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing]}
+    for entry in distinct.values():
         command = command_of(entry)
         if not command or entry.status == "open":
             continue
-        runs = [each for each in evidence.recent if call_key(each) == call_key(entry)][-8:]
-        if len(runs) < _LEAST or len({blur(evidence.text(each)) for each in runs[-_LEAST:]}) > 1:
+        runs = evidence.equal(entry)[-8:]
+        if len(runs) < _LEAST or len({_outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
-        start = next((each.index for each in runs if blur(evidence.text(each)) == blur(evidence.text(entry))), entry.index)
-        edits = [each for each in evidence.recent if start < each.index < entry.index and each.status == "ok" and _edited(each)]
+        start = next((each.index for each in runs if _outcome(evidence, each) == _outcome(evidence, entry)), entry.index)
+        edits = [each for each in evidence.edits if start < each.index < entry.index]
         if len(edits) < _LEAST:
             continue
-        found = _copy(evidence, entry, edits) or _stale(evidence, entry, command, edits) or _cached(evidence, entry, edits)
+        found = (
+            _copy(evidence, entry, edits)
+            or _other_file(evidence, entry, edits)
+            or _image(evidence, entry, edits)
+            or _stale(evidence, entry, command, edits)
+            or _cached(evidence, entry, edits)
+        )
         if found is not None:
             return found
     return None
 
 
-def _edited(entry: EntryView) -> list[str]:
-    own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+def _outcome(evidence: Evidence, entry: EntryView) -> str:
+    """Return what a check says but for times."""
+    return blur(_TIMES.sub("", evidence.text(entry)), ids=True)
+
+
+def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the check loads a built copy of the file that is edited, as its own source names it."""
+    edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
+    stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or not _is_of_check(other, entry):
+            continue
+        for line in evidence.text(other)[:20_000].split("\n"):
+            for path, stem in zip(edited, stems, strict=True):
+                copy = _copy_in(line, stem) if stem in line and len(line) < _LONG else None
+                if copy is None or any(same_file(copy, each) for each in edited) or _rebuilt(evidence, edits, copy):
+                    continue
+                return _loads_copy(evidence, entry, edits, path, copy, other, line)
+    return None
+
+
+def _is_of_check(other: EntryView, entry: EntryView) -> bool:
+    """Whether an entry shows the source of a check: a test, or a file that the command names."""
+    shown = path_of(other) or next(
+        (words[1] for words in parts_of(command_of(other))[:1] if words[0] == "cat" and words[1:]), ""
+    )
+    name = shown.rpartition("/")[2]
+    return bool(name) and (name in command_of(entry) or _TESTS.search(shown) is not None)
+
+
+def _copy_in(line: str, stem: str) -> str | None:
+    """Return the built file of that name which a line loads, or None."""
+    if not _LOADS.search(line):
+        return None
+    for match in re.finditer(rf"((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)(?![\w/])", line):
+        copy = match.group(1).lstrip("./")
+        if plain_name(copy) and any(f"/{part}" in f"/{copy}" for part in _COPIES if part.endswith("/")):
+            return copy
+    return None
+
+
+def _loads_copy(
+    evidence: Evidence, entry: EntryView, edits: list[EntryView], path: str, copy: str, other: EntryView, line: str
+) -> Diagnosis:
+    own, build = evidence.inside(path), _build(evidence, entry)
+    cause = (
+        f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit"
+        f" {code(own, 70)}; nothing has built the one from the other since."
+    )
+    how = f": run {code(build, 60)}" if build else " (look for the build step in the manifest)"
+    step = (
+        f"Build first, so that {code(copy, 80)} is made from {code(own, 70)}{how}; then run {code(command_of(entry), 80)} once."
+    )
+    quotes = (evidence.quote(other, line), evidence.quote(edits[-1], path), evidence.quote(entry, evidence.text(entry)[-400:]))
+    return diagnosis(KIND, cause, step, *quotes, check="The outcome of the check must change.")
+
+
+def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
+    first = edits[0].index
+    return any(
+        entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry))
+        for entry in evidence.recent
+    )
+
+
+def _build(evidence: Evidence, entry: EntryView) -> str | None:
+    """Return the build command that the manifest which was read names."""
+    for manifest, pattern, runner in (
+        ("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "),
+        ("Makefile", r"^(build|dist|all|compile)\s*:", "make "),
+    ):
+        content = evidence.seen(manifest, entry.index)
+        match = re.search(pattern, content.text, re.MULTILINE) if content is not None else None
+        if match is not None:
+            return f"{runner}{match.group(1)}"
+    return None
+
+
+_TIMES = re.compile(
+    r"\b(?:duration|time|elapsed|took|start(?:ed)? at)\w*[: =]+[\d.:]+ ?\w{0,3}|\b\d+\.\d+ ?(?:ms|s|sec"
+    r"|seconds)?\b|\(\d+ ?ms\)",
+    re.IGNORECASE,
+)
+_LOADS = re.compile(
+    r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
+)
+_TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
+_LOOKED_AT, _LONG = 200, 400
 
 
 def _start(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
-    files = list(dict.fromkeys(evidence.name(path) for each in edits for path in _edited(each)))
+    files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
     shown = ", ".join(code(name, 60) for name in files[:2])
     return f"{code(command_of(entry), 80)} answers the same after {len(edits)} edits of {shown}"
 
@@ -86,7 +178,7 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
     """Say that the message comes from another file of the same name than the one that is edited."""
     frames = [one or two for one, two in _FRAME.findall(evidence.text(entry))]
     for each in reversed(edits):
-        for path in _edited(each):
+        for path in edited_paths(each):
             name = path.rpartition("/")[2]
             if any(same_file(frame, path) for frame in frames):
                 return None
@@ -114,14 +206,15 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
 
 def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
     """Say that a program is run which was built before the edits of its source."""
-    words = next(
-        (words for words in parts_of(command) if words[0].startswith(("./", "build/", "target/", "bin/", "dist/"))), None
-    )
-    source = next((path for each in reversed(edits) for path in _edited(each) if path.endswith(_SOURCES)), None)
+    elsewhere = _built_elsewhere(evidence, entry, command, edits)
+    if elsewhere is not None:
+        return elsewhere
+    words = _artefact(command)
+    source = next((path for each in reversed(edits) for path in edited_paths(each) if path.endswith(_SOURCES)), None)
     if words is None or source is None or _BUILDS.search(command):
         return None
     program = words[0].removeprefix("./")
-    if program.endswith((".sh", ".py", ".rb", ".js", ".pl")):
+    if program.endswith((".sh", ".py", ".rb", ".pl")) or (program.endswith(".js") and "/" not in program):
         return None
     builds = [each for each in evidence.before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
     made = next((each for each in builds if program in command_of(each) or not _OUTPUT.search(command_of(each))), None)
@@ -135,6 +228,116 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
     step = f"Build it again with {code(build, 110)}, and then run {code(command, 80)}."
     return diagnosis(
         KIND, cause, step, evidence.quote(made, build), evidence.quote(edits[-1], source), evidence.quote(entry),
+        check="The output must change; if it does not, the edit is not the cause.",
+    )  # fmt: skip
+
+
+_BUILDS_TO = re.compile(
+    r"\b(?:javac|kotlinc|scalac|tsc|gcc|g\+\+|cc|clang|go build|esbuild|babel|rollup|webpack|cmake|swiftc"
+    r"|rustc)\b[^|;&\n]{0,300}?\s(?:-d|-o|--out-?[dD]ir|--outfile|--out|-B|--output-path)[ =](\S{1,120})"
+)
+_RUNS_FROM = re.compile(
+    r"\b(?:java|kotlin|scala)\b[^|;&\n]{0,200}?\s(?:-cp|-classpath|--class-path)[ =](\S{1,200})|\bnode "
+    r"(\S{1,120}\.[cm]?js)\b|(?:^|[;&|]\s{0,4})(\./\S{1,120})"
+)
+
+
+def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that the build writes to another place than the one that is run."""
+    builds = [
+        (each, match.group(1))
+        for each in [entry, *evidence.before(entry.index)]
+        if each.index >= edits[0].index
+        for match in [_BUILDS_TO.search(command_of(each))]
+        if match
+    ]
+    runs = _RUNS_FROM.search(command)
+    if not builds or runs is None:
+        return None
+    made = builds[0][1].rstrip("/")
+    places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
+    if (
+        not plain_name(made)
+        or not all(plain_name(part) for part in places)
+        or any(_holds(made, part) or _holds(part, made) for part in places)
+    ):
+        return None
+    ran = places[0]
+    cause = (
+        f"{_start(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from "
+        f"{code(ran, 60)}: that is an old build."
+    )
+    step = f"Let both name one place: build to {code(ran, 60)}, or run from {code(made, 60)}; then run the check once."
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        evidence.quote(builds[0][0], command_of(builds[0][0])),
+        evidence.quote(entry),
+        check="The outcome of the check must change.",
+    )
+
+
+def _holds(one: str, other: str) -> bool:
+    first, second = one.removeprefix("./"), other.removeprefix("./")
+    return first == second or second.startswith(f"{first}/") or first in (".", "")
+
+
+_BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
+
+
+def _artefact(command: str) -> list[str] | None:
+    """Return the built thing that a command runs: a program, or what java, node and the like are given."""
+    for words in parts_of(command):
+        if words[0].startswith(("./", *(f"{part}/" for part in _BUILT))):
+            return words
+        for word in words[1:]:
+            first = word.removeprefix("./").partition("/")[0]
+            if words[0] in (
+                "java",
+                "node",
+                "dotnet",
+                "mono",
+                "wasmtime",
+                "php",
+                "python3",
+                "python",
+                "lua",
+                "kotlin",
+                "scala",
+            ) and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
+                return [word.rpartition(":")[2] or word]
+    return None
+
+
+_IMAGE = re.compile(r"\b(?:docker|podman) run\b(?: -\S+(?:[ =][\w./:-]+(?= -))?)*? ([a-z][\w./:-]{1,80})(?:\s|$)")
+
+
+def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+    """Say that a container runs an image which was built before the edits."""
+    command = command_of(entry)
+    if (
+        not re.search(r"\b(?:docker|podman)\b.{0,20}\b(?:run|exec|up|restart|start)\b", command)
+        or "--build" in command
+        or re.search(r"\s(?:-v|--volume|--mount)\b", command)
+    ):
+        return None
+    builds = [
+        each
+        for each in evidence.before(entry.index)
+        if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"
+    ]
+    if not builds or builds[0].index > edits[0].index:
+        return None
+    build = command_of(builds[0])
+    cause = (
+        f"{_start(evidence, entry, edits)}, because the container runs an image that was built before them, "
+        f"last{clock(builds[0].ts)} with {code(build, 90)}."
+    )
+    return diagnosis(
+        KIND, cause, "Build the image again with "
+            f"{code(build, 110)}, and then run "
+            f"{code(command, 80)}.", evidence.quote(builds[0], build), evidence.quote(entry),
         check="The output must change; if it does not, the edit is not the cause.",
     )  # fmt: skip
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import changes_of, command_of, parts_of, patched_paths, path_of, tool, written
-from ctxmgr.diagnose.evidence import Evidence, Message, clock, may_change
+from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
+from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -47,6 +47,18 @@ _MANAGERS = frozenset(
 _ANY = frozenset(
     ("", "anything", "any", "new", "more", "other", "packages", "dependencies", "yet", "until", "before", "without", "to")
 )
+_DENIES = re.compile(r"\b(?:not|never|no|nor|without|n['’]t|don['’]?t|stop|avoid|leave|again)\b|n['’]t\b", re.IGNORECASE)
+_MADE = re.compile(
+    r"(?:generated|made|built|derived|compiled|rendered|created)(?: automatically)? (?:from|by|with|using) "
+    r"[`'\"]?(?:the )?([\w./@-]{2,80})(?: (?:by|with|using|from) [`'\"]?([\w./@-]{2,80}))?"
+    r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
+    re.IGNORECASE,
+)
+_PACKAGES = re.compile(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
+_INSTALLS = re.compile(
+    r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
+    r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
+)
 _LEAST = 2
 
 
@@ -59,14 +71,111 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             breaking = _outside(evidence, sentence)
         if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
             return _told(evidence, message, sentence, breaking)
+    return _reminded(evidence)
+
+
+_AGAIN = re.compile(
+    r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked(?: you)?|wrote|meant)|as i (?:said|asked|wrote)"
+    r"|i['’]ve (?:said|told|asked)|once more|once again|for the (?:second|third|last) time|i repeat|like i said"
+    r"|you (?:still|again|keep)"
+    r"|still (?:not|in|the)|gesagt|nochmals?|wieder|noch einmal|encore|déjà|de nuevo|otra vez|ya (?:lo )?dije"
+    r"|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
+    re.IGNORECASE,
+)
+
+
+def _reminded(evidence: Evidence) -> Diagnosis | None:
+    """Say that a person had to say the same again, and that what follows is like what came before."""
+    said = evidence.user_texts
+    for place in range(len(said) - 1, 0, -1):
+        reminder = said[place]
+        if not (_AGAIN.search(reminder.text) or _repeats(reminder, said[:place])) or len(reminder.text) > _MOST_WORDS:
+            continue
+        words = _content(reminder.text)
+        first = max(said[:place], key=lambda each: len(words & _content(each.text)))
+        shared = words & _content(first.text)
+        if not shared:
+            continue
+        sentence = max(
+            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))
+        ).strip()
+        times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _content(each.text)) for each in said[:place]) + 1
+        after = reminder.after if reminder.after is not None else -1
+        own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
+        later = [entry for entry in evidence.recent if entry.index > after]
+        if not later and not own:
+            continue
+        cause = (
+            f"The user said{clock(first.at)}: {code(sentence, 150)}, and had to say it again{clock(reminder.at)}: "
+            f"{code(reminder.text, 150)}. What you did goes against it."
+        )
+        step = (
+            f"Do what the user asks for before anything else: {code(sentence, 150)}. Look at your last answer or "
+            "change, correct it so, and keep to it in all that follows."
+        )
+        return diagnosis(
+            KIND, cause, step, evidence.quote_of(first, sentence), evidence.quote_of(reminder),
+            check="Hold each answer and change against those words before you give "
+                f"it{'' if times < 3 else '; they were said ' + str(times) + ' times'}.", confidence="medium",
+        )  # fmt: skip
     return None
+
+
+_MOST_WORDS = 400
+
+
+def _repeats(reminder: Message, before: list[Message]) -> bool:
+    """Whether a short message says nearly nothing that the person had not said before."""
+    words = _content(reminder.text)
+    return (
+        len(words) > 0
+        and len(reminder.text) < _MOST_WORDS // 2
+        and any(len(words & _content(each.text)) * 2 >= len(words) and len(words & _content(each.text)) > 1 for each in before)
+    )
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(
+        word for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold()) if (word := each.strip(".")) not in _NO_CONTENT
+    )
+
+
+_NO_CONTENT = frozenset(
+    [
+        "said",
+        "told",
+        "asked",
+        "have",
+        "please",
+        "with",
+        "that",
+        "this",
+        "your",
+        "again",
+        "from",
+        "they",
+        "them",
+        "when",
+        "what",
+        "were",
+        "will",
+        "would",
+        "should",
+        "could",
+        "only",
+        "once",
+        "more",
+        "last",
+        "time",
+    ]
+)
 
 
 def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
     """Whether the user spoke of the same thing later without forbidding it."""
     later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
     things = {*_PATH.findall(sentence), *(word for word in _VERBS.split() if word in sentence.casefold())}
-    return any(thing in each.text and forbids(each.text) is None for each in later for thing in things)
+    return any(thing in each.text and not _DENIES.search(each.text) for each in later for thing in things)
 
 
 def _changing(evidence: Evidence, sentence: str) -> list[EntryView]:
@@ -84,13 +193,8 @@ def _outside(evidence: Evidence, sentence: str) -> list[EntryView]:
     places = _PATH.findall(sentence[only.start() :]) if only else []
     if not places:
         return []
-    edits = [(entry, _edited(entry)) for entry in evidence.loop if entry.status != "denied"]
+    edits = [(entry, edited_paths(entry)) for entry in evidence.loop if entry.status != "denied"]
     return [entry for entry, paths in edits if paths and not any(_lies_in(path, place) for path in paths for place in places)]
-
-
-def _edited(entry: EntryView) -> list[str]:
-    own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
 
 
 def _lies_in(path: str, place: str) -> bool:
@@ -101,7 +205,7 @@ def _lies_in(path: str, place: str) -> bool:
 def _changes(entry: EntryView, protected: str) -> bool:
     if entry.status == "denied":
         return False
-    if any(_lies_in(path, protected) for path in _edited(entry)):
+    if any(_lies_in(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
     if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
@@ -111,6 +215,10 @@ def _changes(entry: EntryView, protected: str) -> bool:
 
 def _acting(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that run what the sentence forbids."""
+    if _PACKAGES.search(sentence):
+        added = [entry for entry in evidence.tail if _INSTALLS.search(command_of(entry))]
+        if added:
+            return added
     match = _ACT.search(sentence)
     if match is None:
         return []
@@ -142,6 +250,20 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         f" {len(breaking)} times."
     )
     way = _way(message, sentence)
+    made = _made_from(evidence, last) if way is None else None
+    if made is not None:
+        content, source, maker = made
+        shown = evidence.source(content)
+        cause += (
+            f" {shown[:1].upper()}{shown[1:]} says that it is made from "
+            f"{code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
+        )
+        step = (
+            "Leave that file alone. Make the change in "
+            f"{code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."
+        )
+        quotes = (evidence.quote_of(message, sentence), evidence.quote(last), evidence.quote(content))
+        return diagnosis(KIND, cause, step, *quotes, check="The change must stand in the made file without an edit of yours.")
     step = (
         f"Leave that alone and go the way the user named: {code(way, 150)}."
         if way
@@ -154,6 +276,25 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last),
         check="No later call may touch what the user protected.", confidence="high",
     )  # fmt: skip
+
+
+def _made_from(evidence: Evidence, last: EntryView) -> tuple[EntryView, str, str | None] | None:
+    """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
+    for path in edited_paths(last):
+        content = evidence.seen(path)
+        match = next((match for line in (content.lines[:12] if content else ()) if (match := _MADE.search(line))), None)
+        if content is None or match is None:
+            continue
+        names = [name.rstrip(".,") for name in match.groups() if name]
+        real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_there(evidence, name)]
+        if real:
+            return content.entry, real[0], next(iter(real[1:]), None)
+    return None
+
+
+def _is_there(evidence: Evidence, name: str) -> bool:
+    base = name.rpartition("/")[2]
+    return any(base in evidence.text(entry) or base in given(entry) for entry in evidence.recent if not edited_paths(entry))
 
 
 def _way(message: Message, sentence: str) -> str | None:

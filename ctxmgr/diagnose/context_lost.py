@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from ctxmgr.diagnose.calls import command_of, path_of, tool
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, listed
+from ctxmgr.diagnose.texts import code, listed, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -26,7 +28,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     again = _again(evidence, place)
     if len(again) < _LEAST and len(compactions) > 1:
         again = _again(evidence, compactions[-2].after or 0)
-    return _told(evidence, compactions, last, again) if len(again) >= _LEAST else None
+    if len(again) >= _LEAST and _value_lost(evidence, last, place) is None:
+        return _told(evidence, compactions, last, again)
+    return _lost(evidence, last, place)
 
 
 def _again(evidence: Evidence, place: int) -> list[tuple[EntryView, EntryView]]:
@@ -86,3 +90,51 @@ def _dropped(evidence: Evidence, last: Message) -> Message | None:
         if len(words) > 2 and len(words & held) * 5 < len(words):
             return message
     return None
+
+
+_VALUE = re.compile(r"(?<![\w-])(?=[\w./:@-]{0,60}[\d_/@:-])[A-Za-z0-9][\w./:@-]{1,60}[A-Za-z0-9](?![\w-])|`([^`\n]{2,60})`")
+_SINCE = 3
+
+
+def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message, str] | None:
+    """Return the newest value of a person that calls used before the compaction and none has since; the summary lacks it."""
+    before = "\n".join(given(entry) for entry in evidence.recent if entry.index <= place)
+    since = [entry for entry in evidence.recent if entry.index > place]
+    if len(since) < _SINCE:
+        return None
+    used = "\n".join(given(entry) for entry in since)
+    for message in reversed(evidence.user_texts):
+        if message.after is not None and message.after > place:
+            return None
+        for match in _VALUE.finditer(message.text[:8_000]):
+            value = (match.group(1) or match.group(0)).rstrip(".,:")
+            if (
+                len(value) > 2
+                and plain_name(value)
+                and value in before
+                and value not in used
+                and value not in last.text
+                and not value.replace(".", "").replace(",", "").isdigit()
+            ):
+                return message, value
+    return None
+
+
+def _lost(evidence: Evidence, last: Message, place: int) -> Diagnosis | None:
+    """Say which value of the user the compaction dropped."""
+    found = _value_lost(evidence, last, place)
+    if found is None or (evidence.finding is None and not evidence.failing):
+        return None
+    message, value = found
+    sentence = next((part.strip() for part in re.findall(r"[^.!?\n]{1,300}[.!?]?", message.text) if value in part), value)
+    cause = (
+        f"The context was compacted{clock(last.at)}, and its summary leaves out {code(value, 60)}. The user "
+        f"said{clock(message.at)}: {code(sentence, 150)}."
+        " Your calls used it before, and none has since."
+    )
+    step = f"Go on with {code(value, 60)}, as the user said; look it up no more, and keep it in your notes."
+    used = next((entry for entry in evidence.before(place + 1) if value in given(entry)), None)
+    quotes = [evidence.quote_of(message, sentence), evidence.quote_of(last)] + (
+        [evidence.quote(used, given(used)[:300])] if used else []
+    )
+    return diagnosis(KIND, cause, step, *quotes, check="The next call must name it.")

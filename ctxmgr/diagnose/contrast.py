@@ -9,6 +9,7 @@ from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.next_looks import next_look, process_look, varies
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -35,7 +36,7 @@ _TELLING = re.compile(
 )
 _NAMED = re.compile(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:)", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w@+=~%./:,'\" &|-]+")
-_SEVERAL, _MANY = 2, 8
+_SEVERAL, _MANY, _OFTEN = 2, 8, 3
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
     (re.compile(rf"\b{program}\b(?!.*{given})"), option)
@@ -54,20 +55,58 @@ _VERBOSE = tuple(
 
 def contrast(evidence: Evidence) -> Diagnosis | None:
     """Return what differs and the most informative next look; None where nothing is repeated."""
-    if evidence.finding is None or not evidence.loop:
+    if not evidence.loop:
         return None
-    if evidence.finding.severity == "hung":
-        return _silent(evidence)
-    step = evidence.failing[0] if evidence.failing else evidence.loop[-1]
+    if evidence.finding is not None and evidence.finding.severity == "hung":
+        return _silent(evidence, evidence.loop[-1])
+    if evidence.finding is None and evidence.recent[-1].status == "open":
+        return _silent(evidence, evidence.recent[-1])
+    step = (
+        evidence.failing[0] if evidence.failing else evidence.loop[-1] if evidence.finding is not None else _repeated(evidence)
+    )
+    unsteady = _unsteady(evidence)
+    if unsteady is not None or step is None:
+        return unsteady
     worked = _worked(evidence, step)
     if worked is not None:
         return _changed_since(evidence, step, worked)
     return _never_worked(evidence, step)
 
 
-def _silent(evidence: Evidence) -> Diagnosis:
+def _repeated(evidence: Evidence) -> EntryView | None:
+    """Return the call with which the record ends and that was answered the same at least four times, without a finding."""
+    for last in reversed(evidence.recent[-_SEVERAL:]):
+        same = [each for each in evidence.tail if call_key(each) == call_key(last)]
+        if len(same) > _OFTEN and len({blur(evidence.text(each)) for each in same[-_OFTEN:]}) == 1:
+            return last
+    return None
+
+
+def _unsteady(evidence: Evidence) -> Diagnosis | None:
+    """Say that a call sometimes works and sometimes fails, and how to find what differs."""
+    for step in evidence.rounds + evidence.failing:
+        if varies(evidence, step):
+            same = [each for each in evidence.tail if call_key(each) == call_key(step)]
+            bad = [each for each in same if evidence.failed(each)]
+            good = next(each for each in reversed(same) if not evidence.failed(each))
+            cause = (
+                f"Not known: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
+                "changed, and the record does not say what differs."
+            )
+            look = (
+                "Repeat the part that fails alone, ten times or more, with the output of each run in a file and "
+                "a fixed seed and order; then compare a run that"
+                " fails with one that works, line by line with their times."
+            )
+            return diagnosis(
+                KIND, cause, look, evidence.quote(bad[-1], _telling(evidence, bad[-1])), evidence.quote(good),
+                check="Change nothing before both runs differ in a line that you can name.", confidence="low",
+            )  # fmt: skip
+    return None
+
+
+def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
     """Say which call has not returned, or that nothing is under way."""
-    step = evidence.loop[-1]
     if step.status != "open":
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
         return diagnosis(
@@ -80,6 +119,11 @@ def _silent(evidence: Evidence) -> Diagnosis:
     call = _call(evidence, step)
     cause = f"Not known: {call}{started(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
+    if command_of(step):
+        look = (
+            f"{process_look(command_of(step))} Then stop it; if you run it again, set a time limit and start with a "
+            "smaller input."
+        )
     quotes = [evidence.quote(step, given(step)[:300])]
     if evidence.last_progress is not None:
         cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."
@@ -121,8 +165,11 @@ def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     if last is not None:
         cause += f" The last step that brought something new was {evidence.source(last)}."
         quotes.append(evidence.quote(last))
-    pointer = _unread(evidence, step)
-    if pointer is not None:
+    special = next_look(evidence, step)
+    pointer = _unread(evidence, step) if special is None else None
+    if special is not None:
+        look = special
+    elif pointer is not None:
         path, line = pointer
         where = f" around line {line}" if line else ""
         look = f"Read {code(evidence.name(path), 100)}{where}: the output names it, and you have not looked at it."

@@ -6,11 +6,11 @@ import difflib
 import re
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.calls import fields_of
-from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.calls import command_of, fields_of, path_of
+from ctxmgr.diagnose.evidence import Evidence, Message, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, text_of
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.diagnose.texts import code, listed, text_of
+from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "decidedBefore"
@@ -28,7 +28,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if answered is not None:
             question, answer, quote_from = answered
             return _told(evidence, asked, times, question, answer, quote_from)
-    return None
+    return _weighed(evidence)
 
 
 def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
@@ -113,3 +113,137 @@ def _plain(text: str) -> str:
 def _alike(one: str, other: str) -> bool:
     first, second = _plain(one), _plain(other)
     return bool(first and second) and difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
+
+
+_WEIGHS = re.compile(
+    r"\b(?:compar\w+|weigh\w*|versus|vs\.?|or (?:should|stay|rather|better|maybe)|which \w+(?: \w+)? (?:to use|is "
+    r"better|should)|decid\w+|choos\w+|not sure (?:which|whether)|on the other hand|alternatives?"
+    r"|trade-?offs?|pros and cons|reconsider\w*|rethink\w*|option [ab12])\b|\w+ or \w+(?: \w+)?\?",
+    re.IGNORECASE,
+)
+_SETTLED = re.compile(
+    r"\b(?:decided|decision|accepted|agreed|settled|chosen|we (?:chose|use|picked|went with|stay with|go with|take"
+    r"|keep)|(?:has |have )?won\b|not to be (?:proposed|reopened|discussed|changed)|is final|no longer open"
+    r"|approved"
+    r"|let['’]s (?:use|take|go with|keep)|use \w+|take \w+|go with|status: accepted|resolved:|verdict)\b",
+    re.IGNORECASE,
+)
+_NOT_TELLING = frozenset(
+    [
+        "before",
+        "again",
+        "more",
+        "once",
+        "first",
+        "write",
+        "code",
+        "coding",
+        "compare",
+        "comparing",
+        "weigh",
+        "both",
+        "type",
+        "which",
+        "with",
+        "that",
+        "this",
+        "about",
+        "into",
+        "would",
+        "should",
+        "could",
+        "sure",
+        "start",
+        "stay",
+        "best",
+        "better",
+        "really",
+        "think",
+        "need",
+        "want",
+        "look",
+        "option",
+        "options",
+        "use",
+        "using",
+        "change",
+        "task",
+    ]
+)
+_THRICE, _SHARED, _MOST_ENTRIES = 3, 2, 300
+
+
+def _weighed(evidence: Evidence) -> Diagnosis | None:
+    """Say that what the agent weighs again and again was decided, by a person or in a document that it has read."""
+    own = [
+        m
+        for m in evidence.messages[-_MOST:]
+        if m.by == "agent" and (evidence.agent is None or m.who == evidence.agent) and _WEIGHS.search(m.text)
+    ]
+    if len(own) < _THRICE:
+        return None
+    counts: dict[str, int] = {}
+    for message in own:
+        for word in _telling(message.text):
+            counts[word] = counts.get(word, 0) + 1
+    options = {word for word, count in counts.items() if count >= min(_THRICE, len(own))}
+    if len(options) < _SHARED:
+        return None
+    for message in reversed(evidence.user_texts):
+        for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
+            if _SETTLED.search(sentence) and len(options & _telling(sentence)) >= 1 and not sentence.strip().endswith("?"):
+                return _decided(
+                    evidence,
+                    own,
+                    options,
+                    f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}",
+                    "what the user said",
+                    evidence.quote_of(message, sentence),
+                )
+    for entry in list(reversed(evidence.recent))[:_MOST_ENTRIES]:
+        if entry.status != "ok" or may_change(entry):
+            continue
+        text = evidence.text(entry)[:12_000]
+        lines = [line for line in text.split("\n") if options & _telling(line)]
+        settled = _SETTLED.search(text)
+        shared = options & _telling("\n".join(lines))
+        if (
+            settled is None
+            or len(shared) < _SHARED
+            or not _DOCUMENT.search(f"{path_of(entry) or ''} {command_of(entry)} {entry.action}")
+        ):
+            continue
+        name = evidence.name(path_of(entry) or "") if path_of(entry) else ""
+        where = f"{evidence.source(entry)} holds a decision ({code(settled.group(0), 40)}) about {listed(sorted(shared), 4)}"
+        return _decided(
+            evidence, own, options, where, code(name, 80) if name else "that document", evidence.quote(entry, text[:300])
+        )
+    return None
+
+
+_DOCUMENT = re.compile(
+    r"adr|decision|\.(?:md|rst|txt|adoc)\b|docs?/|rfc|notes|minutes|memory|wiki|knowledge|message|mail|issue"
+    r"|ticket|comment|search|design",
+    re.IGNORECASE,
+)
+
+
+def _telling(text: str) -> frozenset[str]:
+    return frozenset(
+        word.removesuffix("s") for word in re.findall(r"[\w-]{4,40}", text[:4_000].casefold()) if word not in _NOT_TELLING
+    )
+
+
+def _decided(evidence: Evidence, own: list[Message], options: set[str], where: str, what: str, quote: Quote) -> Diagnosis:
+    last = own[-1]
+    cause = (
+        f"You have weighed the same {len(own)} times, last{clock(last.at)}: {code(last.text, 120)}. It is decided "
+        f"already: {where}."
+    )
+    step = (
+        f"Take the decision of {what} as it stands, compare no more, and write the next change of the task on it; if "
+        "something new speaks against it, ask the user once."
+    )
+    return diagnosis(
+        KIND, cause, step, quote, evidence.quote_of(last), check="The next step must change something.", confidence="medium"
+    )

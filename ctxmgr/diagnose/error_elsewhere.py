@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import changes_of, patched_paths, path_of, same_file, written
-from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.diagnose.calls import edited_paths, same_file
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.types.diagnosis import Diagnosis
@@ -32,42 +33,88 @@ _FOREIGN = (
     "lib/python3",
     "/rustc/",
     "<frozen",
-    "internal/",
+    "node:internal/",
+    "internal/modules/",
 )
+_AT = r"(?P<path>(?:/|\.{0,2}/)?[\w@./+-]{1,200}\.\w{1,8})"
+_SURE = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        rf"^(?:e: )?(?:ERROR in )?{_AT}[:(](?P<line>\d{{1,6}})(?:[:,]\d{{1,6}})?\)?:? ?-? ?(?:fatal |syntax |parse "
+        r"|\[)?(?:error|Error|ERROR)\b",
+        rf"^(?:\./)?{_AT}:(?P<line>\d{{1,6}})(?::\d{{1,5}})?: (?:undefined|cannot|syntax|missing|expected"
+        r"|unexpected|not enough|too many|imported|declared|invalid|use of|unknown|no required|undeclared|redefin)",
+        rf"^(?:error|Error)(?:\[\w+\])?: [^\n]{{1,300}}\n\s*--> {_AT}:(?P<line>\d{{1,6}})",
+        r"(?:SyntaxError|ParseError|YAMLException|JSONDecodeError|TOMLDecodeError|ParserError|ScannerError"
+        rf"|YAMLError|ParseException): {_AT}(?::(?P<line>\d{{1,6}}))?[: (]",
+        r"(?:parse|syntax|parsing|decod\w+|reading|loading|invalid|malformed|in(?:valid)? config(?:uration)?(?: "
+        rf"file)?) (?:error )?(?:in |of |file |at )?[`'\"]?{_AT}[`'\"]?(?:(?::| line |, line | on line "
+        rf")(?P<line>\d{{1,6}}))",
+        rf"(?:PHP )?(?:Parse|Fatal) error: [^\n]{{1,200}} in {_AT} on line (?P<line>\d{{1,6}})",
+        rf"syntax error at {_AT} line (?P<line>\d{{1,6}})",
+        rf"^\s*in [`'\"]{_AT}[`'\"], line (?P<line>\d{{1,6}})",
+        rf"File \"{_AT}\", line (?P<line>\d{{1,6}})\n[^\n]{{0,300}}\n(?:[ ^~]{{1,300}}\n)?(?:SyntaxError"
+        r"|IndentationError|TabError)",
+        rf"^{_AT}: line (?P<line>\d{{1,6}}): (?:syntax error|parse error|unexpected)",
+    )
+)
+"""Where a compiler or parser says itself that the error stands there: whoever includes or reads the file is not at fault."""
 _LEAST = 2
 _FEW = 48
+_BACK = 120
+_MOST = 20_000
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return where the error lies, when every change of the loop was made elsewhere."""
-    changed = _changed(evidence)
-    if sum(len(entries) for entries in changed.values()) < _LEAST:
-        return None
+    """Return where the error lies, when every change since it first appeared was made elsewhere."""
     for entry in evidence.failing:
-        if _edits(entry):
+        if edited_paths(entry):
             continue
-        edited_before = [each for entries in changed.values() for each in entries if each.index < entry.index]
-        if len(edited_before) < _LEAST:
+        changed = _changed(evidence, entry)
+        if sum(len(entries) for entries in changed.values()) < _LEAST:
             continue
-        found = _judged(evidence, entry, changed)
+        found = _sure(evidence, entry, changed) or _judged(evidence, entry, changed)
         if found is not None:
             return found
     return None
 
 
-def _edits(entry: EntryView) -> list[str]:
-    own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
+def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+    """Say where a compiler or parser stops, when that is no file that was changed."""
+    said = evidence.text(entry)[:_MOST]
+    for pattern in _SURE:
+        places = [(match.group("path"), match.group("line")) for match in pattern.finditer(said)]
+        places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in _FOREIGN)]
+        if not places:
+            continue
+        if any(same_file(path, each) for path, _ in places for each in changed):
+            return None
+        path, line = places[0]
+        first = pattern.search(said)
+        quoted = said[first.start() : first.end() + 160].strip() if first else said[-500:]
+        return _told(evidence, entry, changed, path, line, "", quoted)
+    return None
 
 
-def _changed(evidence: Evidence) -> dict[str, list[EntryView]]:
-    """Return the files that were changed with success within the loop, with the calls that did it."""
+def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]:
+    """Return the files that were changed with success since a failure like this first appeared, with the calls that did it."""
+    said = blur(evidence.text(entry))
+    start = entry.index
+    for other in evidence.before(entry.index):
+        if (
+            other.action == entry.action
+            and evidence.failed(other)
+            and (call_key(other) == call_key(entry) or blur(evidence.text(other)) == said)
+        ):
+            start = other.index
+        if entry.index - other.index > _BACK:
+            break
+    start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
     found: dict[str, list[EntryView]] = {}
-    start, end = (evidence.loop[0].index, evidence.loop[-1].index) if evidence.loop else (0, -1)
-    for entry in evidence.recent:
-        if start <= entry.index <= end and entry.status == "ok":
-            for path in _edits(entry):
-                found.setdefault(path, []).append(entry)
+    for other in evidence.edits:
+        if start <= other.index < entry.index:
+            for path in edited_paths(other):
+                found.setdefault(path, []).append(other)
     return found
 
 
@@ -86,17 +133,32 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):
         return None
+    return _told(evidence, entry, changed, path, line, f": {_short(causes[-1].strip())}", said[-500:])
+
+
+def _told(
+    evidence: Evidence,
+    entry: EntryView,
+    changed: dict[str, list[EntryView]],
+    path: str,
+    line: str | None,
+    why: str,
+    quoted: str,
+) -> Diagnosis:
     edits = [each for entries in changed.values() for each in entries]
     files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
     name = evidence.name(path)
+    where = f", line {line}" if line else ""
     cause = (
-        f"The error is in {code(name, 80)}, line {line}: {_short(causes[-1].strip())}. Your {len(edits)} changes"
+        f"The error is in {code(name, 80)}{where}{why}. Your {len(edits)} changes"
         f" since{clock(edits[0].ts) or ' then'} were all made in {files}."
     )
     cause = cause.replace("since at", "since")
-    step = f"Read {code(name, 80)} around line {line} and correct the cause there."
+    step = (
+        f"Read {code(name, 80)}{f' around line {line}, and the lines above it,' if line else ''} and correct the cause there."
+    )
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, said[-500:]), evidence.quote(edits[-1], "\n".join(changed)),
+        KIND, cause, step, evidence.quote(entry, quoted), evidence.quote(edits[-1], "\n".join(changed)),
         check="Run the same check again: the error must move or change.",
     )  # fmt: skip
 

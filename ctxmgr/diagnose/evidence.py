@@ -11,8 +11,9 @@ from typing import Any, Literal, cast
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose import contents
-from ctxmgr.diagnose.calls import command_of, readable, same_file, short_path, subject
-from ctxmgr.diagnose.texts import clean, ends, excerpt, text_of
+from ctxmgr.diagnose.calls import command_of, edited_paths, readable, same_file, short_path, subject
+from ctxmgr.diagnose.outcomes import reports_failure
+from ctxmgr.diagnose.texts import clean, ends, excerpt, spaced, text_of
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView, EventView
@@ -23,15 +24,15 @@ MOST_ENTRIES = 2_000
 _MOST_MESSAGES = 600
 _TAIL = 12
 _NEAR = 3
+_LAST, _OFTEN, _LATE = 30, 2, 8
 _MOST_LOOP = 60
 _MOST_TEXT = 20_000
 _PEOPLE = ("user_message", "user_message_chunk")
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
-_EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
 
 _ASKS_SERVER = re.compile(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
 _SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
-_CHECKS = re.compile(
+CHECKS = re.compile(
     r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b"
     r"|\b(?:go|cargo|mvn|gradle|gradlew|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno"
     r"|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
@@ -108,6 +109,7 @@ class Evidence:
     messages: Sequence[Message] = ()
     related: Sequence[EntryView] = ()
     _texts: dict[int, str] = field(default_factory=lambda: dict[int, str](), repr=False)
+    _failed: dict[int, bool] = field(default_factory=lambda: dict[int, bool](), repr=False)
 
     @cached_property
     def recent(self) -> Sequence[EntryView]:
@@ -141,12 +143,26 @@ class Evidence:
     def failing(self) -> list[EntryView]:
         """The distinct failing calls of the trouble that did not work later, newest first.
 
-        Without a finding there is trouble only where the session ends in a failure, or in one that was met before.
+        These are the loop's, and those that fail again and again beside it up to the end of the session. Without a finding
+        there is trouble only where the session ends in a failure, or in one that was met before.
         """
+        loop = self._unmended(self.loop)
+        found = {
+            call_key(each): each
+            for each, times, since in loop
+            if self.finding is not None or since == 0 or (times > 1 and since < _NEAR)
+        }
+        for each, times, since in self._unmended(self.tail):
+            if times >= _OFTEN and since < _LATE:
+                found.setdefault(call_key(each), each)
+        return sorted(found.values(), key=lambda each: -each.index) if self.finding is None else list(found.values())
+
+    def _unmended(self, entries: Sequence[EntryView]) -> list[tuple[EntryView, int, int]]:
+        """Return the failing calls that did not work later, newest first: how often each, how many entries ago."""
         worked: set[str] = set()
         found: dict[str, EntryView] = {}
         times: dict[str, int] = {}
-        for entry in reversed(self.loop):
+        for entry in reversed(entries):
             key = call_key(entry)
             if self.failed(entry):
                 times[key] = times.get(key, 0) + 1
@@ -154,10 +170,14 @@ class Evidence:
                     found.setdefault(key, entry)
             elif entry.status == "ok":
                 worked.add(key)
-        if self.finding is not None or not found:
-            return list(found.values())
-        last = self.loop[-1].index
-        return [each for key, each in found.items() if each.index == last or (times[key] > 1 and last - each.index < _NEAR)]
+        return [(each, times[key], entries[-1].index - each.index) for key, each in found.items()]
+
+    @cached_property
+    def tail(self) -> list[EntryView]:
+        """The newest entries, and those of the loop, oldest first."""
+        last = self.recent[-_LAST:]
+        known = {entry.id for entry in last}
+        return [*(entry for entry in self.loop if entry.id not in known), *last]
 
     @cached_property
     def open_calls(self) -> list[EntryView]:
@@ -220,22 +240,35 @@ class Evidence:
 
     def line(self, entry: EntryView, pattern: re.Pattern[str]) -> str:
         """Return the line of an entry's result that a pattern is found in; one that only names a code is the last choice."""
-        lines = [line.strip() for line in self.text(entry).split("\n") if pattern.search(line)]
+        lines = [line.strip() for line in self.text(entry).split("\n") if pattern.search(line) or pattern.search(spaced(line))]
         return next((line for line in lines if not _BARE.search(line)), lines[0] if lines else "")
 
     def failed(self, entry: EntryView) -> bool:
         """Whether a call failed, whatever its tool called that."""
-        if entry.status in ("error", "denied"):
-            return True
-        if entry.status != "ok" or not command_of(entry):
-            return False
-        text = self.text(entry)
-        exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
-        return any(code != "0" for code in exits[-1:])
+        known = self._failed.get(entry.index)
+        if known is None:
+            known = self._failed[entry.index] = reports_failure(entry, self.text(entry))
+        return known
+
+    @cached_property
+    def _equal(self) -> dict[str, list[EntryView]]:
+        found: dict[str, list[EntryView]] = {}
+        for entry in self.recent:
+            found.setdefault(call_key(entry), []).append(entry)
+        return found
+
+    @cached_property
+    def edits(self) -> list[EntryView]:
+        """The successful calls that edit files, oldest first."""
+        return [entry for entry in self.recent if entry.status == "ok" and edited_paths(entry)]
+
+    def equal(self, entry: EntryView) -> list[EntryView]:
+        """Return the entries that made the very same call, oldest first."""
+        return self._equal.get(call_key(entry), [])
 
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call: what a test prints may be about anything."""
-        return (entry for entry in self.failing if not _CHECKS.search(command_of(entry)))
+        return (entry for entry in self.failing if not CHECKS.search(command_of(entry)))
 
     def before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""

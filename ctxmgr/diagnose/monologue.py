@@ -18,23 +18,23 @@ _FINISHED = re.compile(
     re.IGNORECASE,
 )
 _PLANNED = re.compile(r"\b(?:i will|i'll|let me|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE)
+_LEAST, _SHARED = 4, 0.4
 _PATH = re.compile(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.\w{1,6})(?![\w/])")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what is said again and again."""
     finding = evidence.finding
-    if finding is None or finding.kind not in ("monologue", "chanting"):
-        return None
     said = _said(evidence)
-    if finding.kind == "chanting":
+    times = finding.count if finding is not None and finding.kind in ("monologue", "chanting") else _at_the_end(evidence, said)
+    if times == 0:
+        return None
+    if finding is not None and finding.kind == "chanting":
         return _chanting(evidence, said)
     if said is None:
         return None
     text = said.text.strip().split("\n")[0]
-    cause = (
-        f"You said nearly the same {finding.count} times without calling a tool, last: {code(text, 150)}. Words change nothing."
-    )
+    cause = f"You said nearly the same {times} times without calling a tool, last: {code(text, 150)}. Words change nothing."
     if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
         step = (
             "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the tool for"
@@ -53,6 +53,29 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return diagnosis(
         KIND, cause, step, evidence.quote_of(said), check="The next record must be a call with a result, not a message."
     )
+
+
+def _at_the_end(evidence: Evidence, said: Message | None) -> int:
+    """Return how many messages that say nearly the same end the record with no call between them; 0 of fewer than four."""
+    if said is None or not evidence.recent or (evidence.messages and evidence.messages[-1].by == "user"):
+        return 0
+    last: list[Message] = []
+    for message in reversed(evidence.messages):
+        if message.by == "user" or message.after is None or message.after < evidence.recent[-1].index:
+            break
+        if message.by == "agent" and message.who == said.who:
+            last.append(message)
+    wanted = _words(said.text)
+    alike = [
+        each
+        for each in last
+        if wanted and len(wanted & _words(each.text)) >= _SHARED * min(len(wanted), len(_words(each.text)) or 1)
+    ]
+    return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for word in re.findall(r"\w+", text[:2_000].casefold()) if len(word) > 3)
 
 
 def _said(evidence: Evidence) -> Message | None:

@@ -15,7 +15,11 @@ KIND: str = "mutualWait"
 _WAITS = re.compile(
     r"\b(?:(?:am|are|is|be|still|keep|'m|’m) (?:still )?(?:waiting|blocked)|wait(?:ing)? (?:for|on|until)|await(?:ing)?"
     r"|hold(?:ing)? (?:off|on) until|blocked (?:on|by|until)|as soon as you|once you|until you|after you (?:have )?"
-    r"|when you have|depends? on your|need your (?:decision|choice|answer|approval|input|go))\b",
+    r"|when you (?:have|send|are)|once i (?:have|get|know)|(?:can['’]t|cannot|can not|won['’]t|unable to) "
+    r"[^.!?\n]{2,60}\b(?:before|until|without|unless)\b|before i (?:can|start|write|build|begin)|i(?: still)? "
+    r"need (?:the|your|you)\b[^.!?\n]{0,60}|need [^.!?\n]{2,40} first|first (?:send|tell|give) me|please send|i "
+    r"build [^.!?\n]{2,40} from your|any news on|depends? on your|need your (?:decision|choice|answer|approval"
+    r"|input|go))\b",
     re.IGNORECASE,
 )
 _LAST = 40
@@ -31,8 +35,6 @@ class _Wait(NamedTuple):
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which two agents wait for each other, in their own words."""
-    if evidence.finding is None:
-        return None
     agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
         m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
     }

@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.calls import command_of, fields_of, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.diagnose.texts import code, plain_name, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -22,6 +22,7 @@ _CUT = re.compile(
     r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)",
     re.IGNORECASE,
 )
+_MARK = 120
 _NUMBERED = re.compile(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = re.compile(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
@@ -34,10 +35,49 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.rounds:
         if evidence.times(entry) < 2:
             continue
+        page = _page(evidence, entry)
+        if page is not None:
+            return page
         line = _notice(evidence.text(entry))
         if line is not None:
             return _told(evidence, entry, line)
     return None
+
+
+_MORE = re.compile(
+    r"\"?(next_?(?:cursor|page_?token|page|token|offset)|cursor|continuation_?token|NextToken"
+    r"|after)\"?\s?[:=]\s?\"?([\w=+/.-]{1,120})\"?",
+    re.IGNORECASE,
+)
+_HAS_MORE = re.compile(r"\"?(?:has_?more|has_?next(?:_?page)?|is_?truncated|more)\"?\s?[:=]\s?true", re.IGNORECASE)
+
+
+def _page(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say that the same first page is asked for again and again, and how the next one is named."""
+    said = evidence.text(entry)
+    match = _MORE.search(said)
+    named = match is not None and match.group(2).lower() not in ("null", "none", "false", "true") and plain_name(match.group(2))
+    if (
+        not (_HAS_MORE.search(said) or (match is not None and named and "next" in match.group(1).lower()))
+        or evidence.times(entry) < _OFTEN
+        or "\n\n" in said[:200]
+    ):
+        return None
+    what = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
+    cause = (
+        f"{what} was made {evidence.times(entry)} times, and each time it answers with the same page, while the "
+        "answer says that there is more."
+    )
+    step = "Ask for the next page with the argument that the tool has for it"
+    step += (
+        f": the answer gives {code(match.group(1), 40)} as {code(match.group(2), 60)}."
+        if match is not None and named
+        else ", such as an offset or a page number."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check="The answer must hold entries that you have not seen yet.")
+
+
+_OFTEN = 3
 
 
 def _notice(said: str) -> str | None:
@@ -46,6 +86,9 @@ def _notice(said: str) -> str | None:
     for line in [*lines[-4:], *lines[:3]]:
         if len(line) < 400 and not _NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
+    for line in lines:
+        if len(line) < _MARK and _CUT.search(f" {line}") and not _NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
+            return line.strip()  # a mark on a line of its own, in the middle of what is shown
     return None
 
 

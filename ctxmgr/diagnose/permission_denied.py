@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, tool
-from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.evidence import Evidence, Message, clock, given
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.paths import asked_paths
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
-from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -33,9 +34,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the permitted way that a person named."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        if entry.status != "denied" and not _DENIED.search(said):
+        if entry.status != "denied" and not _DENIED.search(spaced(said)):
             continue
-        if re.search(r"permission denied \(publickey", said, re.IGNORECASE):
+        if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
             continue
         line = evidence.line(entry, _DENIED) or said.split("\n")[0]
         script = _script(evidence, entry, said)
@@ -44,6 +45,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         way = _way(evidence, entry)
         if way is not None:
             return _told(evidence, entry, line, way)
+        noted = _noted(evidence, entry, line)
+        if noted is not None:
+            return noted
         if entry.status == "denied" or evidence.times(entry) > 1:
             return _nobody(evidence, entry, line)
     return None
@@ -53,7 +57,9 @@ def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
     call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
     times = evidence.times(entry)
     said = words_of(_DENIED, line)
-    return f"{call} is denied{f', {times} times' if times > 1 else ''}{f': {said}' if said else ''}."
+    where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
+    place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
+    return f"{call} is denied{place}{f', {times} times' if times > 1 else ''}{f': {said}' if said else ''}."
 
 
 def _told(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
@@ -73,6 +79,66 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     )
     cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
     return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
+
+
+_PERMITS = re.compile(
+    r"\b(?:may|can|put|drop|write|use|instead|everybody|everyone|anyone|allowed|permitted|should|go(?:es)?|only"
+    r"|writable|belongs?|submit|place|store|save)\b",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"(?<![\w/.-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60})(?![\w/])")
+_LOOKED_AT = 200
+
+
+def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
+    """Say which other place a note of the project names beside the one that is refused."""
+    refused = [path.rstrip("/") for path in asked_paths(entry) if "/" in path]
+    folders = {
+        folder
+        for path in refused
+        for folder in (evidence.inside(path), evidence.inside(path).rpartition("/")[0])
+        if "/" in folder or len(folder) > 4
+    }
+    if not folders:
+        return None
+    failed = "\n".join(given(each) for each in evidence.failing)
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        for text in re.findall(r"[^\n]{8,600}", evidence.text(other)[:20_000]):
+            if not any(folder in text for folder in folders) or not _PERMITS.search(text):
+                continue
+            places = [place.rstrip("/.") for place in _PLACE.findall(text)]
+            place = next(
+                (
+                    each
+                    for each in places
+                    if plain_name(each)
+                    and each not in failed
+                    and not any(evidence.same_place(each, folder) or folder.startswith(f"{each}/") for folder in folders)
+                ),
+                None,
+            )
+            if place is None:
+                continue
+            source = evidence.source(other)
+            cause = (
+                f"{_start(evidence, entry, line)} {source[:1].upper()}{source[1:]} names another place beside it, "
+                f"{code(place, 80)}."
+            )
+            step = (
+                f"Look at what that note says of {code(place, 80)}; if it is the place for this, use it in place of "
+                f"{code(min(folders, key=len), 80)}, without changing any rights. If you are not sure, ask the user."
+            )
+            return diagnosis(
+                KIND,
+                cause,
+                step,
+                evidence.quote(entry, line),
+                evidence.quote(other, text),
+                check="It must work without a denial, and with nobody's rights changed.",
+            )
+    return None
 
 
 def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:

@@ -7,9 +7,9 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import command_of, tool
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code
+from ctxmgr.diagnose.texts import code, plain_name, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -32,6 +32,7 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 _LEAST = 3
+_LATE, _BEFORE = 3, 8
 _FEW = 48
 _PLAIN = re.compile(r"[\w ,.()%-]+")
 
@@ -53,7 +54,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             return _failed(evidence, entry, state, same)
         if _DONE.match(state) and _is_poll(entry, len(same)):
             return _done(evidence, entry, state, same)
-    return None
+    return _awaited(evidence)
 
 
 def _is_poll(entry: EntryView, times: int) -> bool:
@@ -97,3 +98,150 @@ def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView
     cause = f"{_start(entry, state, same)}: what you wait for has happened."
     step = "Stop polling and go on with what was to come after it in the task."
     return diagnosis(KIND, cause, step, evidence.quote(entry))
+
+
+_DEAD = re.compile(
+    r"\b(?:ImagePullBackOff|ErrImagePull|CrashLoopBackOff|OOMKilled|InvalidImageName|CreateContainerConfigError"
+    r"|FailedScheduling|Evicted|manifest unknown|\d+/\d+ +(?:Init:)?(?:Error|Unknown|Completed"
+    r"|ContainerStatusUnknown)"
+    r"|ROLLBACK_\w{4,20}|(?:CREATE|UPDATE|DELETE)_FAILED|exit(?:ed)?(?: with)?(?: exit| error)?(?: status| code)[ "
+    r"=:]{0,2}[1-9]\d{0,2}|Exited \([1-9]\d{0,2}\)"
+    r"|(?:was |been |got |is )?(?:killed|aborted|crashed|terminated|cancelled)\b|no such (?:table|column|file|host"
+    r"|image)[: ]{0,2}[\w./-]{0,60}|segmentation fault|core dumped|out of memory"
+    r"|Traceback|(?:fatal|FATAL|panic)\b|No space left on device|connection refused|permission denied|gave up"
+    r"|giving up|BackoffLimitExceeded|DeadlineExceeded"
+    r"|[Ff]ailed to \w{3,15}|(?:[Ss]tatus|[Ss]tate|[Rr]esult|[Cc]onclusion)\W{1,4}(?:failed|failure|error|dead"
+    r"|cancelled)|\w{0,30}(?:Error|Exception)(?=:)"
+    r"|(?:import|job|build|run|task|upload|export|migration|deploy\w*|sync|backup|worker|process"
+    r"|pipeline)\b[^\n]{0,30}\b(?:failed|died|stopped))"
+)
+_WAITS = re.compile(
+    r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still"
+    r"|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SUBJECT = re.compile(r"[A-Za-z][\w.-]{3,60}")
+_COMMON = frozenset(
+    [
+        "status",
+        "rollout",
+        "deploy",
+        "deployment",
+        "curl",
+        "http",
+        "https",
+        "localhost",
+        "grep",
+        "done",
+        "error",
+        "tail",
+        "cat",
+        "head",
+        "sleep",
+        "json",
+        "name",
+        "output",
+        "echo",
+        "timeout",
+        "kubectl",
+        "docker",
+        "watch",
+        "true",
+        "false",
+        "null",
+        "2>&1",
+        "dev",
+        "grep",
+        "-c",
+        "-n",
+        "get",
+        "list",
+        "show",
+        "describe",
+        "wait",
+        "logs",
+        "bash",
+        "python",
+        "python3",
+        "node",
+        "test",
+        "tests",
+        "file",
+        "files",
+        "line",
+        "exit",
+        "code",
+    ]
+)
+_QUOTED = re.compile(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
+_LOOKED_AT = 60
+
+
+def _awaited(evidence: Evidence) -> Diagnosis | None:
+    """Say that what is waited for has failed already, as another output that was recorded shows."""
+    counts: dict[str, list[EntryView]] = {}
+    for entry in evidence.tail:
+        counts.setdefault(call_key(entry), []).append(entry)
+    for key, same in sorted(counts.items(), key=lambda each: -len(each[1])):
+        last = same[-1]
+        said = evidence.text(last)
+        if (
+            len(same) < _LEAST + 1
+            or last.status == "open"
+            or len(said) > 4_000
+            or evidence.recent[-1].index - last.index > _LATE
+            or CHECKS.search(command_of(last))
+        ):
+            continue
+        if (
+            may_change(last)
+            or not _WAITS.search(said)
+            or _DEAD.search(said)
+            or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
+        ):
+            continue
+        subjects = {word.casefold() for word in _SUBJECT.findall(given(last))} - _COMMON
+        found: list[tuple[EntryView, list[str]]] = []
+        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+            if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
+                continue
+            shown = evidence.text(other)[-8_000:]
+            words = {word.casefold() for word in _SUBJECT.findall(f"{given(other)}\n{shown}")}
+            lines = [line for line in shown.split("\n") if _DEAD.search(line)]
+            if (
+                lines
+                and any(word.startswith(each) for each in subjects for word in words)
+                and (command_of(other) or other.status == "ok")
+                and not _restarted(evidence, other)
+            ):
+                found.append((other, lines))
+        if found:
+            telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
+            return _ended(evidence, last, same, *telling)
+    return None
+
+
+def _restarted(evidence: Evidence, shown: EntryView) -> bool:
+    """Whether something was started or changed after an output was shown: then it may no longer hold."""
+    return any(may_change(entry) for entry in evidence.changes(shown.index))
+
+
+def _ended(evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]) -> Diagnosis:
+    source = evidence.source(other)
+    told = list(dict.fromkeys(words_of(_DEAD, line, 70) for line in lines))[-3:]
+    about = next((name for line in reversed(lines) for name in _QUOTED.findall(line) if plain_name(name)), None)
+    named = f", about {code(about, 90)}" if about else ""
+    cause = (
+        f"{code(command_of(last) or tool(last), 90)} has answered the same {len(same)} times, and waiting can't "
+        f"change it: what it waits for has failed. {source[:1].upper()}{source[1:]}"
+        f" shows {' and '.join(told)}{named}."
+    )
+    what = code(about, 90) if about else f"the reason, {told[-1]}"
+    step = (
+        f"Stop polling. Find out about {what}{' (is that name right, and is it there?)' if about else ''}, correct "
+        "it, and only then start the work anew; tell the user if you can't correct it."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(other, "\n".join(lines[-4:])), evidence.quote(last),
+        check="Ask for the state again only after you have started something new.",
+    )  # fmt: skip

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import words_of
+from ctxmgr.diagnose.texts import listed, spaced, words_of
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -14,7 +14,9 @@ from ctxmgr.types.view import EntryView
 KIND: str = "rateLimited"
 
 _LIMITED = re.compile(
-    r"too many requests|rate[ _-]?limit|ratelimit|quota exceeded|insufficient_quota|throttl(?:ed|ing)"
+    r"\b429 too many requests|too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow ?down\b"
+    r"|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit|quota "
+    r"exceeded|insufficient_quota|throttl(?:ed|ing)"
     r"|\b429\b[^\n]{0,40}(?:error|too|limit|status)|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
     re.IGNORECASE,
 )
@@ -24,7 +26,8 @@ _USED_UP = re.compile(
     re.IGNORECASE,
 )
 _SECONDS = re.compile(
-    r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|s))?|try again (?:in|after)|wait(?: for)?|retry in|reset(?:s)?(?:[-_ ]in)?"
+    r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|secs?|s|ms))?|try again (?:in|after)|wait(?: for)?|retry in"
+    r"|reset(?:s)?(?:[-_ ]in)?"
     r"|available in)[\"'\s:=]{1,5}(?:about |at least )?(\d{1,6}(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?"
     r"|minutes?|h|hours?)?(?:\s*(\d{1,2})\s*s)?\b",
     re.IGNORECASE,
@@ -40,7 +43,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return how long the record asks to wait."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        match = _LIMITED.search(said)
+        match = _LIMITED.search(spaced(said))
         if match is None:
             continue
         line = evidence.line(entry, _LIMITED)
@@ -55,8 +58,19 @@ def _told(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnos
             "Tell the user that the quota of this account is used up, and ask which other one you may use. Make no more calls."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, said[:600]))
-    limited = [each for each in evidence.loop if _LIMITED.search(evidence.text(each))]
-    cause = f"The server refuses because you ask too often: {words_of(_LIMITED, line)}."
+    limited = [each for each in evidence.loop if _LIMITED.search(spaced(evidence.text(each)))]
+    spoken = [match for match in _LIMITED.finditer(spaced(said[:8_000])) if " " in match.group(0) or "-" in match.group(0)]
+    words = {
+        re.sub(r"[\W_]", "", match.group(0).casefold()): said[match.start() : match.end()]
+        for match in spoken
+        if not match.group(0)[-1].isdigit()
+    }
+    cause = (
+        "The server refuses because you ask too often: "
+        f"{listed(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
+    )
+    if re.search(r"\b429\b", said) and "429" not in cause:
+        cause += " It answers 429."
     wait = _wait(said)
     until = _UNTIL.search(said)
     spacing = _spacing(limited)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of, in_background, tool
-from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.calls import command_of, fields_of, in_background, parts_of, tool
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.diagnose.spoken import sentences
+from ctxmgr.diagnose.texts import code, plain_name, words_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -32,6 +33,7 @@ _ENDS = re.compile(
     r"\b(?:kill|pkill|killall|docker (?:stop|rm|compose down)|systemctl stop)\b|fuser -k|TaskStop|KillShell|KillBash"
 )
 _LOOKS = re.compile(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
+_WRAPPERS = frozenset(("cd", "nohup", "timeout", "setsid", "sleep", "echo", "export", "curl", "npm", "npx", "yarn", "pnpm"))
 _LOOKED_AT = 400
 
 
@@ -43,7 +45,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is None:
             continue
         line = evidence.line(entry, _TAKEN)
-        port = _port(line, command_of(entry))
+        port = _port(line, command_of(entry)) or _port_around(evidence, entry, said)
         return _told(evidence, entry, line, port) if port else None
     return None
 
@@ -58,8 +60,34 @@ def _port(line: str, command: str) -> str | None:
     )
 
 
+_BOUND = re.compile(
+    r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"
+    r"|\bport[\"']?\s?[:=]\s?|\bPORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
+    re.IGNORECASE,
+)
+
+
+def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
+    """Return the port that the whole message names, or the program that was read, where it is only one."""
+    texts = [said]
+    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|js|ts|mjs|rb|sh|php|go)\b", command_of(entry))):
+        content = evidence.seen(word, entry.index)
+        texts += [content.text] if content is not None else []
+        name = word.rpartition("/")[2]
+        shown = (
+            other for other in evidence.before(entry.index) if name in command_of(other) and call_key(other) != call_key(entry)
+        )
+        texts += [evidence.text(other) for other in list(shown)[:3]]
+    for text in texts:
+        ports = dict.fromkeys(port for port in _BOUND.findall(text[:20_000]) if int(port) > 100 or port == "80")
+        if len(ports) == 1:
+            return next(iter(ports))
+    return None
+
+
 def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
+    told = _said_of(evidence, port)
     cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."
     own = _starter(evidence, entry, port)
     listing = _listing(evidence, port)
@@ -75,19 +103,49 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
             KIND, cause, step, *quotes, check=f"A request to port {port} must be answered.",
             confidence="high" if worked else "medium",
         )  # fmt: skip
+    if told is not None:
+        message, sentence = told
+        cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
+        quotes.append(evidence.quote_of(message, sentence))
     other = str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
     if listing is not None:
         shown, program, pid = listing
-        cause += f" It is held by {code(program, 40)}, process {pid}, as {evidence.source(shown)} shows."
+        cause += (
+            " It is held by "
+            f"{f'the container {code(program, 40)}' if not pid else f'{code(program, 40)}, process {pid}'}, as "
+            f"{evidence.source(shown)} shows."
+        )
         quotes.append(evidence.quote(shown))
         step = (
             f"You did not start that process, so leave it alone: start yours on another port, such as {other}, or ask the user."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
+    if told is not None:
+        step = (
+            f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
     )
+
+
+def _said_of(evidence: Evidence, port: str) -> tuple[Message, str] | None:
+    """Return what a person said last of a port."""
+    pattern = re.compile(rf"(?<![\d.]){port}(?!\d)")
+    return next(((message, sentence) for message, sentence in sentences(evidence) if pattern.search(sentence)), None)
+
+
+def _programs(command: str) -> set[str]:
+    """Return the files that a command runs, else its programs with their first word."""
+    files = {
+        word.rpartition("/")[2]
+        for words in parts_of(command)
+        for word in words
+        if re.search(r"\.(?:py|js|ts|mjs|rb|sh|php|jar)$", word)
+    }
+    return files or {" ".join(words[:2]) for words in parts_of(command) if words[0] not in _WRAPPERS and len(words) > 1}
 
 
 def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
@@ -97,7 +155,8 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # something was ended since: what it was can't be told
-        if other.status not in ("ok", "open") or not pattern.search(command) or evidence.failed(other):
+        same = in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
+        if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.failed(other):
             continue
         if _LOOKS.search(command):
             continue
@@ -113,6 +172,10 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
 def _listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None:
     pattern = re.compile(rf":{port}(?!\d)")
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
+        if re.search(r"\b(?:docker|podman)\b.{0,40}\bps\b", command_of(other)):
+            line = next((line for line in evidence.text(other).split("\n") if re.search(rf":{port}->", line)), "")
+            if line.split() and plain_name(line.split()[-1]):
+                return other, line.split()[-1], ""
         if not re.search(r"\b(?:lsof|ss|netstat|fuser)\b", command_of(other)):
             continue
         for line in evidence.text(other).split("\n")[:200]:

@@ -12,7 +12,8 @@ _MOST = 200
 
 FORBIDS = re.compile(
     r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
-    r"|off[- ]limits|leave .{1,80}? (?:alone|as (?:it|they) (?:is|are)|untouched)|hands off|without touching|except"
+    r"|no (?:new|more|further|other|additional) \w+|off[- ]limits|leave .{1,80}? (?:alone|as (?:it|they) (?:is"
+    r"|are)|untouched)|hands off|without touching|except"
     r"|stay away from|keep away from|avoid)\b",
     re.IGNORECASE,
 )

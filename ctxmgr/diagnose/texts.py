@@ -70,8 +70,13 @@ def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
     A sentence of ours quotes no more of an output than the words that it was recognised by: what stands beside them may be
     an order. The whole line is evidence, which is shown apart.
     """
-    match = pattern.search(text)
-    return code(match.group(0).strip(), limit) if match else ""
+    match = pattern.search(text) or pattern.search(spaced(text))
+    return code(text[match.start() : match.end()].strip(), limit) if match else ""
+
+
+def spaced(text: str) -> str:
+    """Return a text with blanks in place of underscores, as long as it was: "invalid_token" reads like words then."""
+    return text.replace("_", " ")
 
 
 def plain_name(text: str) -> bool:

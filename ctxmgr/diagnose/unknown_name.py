@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.calls import command_of
+from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
@@ -86,10 +87,10 @@ def _is_asked(name: str, command: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", command) is not None
 
 
-def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis:
+def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
     suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _known(evidence, way, name, entry)
-    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4)
+    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4) or _related(name, names)
     quotes = [evidence.quote(entry), *shown]
     where = (
         f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"
@@ -110,6 +111,8 @@ def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _W
         cause += f" It has {listed(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
+    if nearest_recorded(evidence, name, entry) is not None:
+        return None  # the wider search has it
     wanted = way.manifests[0] if way.manifests else None
     program = command.split()[0]
     step = (
@@ -118,6 +121,17 @@ def _told(evidence: Evidence, entry: EntryView, command: str, name: str, way: _W
         else f"Run {code(program + ' --help', 60)} to see what it knows."
     )
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _related(name: str, names: list[str]) -> str | None:
+    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None of several."""
+    asked = "".join(filter(str.isalnum, name.casefold()))
+    found = [
+        each
+        for each in names
+        if any(len(part) > 3 and part.rstrip("s") in asked for part in re.split(r"[\W_]+", each.casefold()))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _corrected(command: str, name: str, near: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.diagnose.calls import command_of, in_background, tool
+from ctxmgr.diagnose.calls import command_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, words_of
@@ -19,6 +19,12 @@ _LOCKED = re.compile(
     r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
     r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
     r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|cannot lock ref|lock wait timeout|deadlock detected"
+    r"|(?:waiting|timeout|timed out|failed|unable|trying)[ \w]{0,20} (?:to|for) (?:\w+ ){0,2}(?:acquire|lock"
+    r"|obtain)\b|in use by another|(?:being )?used by another process|locked by|LockTimeout|lock (?:request "
+    r")?(?:timed out|timeout|timeout expired)"
+    r"|could not (?:lock|acquire)|cannot (?:acquire|obtain|get) (?:the |a )?lock|lock (?:could not|cannot) be"
+    r"|already running(?: \(?pid)?|resource (?:temporarily unavailable|busy)|device or resource busy|text file "
+    r"busy|ETXTBSY|EBUSY"
     r"|already locked|lock file (?:exists|already)",
     re.IGNORECASE,
 )
@@ -27,6 +33,7 @@ _DATABASE = re.compile(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 _WHO = re.compile(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
 _PID = re.compile(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
 _MANIFEST = re.compile(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
+_COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
 _LOOKED_AT = 300
 
 
@@ -142,8 +149,21 @@ def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | No
 
 def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
     """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
+    heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
     if not lock:
-        return None
+        own = (
+            other
+            for other in list(evidence.before(entry.index))[:_LOOKED_AT]
+            if other.status == "open" or in_background(command_of(other))
+        )
+        return next(
+            (
+                other
+                for other in own
+                if heads & {word for words in parts_of(command_of(other)) for word in words[:3]} and not evidence.failed(other)
+            ),
+            None,
+        )
     name = lock.rpartition("/")[2]
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)

@@ -6,18 +6,40 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.calls import command_of, fields_of, tool
-from ctxmgr.diagnose.evidence import Evidence, Message, clock
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, text_of
+from ctxmgr.diagnose.spoken import sentences
+from ctxmgr.diagnose.texts import code, plain_name, spaced, text_of
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "waitsForPerson"
 
+_ROLES = (
+    "supervisor|manager|approver|reviewer|maintainer|owner|code owner|administrator|admin|operator|moderator"
+    "|human|person|customer|legal|finance"
+    "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|editor|client|board|committee"
+)
 _PENDING = re.compile(
-    r"\b(?:waiting|awaiting|pending|needs?|requires?|blocked)[\s_-]{0,2}(?:on|for|by|until)?[\s_-]{0,2}(?:an? |the |your "
-    r"|manual |human |manager |code owner )?(?:approval|review|sign[- ]?off|confirmation|authori[sz]ation|human|person"
-    r"|decision|operator)\b|\bapproval (?:is )?(?:pending|required)|review required|not (?:yet )?approved|changes requested",
+    r"\b(?:waiting|awaiting|awaits|waits|pending|needs?|requires?|required|blocked|held|on hold)[\s_-]{0,2}(?:on"
+    r"|for|by|until|from)?[\s_-]{0,2}(?:an? |the |your |\d )?(?:[a-z]{3,12} )?"
+    rf"(?:approvals?|reviews?|sign[- ]?off|confirmation|authori[sz]ation|decision|consent|signature|{_ROLES})\b"
+    r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
+    r"|needed|missing|outstanding|requested)"
+    r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved"
+    r"|0 (?:of|/) ?\d approvals",
+    re.IGNORECASE,
+)
+_ROLE = re.compile(rf"\b({_ROLES})s?\b", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(?:approvers?|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)"
+    r"|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
+    r"[\"']?\s?[:=]\s?\[?\s?[\"']?(@?[A-Za-z][\w.@ -]{1,40}?)[\"'\],\n}]",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(
+    r"\b(?:approv\w+|sign[- ]?off|signs? off|supervisor|reviewe?r?s?|confirm\w*|decides?|decision|permission"
+    r"|authori[sz]\w+|release manager)\b",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
@@ -31,7 +53,7 @@ _UNDECIDED = re.compile(
     r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )
-_LEAST = 2
+_LEAST, _NEAR = 2, 3
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -85,29 +107,89 @@ def _looks_for_answer(evidence: Evidence, entry: EntryView) -> bool:
 
 def _pending(evidence: Evidence) -> Diagnosis | None:
     """Say that a job or review waits for somebody, where its own answer says so each time."""
-    found = [
-        entry
-        for entry in evidence.loop
-        if len(evidence.text(entry)) < 4_000 and _PENDING.search(evidence.text(entry).replace("_", " "))
-    ]
-    if (
-        len(found) < _LEAST + 1
-        or (evidence.loop and len(found) * 2 < len(evidence.loop))
-        or found[-1].id != evidence.loop[-1].id
-    ):
+    found = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
+    last = found[-1] if found else None
+    if last is None or evidence.recent[-1].index - last.index > _NEAR:
         return None
-    last = found[-1]
+    same = [entry for entry in found if call_key(entry) == call_key(last) or entry.action == last.action]
+    changed = any(may_change(entry) for entry in same) or may_change(last)
+    if len(same) < _LEAST + 1 or (changed and not evidence.failed(last)):
+        return None
     said = evidence.text(last)
-    match = _PENDING.search(said.replace("_", " "))
+    match = _PENDING.search(spaced(said))
     words = said[match.start() : match.end()] if match else ""
-    cause = f"{_call(last)} was answered {len(found)} times that a person's approval or review is missing: {code(words, 60)}."
+    cause = f"{_call(last)} was answered {len(same)} times that a person's approval or decision is missing: {code(words, 60)}."
+    quotes = [evidence.quote(last)]
+    role = _ROLE.search(spaced(words))
+    who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
+    named = next(
+        ((name.strip(), each) for each in reversed(same) for name in _NAMED.findall(evidence.text(each)[:4_000])), None
+    )
+    if named is None:
+        named = next(
+            (
+                (name, each)
+                for each in [last, *evidence.before(last.index)][:_LOOKED_AT]
+                for name in _approvers(evidence.text(each))
+            ),
+            None,
+        )
+    if named is not None and plain_name(named[0].replace(" ", "-")) and len(named[0].split()) < 4:
+        who = code(named[0], 40)
+        cause += f" {evidence.source(named[1])[:1].upper()}{evidence.source(named[1])[1:]} names {who}."
+        quotes.append(evidence.quote(named[1]))
+    for message, sentence in sentences(evidence):
+        if _ABOUT.search(sentence):
+            cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
+            quotes.append(evidence.quote_of(message, sentence))
+            break
     step = (
-        "Stop asking for the state. Tell the user that this waits for a person and who it is, ask for the decision, and end"
-        " your turn."
+        f"Stop asking for the state: asking can't bring the decision. Tell the user that this waits for {who}, "
+        "and for what, ask for the decision,"
+        " and end your turn. What stands in outputs is no approval."
     )
-    return diagnosis(
-        KIND, cause, step, evidence.quote(last), check="Look at the state once when the user says that it was decided."
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
+
+
+def _approvers(text: str) -> list[str]:
+    """Return whom the lines about an approval name: a group, a role or a person."""
+    lines = [line for line in text[:8_000].split("\n") if _ABOUT.search(line)]
+    found = [name for line in lines for groups in _BY.findall(line) for name in groups if name]
+    return [name for name in found if name.lower() not in _NOBODY and not name.isdigit()]
+
+
+_BY = re.compile(
+    r"(?:approvals?|reviews?|reviewed|approved|sign[- ]?off|signed off|confirmation|decision|decided"
+    r"|authori[sz]ation)(?: \w+){0,2}? (?:of|by|from)(?: (?:the|an?|one of))?(?: (?:group|team|user|role|member "
+    r"of))? [`'\"]?(@?[\w.@-]{3,40})"
+    r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
+)
+_NOBODY = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "this",
+        "that",
+        "your",
+        "you",
+        "user",
+        "human",
+        "person",
+        "somebody",
+        "someone",
+        "anyone",
+        "production",
+        "staging",
+        "another",
+    ]
+)
+_LOOKED_AT = 60
+
+
+def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
+    said = evidence.text(entry)
+    return len(said) < 4_000 and _PENDING.search(spaced(said)) is not None
 
 
 def _open_question(evidence: Evidence) -> Diagnosis | None:

@@ -5,9 +5,19 @@ from __future__ import annotations
 import difflib
 import re
 
-from ctxmgr.diagnose.calls import Change, changes_of, patch_changes, patched_paths, path_of, same_file, tool
+from ctxmgr.diagnose.calls import (
+    Change,
+    changes_of,
+    command_of,
+    diff_changes,
+    patch_changes,
+    patched_paths,
+    path_of,
+    same_file,
+    tool,
+)
 from ctxmgr.diagnose.contents import Content
-from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.evidence import Evidence, call_key, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.types.diagnosis import Confidence, Diagnosis
@@ -19,12 +29,16 @@ _REFUSED = re.compile(
     r"not found in|no match|did not match|does not match|not match|could not find|couldn't find|cannot find|can't find"
     r"|failed to find|failed to (?:apply|verify)|verification failed|no (?:replacement|occurrence|changes?)|0 occurrences"
     r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
-    r"|occurrences? (?:found|of)",
+    r"|occurrences? (?:found|of)|does not apply|patch failed|hunk #?\d+ failed|while searching for|unable to "
+    r"(?:find|locate|apply)|no such (?:text|line|block)"
+    r"|isn't in|is not in|not present in",
     re.IGNORECASE,
 )
 _UNREAD = re.compile(
     r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
 )
+_PATCH = re.compile(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
+_FEW = 3
 _ALIKE = 0.55
 _MOST_LINES = 4_000
 _LONG = 400
@@ -33,15 +47,49 @@ _LONG = 400
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
     for entry in evidence.failing:
-        for path, change in _asked(entry)[:20]:
+        for path, change in _asked(evidence, entry)[:20]:
             found = _judged(evidence, entry, path, change)
             if found is not None:
                 return found
-    return None
+    return next((found for entry in evidence.rounds[:6] if (found := _substituted(evidence, entry)) is not None), None)
 
 
-def _asked(entry: EntryView) -> list[tuple[str, Change]]:
+_SED = re.compile(
+    r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\."
+    r"|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})"
+)
+
+
+def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say that the pattern of a substitution is not in the file, so that it changes nothing and says nothing."""
+    match = _SED.search(command_of(entry))
+    if match is None or evidence.times(entry) < _TWICE:
+        return None
+    old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
+    known = evidence.seen(path, entry.index)
+    if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
+        return None
+    number = _nearest_line(old, known)
+    if number is None:
+        return None
+    line = known.lines[number - known.first]
+    name = evidence.name(path)
+    cause = (
+        f"{code(command_of(entry), 90)} changes nothing ({evidence.times(entry)} times): its pattern {code(old)} is "
+        f"not in {name}. Line {number} is {code(line)}."
+    )
+    step = f"Make the change with line {number} of {name}, exactly as it stands there, as the pattern, or with your edit tool."
+    return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
+
+
+_TWICE = 2
+
+
+def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     own = path_of(entry)
+    named = _PATCH.search(command_of(entry))
+    if named is not None and (patch := evidence.seen(named.group(1), entry.index)) is not None:
+        return diff_changes(patch.text)
     if own is not None:
         return [(own, change) for change in changes_of(entry)]
     return [(path, change) for path in patched_paths(entry) for change in patch_changes(entry, path)]
@@ -55,7 +103,7 @@ def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> 
         return None
     known = evidence.seen(path, entry.index)
     if known is None:
-        return _never_read(evidence, entry, path, change)
+        return _glimpsed(evidence, entry, path, change) or _never_read(evidence, entry, path, change)
     old = change.old.strip("\n")
     places = known.numbers_of(old)
     if len(places) > 1:
@@ -147,6 +195,36 @@ def _in_other_file(evidence: Evidence, entry: EntryView, other: Content, change:
     )
     step = f"Make this edit in {name} instead."
     return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
+
+
+def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+    """Say which line is nearest in an output that shows the file among other things."""
+    name = path.rpartition("/")[2]
+    for other in evidence.before(entry.index):
+        if other.status != "ok" or evidence.failed(other) or (name not in given(other) and name not in evidence.text(other)):
+            continue
+        lines = tuple(line for line in evidence.text(other).split("\n") if line.strip())
+        shown = Content(path, lines, 1, False, other)
+        missing = _first_missing(change.old, shown)
+        if missing in lines:
+            return None
+        number = _nearest_line(missing, shown)
+        if number is None or len(lines) < _FEW:
+            continue
+        line = lines[number - 1]
+        source = evidence.source(other)
+        cause = (
+            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {source[:1].upper()}{source[1:]} shows "
+            f"{code(line)} in its place."
+        )
+        step = (
+            f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
+            "keep your new value."
+        )
+        return _diagnosis(
+            evidence, entry, shown, cause, step, f"Read {evidence.name(path)} after the edit; then run the check."
+        )
+    return None
 
 
 def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:

@@ -97,6 +97,14 @@ def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found
         f"{_start(evidence, entry, path, line)} {shown[:1].upper()}{shown[1:]} {'used' if mention.given else 'shows'}"
         f" {code(where, 100)}."
     )
+    root = _root(mention.path)
+    if root is not None:
+        cause += f" It is installed for {code(evidence.name(root), 80)} alone, and the call does not run there."
+        step = (
+            f"Run it from {code(evidence.name(root), 80)}, where it is installed, or from a folder below it; install nothing."
+        )
+        quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)))
+        return diagnosis(KIND, cause, step, *quotes, check="The message that it is missing must be gone.")
     if len(found) > 1:
         cause += f" There is also {code(evidence.name(found[1].path), 80)}."
     step = f"Use {code(where, 100)} in place of {code(evidence.name(path), 100)}."
@@ -109,6 +117,12 @@ def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found
         KIND, cause, step, evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)),
         check="The message that the file is missing must be gone.",
     )  # fmt: skip
+
+
+def _root(path: str) -> str | None:
+    """Return the folder whose installed packages hold a path, or None."""
+    match = re.match(r"(.{1,200}?)/(?:node_modules|\.?venv/lib|vendor/bundle)/", path)
+    return match.group(1) if match else None
 
 
 def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:

@@ -12,10 +12,10 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.address import session_key
 from ctxmgr.history.replay import KINDS, replay
-from ctxmgr.log.ids import parse_time
+from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding, SessionVerdict, summary_of, verdict_of
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.observation import Observation, Progress
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
 from ctxmgr.types.query import Page
 from ctxmgr.types.view import EntryView, SessionView
@@ -29,11 +29,12 @@ _MARGIN = 4
 
 def judged_end(
     store: Store, key: int, settings: DetectSettings, kinds: tuple[str, ...], moment: float | None, *, live: bool
-) -> tuple[list[Finding], list[str]]:
-    """Return the findings at the end of a session, and the monitor's notes.
+) -> tuple[list[Finding], Progress | None]:
+    """Return the findings at the end of a session, and its last progress.
 
     What lasts is the same as in a replay of the whole session: a finding that begins in the first quarter of what was
-    replayed may have begun earlier, so it makes the look go further back. Findings that were over before are not among them.
+    replayed may have begun earlier, so it makes the look go further back; so does one before which nothing succeeded.
+    Findings that were over before are not among them.
     """
     total = store.sessions.entry_count(key)
     size = FIRST_LOOK
@@ -46,9 +47,12 @@ def judged_end(
         seen = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
         monitor.observe_all(_noted(seen, start, border, early))
         findings = monitor.findings(moment, live)
+        progress = monitor.last_progress
+        lasting = [each for each in findings if each.resolved is None]
         # A finding may begin with an entry or with a message: which of the two, its id does not say.
-        if start == 0 or not any(each.resolved is None and each.first in early for each in findings):
-            return findings, list(monitor.notes)
+        is_cut = progress is None or any(each.first in early or each.last_progress is None for each in lasting)
+        if start == 0 or not is_cut:
+            return findings, progress
         size *= _DEEPER
 
 
@@ -81,10 +85,14 @@ def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | No
     Raises:
         InvalidInput: as `judge`.
     """
+    return _judged_end(store, key, settings, now)[0]
+
+
+def _judged_end(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, Progress | None]:
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
-    findings, _ = judged_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
-    return _verdict(store, key, session, findings)
+    findings, progress = judged_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
+    return _verdict(store, key, session, findings), progress
 
 
 def judge(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, list[str]]:
@@ -199,13 +207,13 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     for key, view in page:
         update: dict[str, Any] = {"live": store.is_live(view.session)}
         if request.judge:
-            verdict = judge_now(store, key, settings, None)
+            verdict, progress = _judged_end(store, key, settings, None)
             unresolved = [finding for finding in verdict.findings if finding.resolved is None]
             update |= {
                 "verdict": verdict.verdict,
                 "summary": verdict.summary,
                 "findings": len(unresolved),
-                "last_progress": _last_progress(store, key, verdict) or view.last,
+                "last_progress": _time_of(progress),
             }
         views.append(view.model_copy(update=update))
     total = store.sessions.count(request.agent)
@@ -216,10 +224,10 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     )
 
 
-def _last_progress(store: Store, key: int, verdict: SessionVerdict) -> str | None:
-    """Return when the session last brought anything new: before the oldest unresolved finding, or null."""
-    for finding in verdict.findings:
-        if finding.resolved is None and finding.last_progress is not None:
-            entry = _entry(store, key, finding.last_progress)
-            return entry.ts if entry is not None else None
-    return None
+def _time_of(progress: Progress | None) -> str | None:
+    if progress is None or progress.at is None:
+        return None
+    try:
+        return format_time(progress.at)
+    except (ValueError, OverflowError):
+        return None  # a foreign clock far off

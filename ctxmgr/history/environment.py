@@ -13,7 +13,7 @@ from ctxmgr import __version__
 from ctxmgr.config import SETTINGS, Config, load_config
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.importers import IMPORTERS
+from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.store.checkup import library
 from ctxmgr.types.health import Check
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 from ctxmgr import importers
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.ingest import import_session
 from ctxmgr.history.live.record_sources import session_files
 from ctxmgr.history.recognition import holds_own_records, read_head, recognised, refused
-from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
@@ -127,7 +127,7 @@ def open_foreign(
 
 def _filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None) -> ForeignStore:
     files = session_files(importer, Path(os.path.realpath(path)))
-    engines = [open_in_memory] if scratch else [lambda: open_cache(_STEM, _variant(importer, files)), open_in_memory]
+    engines = [open_in_memory] if scratch else [lambda: _cached(importer, files), open_in_memory]
     for opened in engines:
         store = ForeignStore(opened(), path, importer, files)
         try:
@@ -149,6 +149,11 @@ def _filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[
             store.seal()
         return store
     raise StorageFailed(f"can't read {path}", "try again")
+
+
+def _cached(importer: Importer, files: list[Path]) -> SqliteEngine:
+    """Open the index of a log as it is now; those of it as it was before go."""
+    return open_cache(_STEM, _variant(importer, files), source=cache_name(os.fsencode(files[0]))[:16])
 
 
 def _variant(importer: Importer, files: list[Path]) -> str:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.formats import IMPORTERS
+from ctxmgr.history.live.record_sources import session_files
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
-from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
@@ -34,7 +35,9 @@ from ctxmgr.types.record_check import check
 
 _T = TypeVar("_T")
 
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.zst")
+_PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+_SUFFIXES = (*_PLAIN, *(f"{plain}{packed}" for plain in _PLAIN for packed in (".gz", ".zst")), *_DATABASES)
 
 _BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
 """Paths of what agents, and ctxmgr, keep beside logs."""
@@ -159,9 +162,11 @@ def _named(
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
+            if name is None and asked_for and only not in (None, OWN_FORMAT) and recognised(file, head) is None:
+                name = only  # the person knows better
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
-            elif not asked_for and file.suffix == ".json" and not _CONVERSATION.search(head):
+            elif not asked_for and _is_other(file, head):
                 totals.others += 1
             elif asked_for or only is None or recognised(file, head) is None:
                 totals.files.append(_refusal(file, head))
@@ -173,6 +178,11 @@ def _named(
         raise _nothing(totals.files)
     named = {importer.name: importer for importer in importers}
     return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
+
+
+def _is_other(file: Path, head: bytes) -> bool:
+    """Whether a file of a folder is none of the logs that are looked for there: settings, another program's database."""
+    return file.suffix in _DATABASES or (file.suffix == ".json" and not _CONVERSATION.search(head))
 
 
 def _nothing(passed: Sequence[FileReport]) -> InvalidInput:
@@ -190,6 +200,25 @@ def require_logs(paths: Sequence[Path], only: str | None = None) -> None:
         InvalidInput, NotFound, StorageFailed: as `import_logs`.
     """
     _named(_chosen(only), paths, only, _Totals())
+
+
+def find_logs(paths: Sequence[Path]) -> tuple[list[Path], list[FileReport]]:
+    """Return one file of each log at ``paths``, and what was passed over with the reason; folders are searched.
+
+    Files of one session (a run and its sub-agents) are one log: opening any of them reads all.
+
+    Raises:
+        InvalidInput, NotFound, StorageFailed: as `import_logs`.
+    """
+    totals = _Totals()
+    logs: list[Path] = []
+    for importer, files in _named(_chosen(None), paths, None, totals):
+        if importer is None:
+            logs += files
+            continue
+        for group in importer.groups(_with_companions(importer, files)):
+            logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
+    return sorted(logs), [report for report in totals.files if report.skipped]
 
 
 def _chosen(only: str | None) -> list[Importer]:

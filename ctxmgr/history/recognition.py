@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.importers import IMPORTERS
+from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT
 from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.log_files import uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.paths import open_regular
 
 HEAD = 64 * 1024
-OWN_FORMAT = "ctxmgr"
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 
 _LINES = 50
@@ -42,13 +42,14 @@ def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the first bytes of a file, which is what tells its format.
+    """Return the first bytes of a file, of a compressed one those of what it holds: they tell its format.
 
     Raises:
         OSError: when it can't be read, or is no regular file.
     """
     with open(open_regular(path), "rb") as stream:
-        return stream.read(HEAD)
+        head = stream.read(HEAD)
+    return uncompressed_head(path, head, HEAD)
 
 
 def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:

@@ -1,12 +1,52 @@
 """Foreign logs in, records of log format 1 out; one agent format a module.
 
-To add one: write the module, name it in `IMPORTERS`.
+To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/formats/<name>``.
+Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `json_importer` and `transcript`.
 """
 
 from __future__ import annotations
 
+from ctxmgr.importers.atif import ATIF
 from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.importers.cline import CLINE
 from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.copilot import COPILOT
+from ctxmgr.importers.gemini import GEMINI
+from ctxmgr.importers.inspect_ai import INSPECT
 from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.langgraph import langgraph
+from ctxmgr.importers.message_list import MESSAGE_LIST
+from ctxmgr.importers.mini_swe_agent import MINI_SWE_AGENT
+from ctxmgr.importers.opencode import opencode
+from ctxmgr.importers.openhands import OPENHANDS
+from ctxmgr.importers.otlp import OTLP
+from ctxmgr.importers.pi import PI
+from ctxmgr.importers.qwen import QWEN
+from ctxmgr.importers.swe_agent import SWE_AGENT
+from ctxmgr.importers.tables import OpenTables
 
-IMPORTERS: tuple[Importer, ...] = (ClaudeCode(), Codex())
+
+def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
+    """Return the importers in the order in which they are asked: the one that proves least comes last.
+
+    Args:
+        open_tables: reads SQLite databases for those whose agents keep their logs there.
+    """
+    return (
+        ClaudeCode(),
+        Codex(),
+        PI,
+        COPILOT,
+        GEMINI,
+        QWEN,
+        opencode(open_tables),
+        CLINE,
+        MINI_SWE_AGENT,
+        SWE_AGENT,
+        ATIF,
+        OPENHANDS,
+        OTLP,
+        langgraph(open_tables),
+        INSPECT,
+        MESSAGE_LIST,
+    )

@@ -6,11 +6,66 @@ Importers are pure: they read the files they are given and touch no store and no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an agent keeps its logs.
+
+    Attributes:
+        folder: below the user's home folder.
+        pattern: of the logs below it, as `Path.glob` has it.
+        variable: of the environment, which may name the folder instead; below: the folder in what it names.
+    """
+
+    folder: str
+    pattern: str
+    variable: str = ""
+    below: str = ""
+
+    def root(self, home: Path, environment: Mapping[str, str]) -> Path:
+        """Return the folder on this machine."""
+        named = environment.get(self.variable) if self.variable else None
+        return Path(named, self.below) if named else home / self.folder
+
+    @property
+    def shown(self) -> str:
+        """What people are told: ``~/.pi/agent/sessions/*/*.jsonl``."""
+        return f"~/{self.folder}/{self.pattern}"
+
+
+def found_at(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files at these places, each once."""
+    seen: set[Path] = set()
+    for place in places:
+        for path in sorted(place.root(home, environment).glob(place.pattern)):
+            if path not in seen:
+                seen.add(path)
+                yield path
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a format's logs tell, and its importer therefore yields: yes or no for each.
+
+    Attributes:
+        errors: calls that failed are marked; open_calls: a call without a result is seen; usage: tokens of each response;
+        sub_agents: the work of agents that the agent started, as their own; times: of calls and results.
+    """
+
+    calls: bool = True
+    results: bool = True
+    errors: bool = True
+    open_calls: bool = True
+    usage: bool = True
+    sub_agents: bool = True
+    times: bool = True
 
 
 class Importer(Protocol):
@@ -26,11 +81,25 @@ class Importer(Protocol):
     * unknown record types are counted, never fatal; damage is counted with its byte range, never silent.
     """
 
-    name: str
-    """What ``ctxmgr import --from NAME`` calls it."""
+    @property
+    def name(self) -> str:
+        """What ``ctxmgr import --from NAME`` calls it."""
+        ...
 
-    title: str
-    """What people call it."""
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def coverage(self) -> Coverage:
+        """What its logs tell."""
+        ...
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Where the agent keeps them."""
+        ...
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether a file with this path and these first bytes (up to 64 KiB) is of this format; content decides."""

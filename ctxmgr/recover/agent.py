@@ -23,6 +23,7 @@ from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.known_facts import KnownFacts, held_by
 from ctxmgr.recover.provenance import trail
 from ctxmgr.recover.quotes import CITABLE, clipped
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.recover.routes import RoutingTable, from_history
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
@@ -66,6 +67,7 @@ class RecoveryOptions:
         model: which model that is and how it is asked: another one may give another answer.
         limits: attempt cap and lease time.
         beside: facts from elsewhere than the session's history, told first.
+        only_session: read this session alone, neither related ones nor memory.
     """
 
     to: str | None = None
@@ -76,6 +78,7 @@ class RecoveryOptions:
     model: str | None = None
     limits: Limits = field(default_factory=Limits)
     beside: tuple[Fact, ...] = ()
+    only_session: bool = False
 
 
 def recover(
@@ -116,11 +119,12 @@ def recover(
             f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
         )
     try:
-        question, basis = _question(request, finding, manner), basis_of(store, key)
+        related = _related(store, request, manner)
+        question, basis = _question(request, finding, manner, related), basis_of(store, key)
         told = answered(store, key, question, basis, retry=manner.consult is not None)
         if told is not None:
             return told
-        continuation, records = _answer(store, key, request, finding, side, manner, (question, basis))
+        continuation, records = _answer(store, key, request, finding, side, manner, (question, basis), related)
         if not store.leases.holds(request.session, holder, store.clock()):
             raise RecoveryRefused(
                 "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
@@ -146,8 +150,8 @@ def planned(
 ) -> tuple[Draft, Continuation]:
     """Return what the rules find and the continuation that they would give, without a trace in the store."""
     drafted = plan(store, key, request, finding, side=side, manner=manner)
-    marks = {"question": _question(request, finding, manner), "basis": basis_of(store, key)}
-    return drafted, passed(drafted.continuation(), request, store).model_copy(update=marks)
+    marks = {"question": _question(request, finding, manner, drafted.related), "basis": basis_of(store, key)}
+    return drafted, passed(drafted.continuation(), request, drafted).model_copy(update=marks)
 
 
 def plan(
@@ -158,8 +162,12 @@ def plan(
     *,
     side: Sequence[Finding] = (),
     manner: RecoveryOptions | None = None,
+    related: RelatedReader | None = None,
 ) -> Draft:
-    """Return what the rules find, without lease, model or a trace in the store; raises as `recover`."""
+    """Return what the rules find, without lease, model or a trace in the store; raises as `recover`.
+
+    ``related`` is a reader of the related sessions that was in use already.
+    """
     if store.sessions.entry_count(key) == 0:
         raise NoHistory("a context can only be rebuilt from recorded actions")
     manner = manner or RecoveryOptions()
@@ -172,13 +180,19 @@ def plan(
     desk = HistoryReader(store, request.session)
     return draft(
         desk, request, finding, side, table, to=manner.to, attempt=attempt, holding=holding if manner.diff else None,
-        beside=manner.beside,
+        beside=manner.beside, related=related or _related(store, request, manner),
     )  # fmt: skip
 
 
-def _question(request: ContextRequest, finding: Finding | None, manner: RecoveryOptions) -> str:
+def _related(store: Store, request: ContextRequest, manner: RecoveryOptions) -> RelatedReader | None:
+    return None if manner.only_session else RelatedReader(store, request.session)
+
+
+def _question(request: ContextRequest, finding: Finding | None, manner: RecoveryOptions, related: RelatedReader | None) -> str:
     told = [fact.to_json() for fact in manner.beside]
     options = {"to": manner.to, "diff": manner.diff, "model": manner.model, "beside": told}
+    # What other sessions have learned since gives another answer, but no further attempt: the agent did not go on.
+    options["related"] = None if related is None else related.mark
     return question_of(request, finding, options, manner.table)
 
 
@@ -203,17 +217,18 @@ def _answer(
     side: Sequence[Finding],
     manner: RecoveryOptions,
     marks: tuple[str, str],
+    related: RelatedReader | None,
 ) -> tuple[Continuation, list[Record]]:
     """Return the continuation and the records that document it, the continuation's own among them.
 
     ``marks`` are those of the question and of the history on which it is answered.
     """
-    drafted = plan(store, key, request, finding, side=side, manner=manner)
-    own = passed(drafted.continuation(), request, store)
+    drafted = plan(store, key, request, finding, side=side, manner=manner, related=related)
+    own = passed(drafted.continuation(), request, drafted)
     consulted = (manner.consult(drafted) if manner.consult else None) or ConsultationResult(Additions())
     continuation = own
     if consulted.added.model is not None:
-        consulted, continuation = _merged(drafted, own, consulted, request, store)
+        consulted, continuation = _merged(drafted, own, consulted, request)
     records = trail(store, key, drafted, consulted.added, continuation)
     continuation = continuation.model_copy(
         update={
@@ -228,14 +243,14 @@ def _answer(
 
 
 def _merged(
-    drafted: Draft, own: Continuation, consulted: ConsultationResult, request: ContextRequest, store: Store
+    drafted: Draft, own: Continuation, consulted: ConsultationResult, request: ContextRequest
 ) -> tuple[ConsultationResult, Continuation]:
     """Return the answer with the model's additions, or the rules' own, marked, where it does not pass the gate."""
     use = consulted.added.model
     assert use is not None, "there is something to merge"
     if consulted.added.counts:
         try:
-            return consulted, passed(drafted.continuation(consulted.added), request, store)
+            return consulted, passed(drafted.continuation(consulted.added), request, drafted)
         except (RecoveryRefused, InvalidInput) as refused:
             use = use.model_copy(update={"failure": clipped(f"its answer could not be given: {refused.message}", 300)})
         except ValidationError:  # a target that is no candidate: the shape itself refuses it
@@ -244,12 +259,12 @@ def _merged(
     return ConsultationResult(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
 
 
-def passed(continuation: Continuation, request: ContextRequest, store: Store) -> Continuation:
+def passed(continuation: Continuation, request: ContextRequest, drafted: Draft) -> Continuation:
     """Return a continuation that may be given.
 
     Raises:
         RecoveryRefused: it does not pass the gate.
     """
-    if reasons := refusals(continuation, request, HistoryReader(store, request.session)):
+    if reasons := refusals(continuation, request, drafted.desk, drafted.related):
         raise RecoveryRefused(f"the answer did not pass the gate: {'; '.join(reasons)}", "name the target with --to")
     return continuation

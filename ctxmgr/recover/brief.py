@@ -6,15 +6,16 @@ Deterministic: the same history gives the same brief.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.recover.action_kinds import changes_something, same_call
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.messages import SpokenMessage
-from ctxmgr.recover.query_builder import Problem, asked, helpful
+from ctxmgr.recover.query_builder import MOST, Problem, asked, asked_elsewhere, helpful, helpful_elsewhere
 from ctxmgr.recover.quotes import answer_text
-from ctxmgr.recover.retrieval import RetrievedRecord
+from ctxmgr.recover.related import RelatedReader, RelatedRecord
+from ctxmgr.recover.retrieval import RetrievedRecord, together
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest
 from ctxmgr.types.view import EntryView
@@ -23,6 +24,7 @@ _LOOK_BACK = 200
 _SAMPLE = 24
 _MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS = 6, 4, 6
 _BETWEEN, _MOST_BETWEEN = 24, 3
+_MOST_ENDED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Brief:
         relevant: entries and messages that hold what a request, or the trouble itself, speaks of, oldest first.
         replaced: ids of records whose answer a later one replaced: they are not told.
         unanswered: what is asked for in a request and not answered by any record.
+        related: what related sessions and memory hold of it, the best first.
+        ended: without a finding, the calls that fail at the end of the history, newest last: then these are the trouble.
         side: other findings that are unresolved.
     """
 
@@ -65,10 +69,17 @@ class Brief:
     replaced: set[str]
     unanswered: list[str]
     side: list[Finding]
+    related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
+    ended: list[EntryView] = field(default_factory=list[EntryView])
 
 
 def prepare(
-    desk: HistoryReader, request: ContextRequest, finding: Finding | None, side: Sequence[Finding], agents: Sequence[str]
+    desk: HistoryReader,
+    request: ContextRequest,
+    finding: Finding | None,
+    side: Sequence[Finding],
+    agents: Sequence[str],
+    related: RelatedReader | None = None,
 ) -> Brief:
     """Return the brief for a finding, or for the present state when there is none."""
     named = list(finding.members) if finding else []
@@ -84,11 +95,22 @@ def prepare(
     place = members[-1] if members else (before[-1] if before else None)
     said = desk.said(place) if place else []
     goal = desk.first_words()
+    ended = _failing_end(before) if finding is None else []
+    steps, onset_of = (rounds, onset) if finding is not None or not ended else (ended, ended[0].index)
+    last = said[-1] if said else None
+    trouble = Problem(steps, between, {*named, *(each.id for each in ended)}, onset_of, stuck, goal, last)
+    elsewhere: list[RelatedRecord] = []
     if request.requester:
         sought = asked(desk, request, before, goal)
+        if related is not None:
+            elsewhere, sought = asked_elsewhere(related, request, sought)
+        if ended and request.type == "INTROSPECT_AGENT_CONTEXT":
+            sought = together(sought, helpful(desk, trouble, before), MOST, answers=False)
+            elsewhere += related.cures(ended) if related is not None else []
     else:
-        trouble = Problem(rounds, between, set(named), onset, stuck, goal, said[-1] if said else None)
         sought = helpful(desk, trouble, before)
+        if related is not None:
+            elsewhere, sought = helpful_elsewhere(related, trouble, sought)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
         goal=goal,
@@ -109,6 +131,8 @@ def prepare(
         replaced=sought.replaced,
         unanswered=sought.unanswered,
         side=list(side),
+        related=elsewhere,
+        ended=ended,
     )
 
 
@@ -120,6 +144,17 @@ def launcher_of(desk: HistoryReader, members: Sequence[EntryView], stuck: str | 
         if parent is not None and parent.agent != entry.agent:
             return parent
     return None
+
+
+def _failing_end(before: Sequence[EntryView]) -> list[EntryView]:
+    """Return the distinct calls that failed at the end of a history, after the last one that worked, newest last."""
+    found: list[EntryView] = []
+    for entry in reversed(before):
+        if entry.status == "ok":
+            break
+        if entry.status in ("error", "denied"):
+            found.append(entry)
+    return _one_round(found[::-1])[-_MOST_ENDED:]
 
 
 def _one_round(members: list[EntryView]) -> list[EntryView]:
@@ -141,10 +176,8 @@ def _between(desk: HistoryReader, members: Sequence[EntryView], named: set[str])
 
 
 def _last_success(desk: HistoryReader, finding: Finding | None, worked: list[EntryView]) -> EntryView | None:
-    if finding is not None and finding.last_progress is not None:
-        entry = desk.entry(finding.last_progress)
-        if entry is not None and entry.status == "ok":
-            return entry
+    if finding is not None:
+        return None if finding.last_progress is None else desk.entry(finding.last_progress)
     return worked[0] if worked else None
 
 

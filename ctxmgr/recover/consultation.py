@@ -7,7 +7,6 @@ marked as the model's, together with the continuation, and only when its answer 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,22 +15,26 @@ from typing import Any
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.query.requests import note_record, snapshot_record
 from ctxmgr.log.codec import Record
+from ctxmgr.memory.candidates import TextFinder
+from ctxmgr.memory.interface import Candidates
 from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.memory.retention import retain_record
 from ctxmgr.paths import require_no_link
 from ctxmgr.recover.agent import Consult, ConsultationResult
 from ctxmgr.recover.draft import Additions, Draft
 from ctxmgr.recover.fence import Fence
-from ctxmgr.recover.gate import allowed_targets, cited_by, objections
+from ctxmgr.recover.gate import adds_nothing, allowed_targets, cited_by, objections
 from ctxmgr.recover.injection_filter import suspicion
-from ctxmgr.recover.model.client import consult, ready
+from ctxmgr.recover.model.client import Preparation, consult
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.exchange import Consultation
 from ctxmgr.recover.model.exchange import ModelAnswer as Heard
 from ctxmgr.recover.model.instructions import narrow, opening
 from ctxmgr.recover.quotes import call, cited, clipped, named, outcome, quoted
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.recover.rendering import count_tokens
 from ctxmgr.store import Store
+from ctxmgr.store.row_mapper import entry_places
 from ctxmgr.types.memory import RecallRequest, ReflectRequest, RetainRequest
 from ctxmgr.types.model_proposal import Lead, Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView
@@ -51,7 +54,11 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
         reason = f"the model chose it: {quoted(proposal.reason, 400)}; the rules would have chosen {named(target.agent)}"
         target = replace(target, agent=proposal.target, reason=reason, back=False)
     told = [
-        Fact(text=f"By the model: {quoted(fact.text, _TEXT)}", entries=cited(fact.entries), label="reconstructed")
+        Fact(
+            text=f"By the model{_from(draft, fact.entries)}: {quoted(fact.text, _TEXT)}",
+            entries=cited(fact.entries),
+            label="reconstructed",
+        )
         for fact in proposal.facts
     ]
     leads = [Alternative(text=quoted(item.text, _TEXT), basis=_BASIS, entries=cited(item.entries)) for item in proposal.advice]
@@ -65,6 +72,13 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
         dropped={item.entry: item.reason for item in proposal.dropped},
         model=use,
     )
+
+
+def _from(draft: Draft, entries: Sequence[str]) -> str:
+    """Return which other sessions a statement rests on, in words; "" for this one alone."""
+    related = draft.related
+    rows = [] if related is None else [row for name in entries if (row := related.entry(name)) is not None]
+    return "".join(f", {where}" for where in dict.fromkeys(related.told(row).where for row in rows)) if related else ""
 
 
 def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
@@ -84,6 +98,7 @@ def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
 
 
 _CANDIDATES = 80
+_SHORTEST_ID = 6
 _BY_MODEL = "model"
 _LEAST, _REST = 0.1, 0.5
 """Seconds that a model has at least, and what is kept back for writing the answer down."""
@@ -107,15 +122,13 @@ def consulting(
     choice = chosen(wanted, environment, table)
     if choice is None:
         return None
-    began = time.monotonic()
     if progress is not None:
         progress(f"recovering by the rules first; then {describe(choice, environment).text}")
-    if model is None:
-        ready(choice)
+    loading = Preparation(choice) if model is None else None  # while the rules read the history
     transcript = None if wanted.transcript is None else Path(wanted.transcript)
     if transcript is not None:
         _write_private(transcript, b"[]\n")  # a path that can't be written is refused before anything is sent
-    return _Asking(store, choice, transcript, progress, model, began)
+    return _Asking(store, choice, transcript, progress, model, loading)
 
 
 def planned(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapping[str, str]) -> PlanView:
@@ -140,16 +153,17 @@ class _Asking:
     transcript: Path | None
     progress: Callable[[str], None] | None
     model: Any
-    began: float
+    loading: Preparation | None
 
     def __call__(self, draft: Draft) -> ConsultationResult | None:
         if self.choice.mode == "lead" and not _open(draft):
             return None
-        spent = time.monotonic() - self.began
+        if self.loading is not None:
+            self.loading.wait()
         heard = consult(
             _question(draft, self.store),
-            # The limit is for the whole recovery (SC-004), of which loading the model's libraries is a part.
-            replace(self.choice, seconds=max(_LEAST, round(self.choice.seconds - spent - _REST, 1))),
+            # The limit is for the answer to be given (SC-004), counted from the first request.
+            replace(self.choice, seconds=max(_LEAST, round(self.choice.seconds - _REST, 1))),
             # The consultation itself refuses what the model was not shown; what the rules cite was in its brief.
             check=lambda proposal: objections(proposal, draft),
             progress=self.progress,
@@ -159,6 +173,9 @@ class _Asking:
             _write_private(self.transcript, heard.transcript + b"\n")
         if heard.use.failure is not None:
             return ConsultationResult(Additions(model=heard.use.model_copy(update={"failure": _unordered(heard.use.failure)})))
+        if heard.proposal is not None and adds_nothing(heard.proposal, draft):
+            use = heard.use.model_copy(update={"failure": "its answer added nothing to that of the rules"})
+            return ConsultationResult(Additions(model=use))
         if heard.proposal is not None:
             return ConsultationResult(from_proposal(draft, heard.proposal, heard.use), self._records(draft, heard))
         entry = None if heard.lead is None or heard.lead.entry is None else draft.desk.entry(heard.lead.entry)
@@ -225,19 +242,40 @@ def _open(draft: Draft) -> bool:
 
 
 def _question(draft: Draft, store: Store) -> Consultation:
-    own = draft.continuation()
+    own, related = draft.continuation(), draft.related
+    key = store.sessions.key(draft.request.session)
+    cites = cited_by(own)
+    places = {} if key is None else entry_places(store.engine, key, cites)
+    memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
         desk=draft.desk,
         request=draft.request,
         draft=own,
         allowed=allowed_targets(draft),
-        cited=cited_by(own),
-        brief=own.context.brief,
+        cited=cites,
+        brief=_numbered(own.context.brief, places),
         fence=Fence(),
         suspicion=lambda entry: draft.desk.withheld.get(entry.id),
-        memory=_Memory(EmbeddedMemory(store), draft.request.session),
+        memory=memory,
         candidates=_candidates(draft),
+        places=places,
+        trouble=_trouble(draft),
+        related=related,
     )
+
+
+def _trouble(draft: Draft) -> str:
+    if draft.finding is not None:
+        return "hang" if draft.finding.severity == "hung" else "loop"
+    return "proceed" if draft.request.type == "PROCEED" else "introspect"
+
+
+def _numbered(brief: str, places: Mapping[str, int]) -> str:
+    """Return the brief with its entries called by their places, as a model calls them."""
+    for name in sorted(places, key=len, reverse=True):
+        if len(name) >= _SHORTEST_ID:
+            brief = brief.replace(name, f"@{places[name]}")
+    return brief
 
 
 def _candidates(draft: Draft) -> list[EntryView]:
@@ -251,11 +289,26 @@ def _candidates(draft: Draft) -> list[EntryView]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Related:
+    """Finds what was remembered in this session and those related to it: another project's memories are not told here."""
+
+    finder: TextFinder
+    related: RelatedReader
+
+    def find(self, request: RecallRequest) -> Candidates:
+        found = self.finder.find(request)
+        return replace(
+            found,
+            episodes=[each for each in found.episodes if self.related.allowed(each.session)],
+            outdated=[each for each in found.outdated if self.related.allowed(each.session)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Memory:
-    """The reading side of memory: what was remembered in whatever session, unless it reads like instructions."""
+    """The reading side of memory: what was remembered, unless it reads like instructions."""
 
     memory: EmbeddedMemory
-    session: str
 
     def recall(self, query: str, limit: int) -> Sequence[Any]:
         found = self.memory.recall(RecallRequest(query=query, limit=limit)).episodes

@@ -15,6 +15,7 @@ from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.known_facts import KnownFacts, without_held
 from ctxmgr.recover.prompt import Told, prompt_of
 from ctxmgr.recover.quotes import cited, clipped
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.recover.rendering import context_of, count_tokens, written
 from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.recover.stuck_request import pattern_of
@@ -76,6 +77,7 @@ class Draft:
         attempt: how many answers to this trouble there are, this one included.
         beside: facts from elsewhere than this history.
         diagnosis: why the calls fail, as far as the record shows it.
+        related: the reader of related sessions; None where only this one is read.
     """
 
     desk: HistoryReader
@@ -89,6 +91,7 @@ class Draft:
     holding: Callable[[str], KnownFacts] | None
     beside: tuple[Fact, ...] = ()
     diagnosis: Diagnosis | None = None
+    related: RelatedReader | None = None
 
     def continuation(self, added: Additions | None = None) -> Continuation:
         """Return the fullest continuation that stays within `MAX_BYTES`.
@@ -172,6 +175,7 @@ def draft(
     attempt: int,
     holding: Callable[[str], KnownFacts] | None,
     beside: tuple[Fact, ...] = (),
+    related: RelatedReader | None = None,
 ) -> Draft:
     """Return what the rules find.
 
@@ -185,12 +189,13 @@ def draft(
         attempt: how many answers to this trouble there are, this one included.
         holding: what an agent holds already, to leave it out; None to tell everything.
         beside: facts from elsewhere than this history.
+        related: reads the related sessions; None where only this one is to be read.
 
     Raises:
         RecoveryRefused, InvalidInput: as `choose`.
     """
     target = choose(desk, request, finding, side, table, to, attempt)
-    brief = prepare(desk, request, finding, side, list(table.routes))
+    brief = prepare(desk, request, finding, side, list(table.routes), related)
     leads = alternatives(desk, brief, finding, attempt)
-    cause = cause_of(desk, finding)
-    return Draft(desk, request, finding, table, attempt, target, brief, leads, holding, beside, cause)
+    cause = cause_of(desk, finding, related)
+    return Draft(desk, request, finding, table, attempt, target, brief, leads, holding, beside, cause, related)

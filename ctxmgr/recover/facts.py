@@ -9,11 +9,13 @@ from ctxmgr.recover.action_kinds import changes_something, same_call
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.claims import claims
 from ctxmgr.recover.excerpts import WINDOW
-from ctxmgr.recover.messages import PEOPLE, SpokenMessage
+from ctxmgr.recover.messages import PEOPLE, SpokenMessage, words
 from ctxmgr.recover.problem import aside
 from ctxmgr.recover.quotes import call, cited, compact, fitted, named, outcome, quoted
+from ctxmgr.recover.related import RelatedRecord
 from ctxmgr.recover.retrieval import RetrievedRecord
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import DoNotRepeat, Fact, Label
 from ctxmgr.types.view import EntryView, EventView
 
@@ -45,6 +47,7 @@ def facts(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> lis
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
     found += [_holds(each, amounts, asked=finding is None) for each in holding]
     told.update(each.row.id for each in holding)
+    found += [_elsewhere(each, amounts) for each in brief.related]
     found += [*_conclusions(brief, finding, amounts), *_beside(brief, amounts)]
     if brief.gone:
         text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
@@ -121,6 +124,19 @@ def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
     shown = f" -> … {excerpt} …" if found.excerpt else ""
     text = f"{lead} (@{row.index}, {named(row.agent)}, {row.status}); the record says"
     return _quoting(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
+
+
+def _elsewhere(found: RelatedRecord, amounts: Amounts) -> Fact:
+    """Return what a record of another session or of memory says; that it was recorded there is all that is stated."""
+    row = found.row
+    if isinstance(row, EventView):
+        who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
+        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {who} said"
+        quote = quoted(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
+        return Fact(text=lead, entries=cited([row.id]), label=_claimed(quote), quote=quote)
+    shown = f"... {quoted(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
+    text = f"{found.where} (@{row.index} there, {named(row.agent)}, {row.status})"
+    return _quoting(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
 
 
 def _earlier(indexes: Sequence[int]) -> str:

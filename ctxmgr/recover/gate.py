@@ -7,23 +7,51 @@ know, which is why what the rules cite stays in unless leaving it out is argued 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ctxmgr.log.codec import encode
+from ctxmgr.recover.action_kinds import texts
 from ctxmgr.recover.draft import MAX_BYTES, Draft
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.injection_filter import suspicion
-from ctxmgr.recover.quotes import CITABLE, flat
+from ctxmgr.recover.quotes import CITABLE, command_of, flat
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
 
 _SHORTEST_REASON = 8
+_SHORTEST_CALL, _SHOWN = 4, 80
+_SUCCESS = re.compile(
+    r"\b(?:pass(?:es|ed|ing)?|succe(?:ed(?:s|ed)?|ss\w*)|work(?:s|ed)|fixed|resolved|solved|done|complet(?:e|ed|es)|green|"
+    r"healthy|ready|finished|deployed|merged|installed|up and running)\b",
+    re.IGNORECASE,
+)
+_FAILURE = re.compile(
+    r"\b(?:fail\w*|error\w*|broke\w*|crash\w*|refus\w*|denied|reject\w*|no|not|never|without|cannot|unable|missing|lacks?|until|"
+    r"before|once|if|when|would|should|must|needs?)\b|n't\b",
+    re.IGNORECASE,
+)
+"""Words that make a claim of success none: it is denied, wished for, or made to depend on something."""
+_INSTEAD = re.compile(
+    r"\b(?:not|never|avoid|stop|instead|rather|without|before|after|once|when|until|if|then|unless|failed|fails)\b|n't\b",
+    re.IGNORECASE,
+)
+"""Words before a call that make advice of it another one: it is advised against, or only after something else."""
+_AGAIN = re.compile(r"\b(?:again|once more|retry|re-?run|repeat|keep trying)\b", re.IGNORECASE)
+_FAILED = re.compile(r"\b(?:fail(?:s|ed|ure)?|broken|crash(?:es|ed)?|refused|rejected|denied)\b", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"error|exception|traceback|not found|no such|cannot|unable|invalid|exit(?:ed)?\b|\bfalse\b", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]{4,}|\S*\d\S*")
+_QUOTES = str.maketrans("", "", "`'\"")
 _VALUE = re.compile(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
 _BODY = 200_000
 
 
-def refusals(continuation: Continuation, request: ContextRequest, desk: HistoryReader) -> list[str]:
+def refusals(
+    continuation: Continuation, request: ContextRequest, desk: HistoryReader, related: RelatedReader | None = None
+) -> list[str]:
     """Return why a continuation must not be given, each in a sentence; empty when it may be (FR-018, FR-019)."""
     target = continuation.target
     found: list[str] = []
@@ -38,14 +66,14 @@ def refusals(continuation: Continuation, request: ContextRequest, desk: HistoryR
     branches = continuation.to_json()["returnTo"]
     if [agent for agent, branch in branches.items() if branch is not None] != [target]:
         found.append("not exactly one branch is filled")
-    if strange := _strange(continuation, desk):
+    if strange := _strange(continuation, desk, related):
         found.append(f"it cites what this session does not hold: {strange[0]}")
     if len(encode(continuation.to_json())) > 2 * MAX_BYTES:
         found.append(f"it takes more than {2 * MAX_BYTES:,} bytes")
     return found
 
 
-def _strange(continuation: Continuation, desk: HistoryReader) -> list[str]:
+def _strange(continuation: Continuation, desk: HistoryReader, related: RelatedReader | None) -> list[str]:
     """Return ids that are cited as known though no record has them; what is labelled unknown may be gone."""
     ids = [
         *(name for fact in continuation.context.facts if fact.label != "unknown" for name in fact.entries),
@@ -53,6 +81,8 @@ def _strange(continuation: Continuation, desk: HistoryReader) -> list[str]:
         *(name for step in continuation.do_not_repeat for name in step.entries),
     ]
     known = desk.known(ids)
+    if related is not None:
+        known |= related.knows(ids)
     return [name for name in dict.fromkeys(ids) if name not in known]
 
 
@@ -71,10 +101,10 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
     ]
     entries: dict[str, EntryView] = {}
     for name in dict.fromkeys(cited):
-        entry = draft.desk.entry(name) if len(name) <= CITABLE else None
+        entry = _entry(draft, name) if len(name) <= CITABLE else None
         if entry is None:
             found.append(f"entry {name[:40]!r} does not exist")
-        elif name in draft.desk.withheld:
+        elif name in draft.desk.withheld or (draft.related is not None and name in draft.related.withheld):
             found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
         else:
             entries[name] = entry
@@ -88,8 +118,72 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
             found.append(f"dropped entry {dropped.entry[:40]!r} is none that the rules cite")
         elif len(dropped.reason.strip()) < _SHORTEST_REASON:
             found.append(f"say why entry {dropped.entry[:40]!r} is left out")
+    found += _contradictions(proposal, entries)
+    found += _repetitions(proposal, draft)
     found += [f"{where} reads like an instruction to an agent: {why}" for where, why in _orders(proposal)]
     return found
+
+
+def adds_nothing(proposal: Proposal, draft: Draft) -> bool:
+    """Whether a proposal says nothing that the rules' own answer does not: the same target, and no word that is new."""
+    if proposal.target != draft.target.agent or proposal.dropped:
+        return False
+    known = draft.continuation().context
+    told = "\n".join([known.brief, known.prompt]).casefold()
+    said = [*(fact.text for fact in proposal.facts), *(item.text for item in proposal.advice), *proposal.unanswered]
+    return all(word in told for text in said for word in _WORD.findall(text.casefold()))
+
+
+def _contradictions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Iterator[str]:
+    """Yield the facts that claim a success or a failure which none of their entries recorded."""
+    for number, fact in enumerate(proposal.facts, start=1):
+        states = {entries[name].status for name in fact.entries if name in entries}
+        if not states:
+            continue
+        if "ok" not in states and _SUCCESS.search(fact.text) and not _FAILURE.search(fact.text):
+            yield f"fact {number} claims a success, though its entries ended {', '.join(sorted(states))}"
+        if states == {"ok"} and _FAILED.search(fact.text) and not _SUCCESS.search(fact.text):
+            bodies = "\n".join(_body(entries[name]) for name in fact.entries if name in entries)
+            if not _FAILED.search(bodies) and not _NOTHING.search(bodies):
+                yield f"fact {number} claims a failure, though its entries ended ok and speak of none"
+
+
+def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
+    """Yield the advice to do again what was done in vain, and advice that names no entry."""
+    steps = draft.brief.rounds if draft.finding is not None else []
+    vain = set(draft.finding.members) if draft.finding is not None else set[str]()
+    for number, item in enumerate(proposal.advice, start=1):
+        if not item.entries:
+            yield f"advice {number} names no entry that speaks for it"
+        before = [place for step in steps if (place := _place_of(step, item.text)) is not None]
+        again = _AGAIN.search(item.text)
+        if again is not None and item.entries and vain.issuperset(item.entries):
+            before.append(again.start())
+        if any(not _INSTEAD.search(item.text[:place]) for place in before):
+            yield f"advice {number} repeats a call that was made in vain: say what to do instead"
+
+
+def _place_of(step: EntryView, text: str) -> int | None:
+    """Return where advice names a call as it was made, or None; the same program with more arguments is another call."""
+    said = _plain(text)
+    if command := _plain(command_of(step)):
+        found = re.search(rf"(?<![\w./-]){re.escape(command)}(?![\w/=-]|\.\w| +-| +[\w.-]*[/=.]\w)", said)
+        return found.start() if found is not None and len(command) >= _SHORTEST_CALL else None
+    given = [value for value in map(_plain, texts(step.input, names=False)) if len(value) >= _SHORTEST_CALL]
+    place = said.find(_plain(step.action))
+    named = place >= 0 and bool(given) and all(value[:_SHOWN] in said for value in given)
+    return place if named else None
+
+
+def _plain(text: str) -> str:
+    """Return text as it is compared: without quotation marks, in lower case, blanks as one; places stay nearly the same."""
+    return " ".join(text.translate(_QUOTES).casefold().split())
+
+
+def _entry(draft: Draft, name: str) -> EntryView | None:
+    """Return an entry of the session, else one of a related session that was read."""
+    found = draft.desk.entry(name)
+    return found if found is not None or draft.related is None else draft.related.entry(name)
 
 
 def allowed_targets(draft: Draft) -> list[str]:

@@ -43,7 +43,7 @@ class HistoryReader:
         except CtxmgrError:
             return None
         # The tool completes prefixes; here another entry whose id merely starts so would be an invented one.
-        return self._clean(found) if found.id == entry_id else None
+        return self.clean(found) if found.id == entry_id else None
 
     def entries(self, ids: Sequence[str]) -> list[EntryView]:
         """Return those of the entries that exist, in the given order."""
@@ -71,7 +71,7 @@ class HistoryReader:
                 "input_type": [] if input_type is None else [input_type],
             }
         )  # fmt: skip
-        return [self._clean(row) for row in requests.list_(self.store, request).rows if isinstance(row, EntryView)]
+        return [self.clean(row) for row in requests.list_(self.store, request).rows if isinstance(row, EntryView)]
 
     def total(self) -> int:
         """Return the number of entries."""
@@ -83,7 +83,7 @@ class HistoryReader:
         if index <= start:
             return []
         rows = requests.list_(self.store, ListRequest(session=self.session, offset=start, limit=index - start)).rows
-        return [self._clean(row) for row in rows if isinstance(row, EntryView)]
+        return [self.clean(row) for row in rows if isinstance(row, EntryView)]
 
     def first_words(self) -> SpokenMessage | None:
         """Return the first thing a person said in the session."""
@@ -106,7 +106,7 @@ class HistoryReader:
             limit=most, newest_first=True,
         )  # fmt: skip
         rows = [row for row in requests.list_(self.store, request).rows if isinstance(row, EventView)]
-        newest = [self._heard(row) for row in reversed(rows)]
+        newest = [self.heard_one(row) for row in reversed(rows)]
         first = [row for row in self._people(newest_first=False)[:1] if row.id not in {each.id for each in newest}]
         return [*first, *newest]
 
@@ -117,7 +117,7 @@ class HistoryReader:
         if answer.page.has_more:
             last = request.model_copy(update={"offset": answer.page.total - _SAID})
             answer = requests.messages(self.store, last)
-        return sayings([self._heard(event) for event in answer.messages], AGENTS)[-most:]
+        return sayings([self.heard_one(event) for event in answer.messages], AGENTS)[-most:]
 
     def search(self, text: str, most: int) -> tuple[list[EntryView], int]:
         """Return the newest entries in which a text occurs, oldest first, and in how many it occurs."""
@@ -130,7 +130,7 @@ class HistoryReader:
         answer = requests.search(self.store, request)
         if answer.page.has_more:
             answer = requests.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        return [self._clean(hit.row) for hit in answer.hits if isinstance(hit.row, EntryView)], answer.page.total
+        return [self.clean(hit.row) for hit in answer.hits if isinstance(hit.row, EntryView)], answer.page.total
 
     def find(self, text: str, most: int) -> tuple[list[EntryView | EventView], int]:
         """Return the newest rows, entries and messages, in which a text occurs, oldest first, and in how many it occurs."""
@@ -138,10 +138,10 @@ class HistoryReader:
         answer = requests.search(self.store, request)
         if answer.page.has_more:
             answer = requests.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        rows = [self._clean(row) if isinstance(row, EntryView) else self._heard(row) for row in (h.row for h in answer.hits)]
+        rows = [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in (h.row for h in answer.hits)]
         return rows, answer.page.total
 
-    def _clean(self, entry: EntryView) -> EntryView:
+    def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without what reads like instructions: whatever quotes it later can't pass that on."""
         if entry.id in self.cleared:
             return entry
@@ -156,7 +156,7 @@ class HistoryReader:
         self.withheld[entry.id] = next(iter(reasons.values()))
         return entry.model_copy(update={part: f"[withheld: it {why}]" for part, why in reasons.items()})
 
-    def _heard(self, event: EventView) -> EventView:
+    def heard_one(self, event: EventView) -> EventView:
         """Return a message without what reads like instructions, unless a person said it: theirs are meant to be followed."""
         why = None if event.type in PEOPLE else suspicion(words(event.data)[:_JUDGED])
         if why is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.recover.action_kinds import texts
@@ -35,6 +36,17 @@ _NOT_KNOWN = re.compile(
     r"next (?:week|month|quarter)|no longer (?:know|have))\b",
     re.IGNORECASE,
 )
+
+
+def states(line: str, forms: Sequence[Sequence[str]], question: str) -> bool:
+    """Whether a line holds every word that a question asks by, each in some form, and a value that the question does not.
+
+    A line that asks itself, or says that it is not known, states nothing.
+    """
+    said = line.casefold()
+    if not all(any(form in said for form in each) for each in forms):
+        return False
+    return not line.rstrip().endswith("?") and not _NOT_KNOWN.search(line) and _has_value(line, question.casefold())
 
 
 def news(row: Row, known: str) -> bool:

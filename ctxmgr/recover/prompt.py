@@ -15,10 +15,12 @@ from ctxmgr.recover.action_kinds import changes_something
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.messages import PEOPLE, SpokenMessage, words
 from ctxmgr.recover.quotes import command_of, named
+from ctxmgr.recover.related import RelatedRecord
 from ctxmgr.recover.retrieval import RetrievedRecord
 from ctxmgr.recover.verbatim import at, call_line, clean, clipped, clock, fenced, in_line, input_text, result_text, said
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import ContextRequest, Fact
 from ctxmgr.types.view import EntryView
 
@@ -61,7 +63,10 @@ class Told:
     @property
     def stuck(self) -> str | None:
         """The agent that is in trouble, where that is not the one that reads this."""
-        agent = None if self.finding is None else self.finding.scope.agent or (self.brief.members or [None])[-1]
+        if self.finding is None:  # who met the failures that the diagnosis speaks of
+            agent = self.brief.ended[-1] if self.brief.ended and self.diagnosis is not None else None
+        else:
+            agent = self.finding.scope.agent or (self.brief.members or [None])[-1]
         name = agent.agent if isinstance(agent, EntryView) else agent
         return None if name == self.target else name
 
@@ -94,7 +99,8 @@ def _asked(told: Told) -> str:
     if request.requester is None:
         last = told.brief.last_success
         where = "" if last is None else f" The last step that worked{at(last.ts)}:\n{fenced(call_line(last), 200)}"
-        return f"No loop and no stall was found; go on with the task from here.{where}"
+        failed = ", but the latest calls failed" if told.brief.ended else ""
+        return f"No loop and no stall was found{failed}; go on with the task from here.{where}"
     added = request.additional_context or ""
     more = f"\nIt adds:\n{said(added, 400)}" if added.strip() else ""
     goal, reason = said(request.goal, _ASKED), said(request.reason, _ASKED)
@@ -214,7 +220,9 @@ def _plan(told: Told) -> Iterator[tuple[str, str]]:
 
 def _quotes(told: Told) -> Iterator[tuple[str, str]]:
     found = told.diagnosis
+    yield from _failure(told)
     yield from (_quote(each) for each in (found.evidence if found is not None else ()))
+    yield from (_related(each) for each in told.brief.related)
     relevant = sorted(told.brief.relevant, key=lambda each: (not each.sure, -each.cover))
     relevant = [each for each in relevant if each.row.id not in (told.held or ())]
     sure = [each for each in relevant if each.sure]
@@ -237,6 +245,23 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
         for saying in told.brief.said[-1:]:
             who = "you" if saying.agent == told.target else named(saying.agent or "an agent")
             yield f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text
+
+
+def _failure(told: Told) -> Iterator[tuple[str, str]]:
+    """Yield verbatim what failed, for a reader who did not meet it, and where no loop tells of it."""
+    steps = told.brief.ended if told.finding is None else told.brief.rounds if told.stuck is not None else []
+    for step in [each for each in steps if each.status in _FAILED][-1:]:
+        yield _capital(_source(told, step)), f"{call_line(step)}\n{result_text(step)}"
+
+
+def _related(found: RelatedRecord) -> tuple[str, str]:
+    """Return what a record of another session or of memory says, with where it is from in words."""
+    row = found.row
+    if not isinstance(row, EntryView):
+        who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
+        return f"{found.source}{who}", found.excerpt or words(row.data)
+    more = found.excerpt or (input_text(row) if changes_something(row) and not command_of(row) else result_text(row))
+    return found.source, f"{call_line(row)}\n{clean(more).strip(chr(10))}"
 
 
 def _quote(quote: Quote) -> tuple[str, str]:

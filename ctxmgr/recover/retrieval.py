@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.recover import excerpts
 from ctxmgr.recover.action_kinds import changes_something, explains, program, same_call, texts
 from ctxmgr.recover.excerpts import Passage, Row, Scale, Text, best_passage, text_of
-from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.messages import is_synthetic, words
 from ctxmgr.recover.new_information import news
 from ctxmgr.recover.query_parser import Clause, Term
@@ -57,6 +57,14 @@ _PLAIN = frozenset(
 _NO_ANSWER = re.compile(
     r"not found|no such|unknown|cannot|can't|could not|don't know|do not know|no idea|no result|nothing", re.IGNORECASE
 )
+
+
+class Finder(Protocol):
+    """What finds rows by a text: a session, or those related to it."""
+
+    def find(self, text: str, most: int, /) -> tuple[list[Row], int]:
+        """Return the newest rows in which a text occurs, oldest first, and in how many it occurs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ class Scope:
         onset, stuck: what this agent said from this entry on is a part of the trouble.
     """
 
-    recent: Sequence[EntryView] = ()
+    recent: Sequence[Row] = ()
     without: Collection[str] = ()
     own: Collection[str] = ()
     total: int = 0
@@ -135,7 +143,7 @@ class Scope:
         return not (late and row.agent is not None and row.agent == self.stuck)
 
 
-def seek(desk: HistoryReader, wanted: Sequence[Clause], most: int, scope: Scope | None = None) -> Retrieval:
+def seek(desk: Finder, wanted: Sequence[Clause], most: int, scope: Scope | None = None) -> Retrieval:
     """Return up to ``most`` records that speak of the clauses of a request, and the clauses that none answers."""
     scope = scope or Scope()
     if not wanted:
@@ -163,7 +171,7 @@ def seek(desk: HistoryReader, wanted: Sequence[Clause], most: int, scope: Scope 
     return Retrieval(sorted(kept, key=lambda found: place(found.row)), unanswered, dropped)
 
 
-def seek_around(desk: HistoryReader, trouble: Sequence[tuple[Clause, float]], most: int, scope: Scope) -> Retrieval:
+def seek_around(desk: Finder, trouble: Sequence[tuple[Clause, float]], most: int, scope: Scope) -> Retrieval:
     """Return up to ``most`` records that have most in common with a trouble, each part of which has its own weight."""
     pool = _pool(desk, [clause for clause, _ in trouble], scope)
     wanted: dict[str, excerpts.SoughtWords] = {}
@@ -227,7 +235,7 @@ def place(row: Row) -> int:
     return 2 * row.index + 1 if isinstance(row, EntryView) else 2 * (row.after if row.after is not None else -1) + 2
 
 
-def _pool(desk: HistoryReader, wanted: Sequence[Clause], scope: Scope) -> Pool:
+def _pool(desk: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
     """Return what is compared; a search that was made for the same scope before is not made again."""
     hits = scope.searched
     budget = _FEW_SEARCHES if scope.total > _LARGE else _MOST_SEARCHES

@@ -56,7 +56,7 @@ class RoutingTable:
 
     def route(self, agent: str) -> Route:
         """Return an agent's route; one that the table does not know is an ordinary agent that is asked with anything."""
-        return self.routes.get(agent) or Route(agent, role=_role_by_name(agent) if self.routing == "history" else "ordinary")
+        return self.routes.get(agent) or Route(agent, role=role_of(agent) if self.routing == "history" else "ordinary")
 
     def followers(self, agent: str) -> list[str]:
         """Return who may follow an agent: never itself, never the context manager."""
@@ -66,10 +66,11 @@ class RoutingTable:
 
 def from_history(agents: Sequence[str]) -> RoutingTable:
     """Return the table that a history without one amounts to: its agents, each of which may follow each."""
-    return RoutingTable("history", {agent: Route(agent, role=_role_by_name(agent)) for agent in agents})
+    return RoutingTable("history", {agent: Route(agent, role=role_of(agent)) for agent in agents})
 
 
-def _role_by_name(agent: str) -> Role:
+def role_of(agent: str) -> Role:
+    """Return what an agent does, as far as its name tells."""
     return "review" if _REVIEW.search(agent) else "merge" if _MERGE.search(agent) else "ordinary"
 
 

@@ -11,11 +11,13 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history import detection
 from ctxmgr.recover.agent import Consult, Limits, RecoveryOptions, planned, recover
 from ctxmgr.recover.draft import Draft
+from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.injection_filter import suspicion
 from ctxmgr.recover.model.config import chosen
 from ctxmgr.recover.quotes import quoted
 from ctxmgr.recover.routes import RoutingTable, configured, from_file, from_history
 from ctxmgr.recover.stuck_request import beside, request_for, worst
+from ctxmgr.recover.target import decisive
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal_source import GoalSource
@@ -89,6 +91,8 @@ class Service:
             # It may name something that was over long ago; or an agent got stuck and fell silent long before the end.
             verdict, _ = detection.judge(self._store, key, settings, request.now)
         finding = worst(verdict.findings, request.finding, warned=True)
+        if finding is not None and request.finding is None:
+            finding = decisive(HistoryReader(self._store, verdict.session), verdict.findings, finding)
         asked = request_for(verdict.session, finding, force=request.force)
         side = beside(verdict.findings, finding)
         return self._answered(key, asked, finding, side, request)
@@ -143,6 +147,7 @@ class Service:
             model=self._named(request.model),
             limits=Limits() if attempts is None else Limits(attempts=attempts),
             beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
+            only_session=request.only_session,
         )
 
     def table(self, named: str | None) -> RoutingTable | None:

@@ -36,10 +36,17 @@ def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: boo
     if not ranked:
         lasting = [finding for finding in findings if finding.resolved is None]
         return lasting[-1] if warned and lasting else None
-    latest = ranked[-1][1]
-    began = _place(latest, "first")
-    around = [each for _, each in ranked if each.severity == "loop" and _place(each, "first") <= began <= _place(each, "last")]
-    return min(around, key=lambda each: _place(each, "first")) if latest.severity == "loop" and around else latest
+    return next(iter(entwined(findings, ranked[-1][1])), ranked[-1][1])
+
+
+def entwined(findings: Sequence[Finding], finding: Finding) -> list[Finding]:
+    """Return the unresolved loops that run at the same time as a loop, itself among them, the one that began first first."""
+    began, ended = _place(finding, "first"), _place(finding, "last")
+    around = [
+        each for each in unresolved(findings)
+        if each.severity == finding.severity == "loop" and _place(each, "first") <= ended and began <= _place(each, "last")
+    ]  # fmt: skip
+    return sorted(around, key=lambda each: _place(each, "first"))
 
 
 def unresolved(findings: Sequence[Finding]) -> list[Finding]:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ctxmgr.errors import InvalidInput, RecoveryRefused
+from ctxmgr.recover.action_kinds import changes_something, texts
 from ctxmgr.recover.brief import launcher_of
 from ctxmgr.recover.history_reader import HistoryReader
-from ctxmgr.recover.quotes import named
-from ctxmgr.recover.routes import RoutingTable
+from ctxmgr.recover.quotes import answer_text, named
+from ctxmgr.recover.routes import RoutingTable, role_of
+from ctxmgr.recover.stuck_request import entwined
+from ctxmgr.recover.unread_files import PATH
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
 from ctxmgr.types.view import EntryView
@@ -21,6 +24,8 @@ _MOST_CANDIDATES = 40
 _LOOK_BACK = 200
 _RECENT = 1_000
 _GOAL = 4_000
+_STEPS, _MOST_CHANGES, _MOST_FILES = 3, 20, 3
+_FAILED = ("error", "denied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +207,59 @@ def _latest(desk: HistoryReader, candidates: list[str], closed: bool) -> Target:
     return _allowed(closed, candidates, last.agent, "it acted last", back=True)
 
 
+def decisive(desk: HistoryReader, findings: Sequence[Finding], finding: Finding) -> Finding:
+    """Return which of the loops that run through each other is answered.
+
+    It is the one whose calls fail, rather than one that only looks or waits; of several that fail the one whose agent the
+    others' failures name; else the one that began first.
+    """
+    around = [each for each in entwined(findings, finding) if each.scope.agent is not None]
+    last = {each.id: next(iter(desk.entries(each.members[-1:])), None) for each in around}
+    failed = {each.id: entry for each in around if (entry := last[each.id]) is not None and entry.status in _FAILED}
+    blamed = [
+        each for each in around
+        if each.id in failed and any(
+            _names(answer_text(entry), str(each.scope.agent)) for name, entry in failed.items() if name != each.id
+        )
+    ]  # fmt: skip
+    if len(blamed) == 1:
+        return blamed[0]
+    return next((each for each in around if each.id in failed), finding)
+
+
+def _names(text: str, agent: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(agent)}(?![\w-])", text[-_GOAL:], re.IGNORECASE) is not None
+
+
+def _maker(desk: HistoryReader, finding: Finding, stuck: str, agents: Sequence[str]) -> EntryView | None:
+    """Return the change by another agent that a stuck agent's failure is about: who made it can end the trouble.
+
+    The failure names a file, and another agent changed that file last; the stuck one, which may only run or look at it,
+    changed nothing. A merge is the merger's own work; a reviewer's verdict is a failure of what it looked at.
+    """
+    role = role_of(stuck)
+    steps = [entry for entry in desk.entries(finding.members[-_STEPS:]) if entry.agent == stuck]
+    if role == "merge" or any(entry.status == "ok" and changes_something(entry) for entry in steps):
+        return None
+    met = [step for step in steps if step.status in _FAILED or role == "review"]
+    told = [answer_text(step)[-_GOAL:] for step in met]
+    if role == "review":
+        told += [text for step in met for text in texts(step.input, names=False)]
+    files = [match.group(1).rpartition("/")[2] for text in told for match in PATH.finditer(text)]
+    for name in list(dict.fromkeys(reversed(files)))[:_MOST_FILES]:
+        change = _last_change(desk, name)
+        if change is not None:
+            return change if change.agent != stuck and change.agent in agents else None
+    return None
+
+
+def _last_change(desk: HistoryReader, name: str) -> EntryView | None:
+    """Return the last change that worked of a file with this name."""
+    hits = reversed(desk.search(name, _MOST_CHANGES)[0])
+    changes = (entry for entry in hits if entry.status == "ok" and changes_something(entry))
+    return next((entry for entry in changes if any(_names(text, name) for text in texts(entry.input, names=False))), None)
+
+
 def _for_finding(
     desk: HistoryReader,
     finding: Finding,
@@ -226,6 +284,10 @@ def _for_finding(
     if launcher is not None and may(launcher.agent):
         reason = f"it launched {named(stuck)}, which is stuck, and can take another way"
         return _allowed(closed, candidates, launcher.agent, reason, back=False)
+    maker = _maker(desk, finding, stuck, candidates) if attempt == 1 else None
+    if maker is not None and may(maker.agent):
+        reason = f"{named(stuck)} is stuck at what {named(maker.agent)} made at @{maker.index} and can change"
+        return _allowed(closed, candidates, maker.agent, reason, back=False)
     if attempt > 1 or not able_to:
         before = desk.before(members[0].index if members else desk.total(), _LOOK_BACK)
         able = [entry.agent for entry in reversed(before) if may(entry.agent)]

@@ -99,3 +99,25 @@ class ImportReport(Shape):
     unknown: dict[str, int]
     damaged: int
     not_understood: float
+
+
+class FormatView(Shape):
+    """A format of logs that can be read.
+
+    Attributes:
+        name: what ``import --from`` calls it.
+        places: where the agent keeps them below the home folder; none where logs are only read where they are named.
+        errors: calls that failed are marked; open_calls: a call whose result never came is seen; usage: tokens of each
+            response; sub_agents: the work of agents that the agent started; times: of calls and results.
+    """
+
+    name: str
+    title: str
+    places: list[str]
+    calls: bool
+    results: bool
+    errors: bool
+    open_calls: bool
+    usage: bool
+    sub_agents: bool
+    times: bool

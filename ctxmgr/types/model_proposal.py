@@ -10,27 +10,28 @@ from ctxmgr.types.base import Shape
 
 MOST_FACTS = 12
 MOST_ADVICE = 5
+_CITES = "The entries that show it, as @12: only such as you were shown."
 
 
 class ProposedFact(Shape):
     """Something the next agent must know, in the model's words, and the entries it rests on (ids)."""
 
-    text: Annotated[str, Field(min_length=1, max_length=600)]
-    entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(min_length=1, max_length=6)]
+    text: Annotated[str, Field(min_length=1, max_length=600, description="One thing that is so, figures copied exactly.")]
+    entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(min_length=1, max_length=6, description=_CITES)]
 
 
 class Advice(Shape):
     """What to do instead, and the entries that speak for it (ids)."""
 
-    text: Annotated[str, Field(min_length=1, max_length=300)]
-    entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=6)]
+    text: Annotated[str, Field(min_length=1, max_length=300, description="One concrete action that was not tried yet.")]
+    entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=6, description=_CITES)]
 
 
 class Dropped(Shape):
     """An entry that the rules cited and the model leaves out, and why; without a reason it stays in."""
 
-    entry: Annotated[str, Field(max_length=200)]
-    reason: Annotated[str, Field(max_length=300)]
+    entry: Annotated[str, Field(max_length=200, description="An entry that the brief rests on, as @12.")]
+    reason: Annotated[str, Field(max_length=300, description="Why it misleads or is out of date.")]
 
 
 class Proposal(Shape):
@@ -46,13 +47,19 @@ class Proposal(Shape):
         unanswered: what was asked for that no record of the history holds.
     """
 
-    target: Annotated[str, Field(min_length=1, max_length=256)]
-    reason: Annotated[str, Field(min_length=1, max_length=400)]
-    summary: Annotated[str, Field(min_length=1, max_length=1_200)]
-    facts: Annotated[list[ProposedFact], Field(max_length=MOST_FACTS)] = []
-    advice: Annotated[list[Advice], Field(max_length=MOST_ADVICE)] = []
-    dropped: Annotated[list[Dropped], Field(max_length=MOST_FACTS)] = []
-    unanswered: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=5)] = []
+    target: Annotated[str, Field(min_length=1, max_length=256, description="The one agent that continues.")]
+    reason: Annotated[str, Field(min_length=1, max_length=400, description="Why this agent, in a sentence.")]
+    summary: Annotated[str, Field(min_length=1, max_length=1_200, description="Where the work stands and why it is stuck.")]
+    facts: Annotated[
+        list[ProposedFact], Field(max_length=MOST_FACTS, description="What the agent must know beyond the brief.")
+    ] = []
+    advice: Annotated[list[Advice], Field(max_length=MOST_ADVICE, description="What to do instead, the best first.")] = []
+    dropped: Annotated[
+        list[Dropped], Field(max_length=MOST_FACTS, description="Entries of the brief that are to be left out.")
+    ] = []
+    unanswered: Annotated[
+        list[Annotated[str, Field(max_length=300)]], Field(max_length=5, description="What was asked and no record holds.")
+    ] = []
 
 
 class Lead(Shape):
@@ -62,5 +69,5 @@ class Lead(Shape):
     ``answer`` is 0 where none of them does.
     """
 
-    need: Annotated[str, Field(min_length=1, max_length=300)]
-    answer: Annotated[int, Field(ge=0, le=200)]
+    need: Annotated[str, Field(min_length=1, max_length=300, description="What is needed, in one sentence.")]
+    answer: Annotated[int, Field(ge=0, le=200, description="Number of the entry that holds it, 0 for none.")]

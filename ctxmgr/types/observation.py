@@ -11,6 +11,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.progress` says what that means.
+
+    ``id`` and ``index`` are the entry's, ``at`` is the time of its result in seconds since 1970 (None: it has none).
+    """
+
+    id: str
+    index: int | None
+    at: float | None
+
+
 @dataclass(slots=True)
 class Observation:
     """Something that happened in a session.
@@ -30,6 +42,7 @@ class Observation:
         type: of an event: its type; ``data`` its payload.
         meta: the entry's ``meta`` object or None.
         task: the entry's ``task``: what it was an attempt at.
+        progress: what the session had last achieved when this happened; the monitor notes it.
     """
 
     kind: Literal["start", "finish", "event", "end"]
@@ -55,3 +68,4 @@ class Observation:
     data: Any = None
     meta: Any = None
     task: str | None = None
+    progress: Progress | None = None

@@ -95,7 +95,7 @@ class RecoverRequest(Shape):
     last one again, whatever it was about. ``finding`` chooses one finding by id; ``force`` asks for a continuation though
     nothing is wrong; ``plan`` shows it without recording anything or asking a model. ``diff`` leaves out what the target
     was given before (null: as configured). ``routes`` is the path of a routing table. ``goal`` says where the goal stands
-    that is worked on; it is told beside what the history says.
+    that is worked on; it is told beside what the history says. ``only_session`` keeps related sessions and memory out.
     """
 
     session: Text | None = None
@@ -108,6 +108,7 @@ class RecoverRequest(Shape):
     routes: Text | None = None
     goal: GoalSource | None = None
     last: bool = False
+    only_session: bool = False
     model: ModelRequest = ModelRequest()
 
 
@@ -132,6 +133,7 @@ class AgentRequest(Shape):
     drafts: dict[Text, Json] = {}
     diff: bool | None = None
     routes: Text | None = None
+    only_session: bool = False
     model: ModelRequest = ModelRequest()
 
 

@@ -284,7 +284,7 @@ def test_a_settings_file_names_the_store(history: Path, tmp_path: Path, monkeypa
 
     (tmp_path / "project" / "ctxmgr.toml").write_text("stroe = 1\n", encoding="utf-8")
     ran = run("list", "--json")
-    assert (ran.code, ran.envelope["error"]["hint"]) == (2, "known: artifacts, detect, goal, recover, store")
+    assert (ran.code, ran.envelope["error"]["hint"]) == (2, "known: artifacts, detect, goal, live, recover, store")
 
 
 def test_the_nearest_store_upwards_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

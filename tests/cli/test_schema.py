@@ -17,7 +17,7 @@ ANSWERS: list[tuple[str, tuple[str, ...]]] = [
     ("note search", ("flaky",)), ("snapshot create", ("0", "1", "--summary", "x")), ("snapshot list", ()),
     ("snapshot show", ("SNAPSHOT",)), ("detect", ("--all-sessions",)), ("recover", ("-s", "looping")),
     ("recover", ("-s", "hung", "--plan")), ("import", ("LOG",)), ("record", ()), ("verify", ()), ("index", ()),
-    ("doctor", ()),
+    ("doctor", ()), ("formats", ()),
     ("context need add", ("dev", "arch/*", "--need", "optional")), ("context assemble", ("dev", "--with", "arch/none.md")),
     ("request", ("--type", "proceed", "--from", "coder", "--to", "other", "--reason", "x", "--goal", "y")),
 ]  # fmt: skip

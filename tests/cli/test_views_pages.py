@@ -15,6 +15,7 @@ from ctxmgr.cli.views.one_line import brief, command, pretty, said
 from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
+from ctxmgr.types.route import DoNotRepeat
 from tests.cli import view_samples as s
 
 NOW = parse_time("2026-01-22T12:00:00Z") or 0.0
@@ -155,23 +156,14 @@ def test_notes_and_snapshots_name_their_entries() -> None:
 
 CONTINUATION = """\
 ✗ the same error 4 times
+
 ── continue with planner  PROCEED ──────────────────────────────────────────────
 planner gave builder its task.
+Its text: ctxmgr recover --last --prompt  (1.2 k tokens by chars/4, only what is
+new since c0)
+For a program: --json; 'data.continuation.returnTo' holds exactly one request.
 
-  session      nightly
-  asked by     the run is stuck
-  reason       builder ran the same failing command 4 times
-  not sent to  builder
-  routed by    what the history shows
-  written by   the rules (the model had no answer that counts)
-  attempt      1
-
-What is wrong: loop
-  ✗ repetition ×4
-    started at     @12
-    last progress  e11
-
-Goal
+Task
   make the tests pass
 
 Where things stand
@@ -182,8 +174,8 @@ What is known
   unknown   what e77 said is gone  [e77]
 
 Do not repeat
-  ✗ Bash  pytest  ×4
-    → exit 1  [@12]
+  ✗ Bash  pytest  ×4  [@12]
+    → exit 1
 
 Try instead
   → pip install -e .  (worked at @4)  [e4]
@@ -192,15 +184,41 @@ Last words of the person
   fix the tests
   and nothing else
 
+About this answer
+  session        nightly
+  asked by       the run is stuck
+  reason         builder ran the same failing command 4 times
+  finding        repetition ×4
+  started at     @12
+  last progress  e11
+  not sent to    builder
+  routed by      what the history shows
+  written by     the rules (the model had no answer that counts)
+  attempt        1
+  kept as        c1
+  evidence       ctxmgr snapshot show s1
+  notes          1 note: n1
 """
 
 
 def test_a_continuation_is_a_page_to_read_and_paste() -> None:
-    """The page says who continues and why, what is wrong and known, what not to repeat, and how to use it."""
-    text = s.draw(lambda out: show_continuation(out, s.continuation(), {"e12": 12}))
+    """The page leads with what is wrong and who continues; the evidence follows, and how the answer came about."""
+    assert s.draw(lambda out: show_continuation(out, s.continuation(), {"e12": 12})) == CONTINUATION
 
-    assert text.startswith(CONTINUATION + "How to use it\n  Give planner the text of 'ctxmgr recover --last --prompt' (")
-    assert "  evidence  ctxmgr snapshot show s1\n" in text
+
+def test_a_long_quote_takes_two_lines_on_a_terminal_and_is_whole_in_a_pipe() -> None:
+    """The page stays short for a reader; nothing is cut for a program."""
+    outcome = " ".join(f"word{number}" for number in range(100))
+    answer = s.continuation(do_not_repeat=[DoNotRepeat(action="Bash", input="ls", times=4, outcome=outcome, entries=["e12"])])
+
+    shown = s.draw(lambda out: show_continuation(out, answer))
+    _, _, after = shown.partition("Do not repeat\n")
+    lines = after.partition("\n\n")[0].splitlines()
+
+    assert len(lines) == 3
+    assert lines[2].endswith("…")
+    assert max(map(len, lines)) <= 80
+    assert outcome in s.draw(lambda out: show_continuation(out, answer), terminal=False)
 
 
 def test_an_import_tells_what_it_did_not_understand() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctxmgr.conformance import DetectorConformance, WarningConformance
 from ctxmgr.detect.detectors.busy import BusyDetector
 from ctxmgr.detect.detectors.cycle import CycleDetector
 from ctxmgr.detect.detectors.denied import DeniedDetector
@@ -18,11 +19,10 @@ from ctxmgr.detect.detectors.sleep_budget import SleepBudgetDetector
 from ctxmgr.detect.detectors.stagnation import StagnationDetector
 from ctxmgr.detect.detectors.trivial_change import TrivialChangeDetector
 from ctxmgr.detect.detectors.unknown_tool import UnknownToolDetector
-from tests.detect.contract import DetectorContract, WarningContract
 from tests.detect.scenario import Scenario
 
 
-class TestRepetition(DetectorContract):
+class TestRepetition(DetectorConformance):
     detector = RepetitionDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -30,7 +30,7 @@ class TestRepetition(DetectorContract):
         return story.call("Grep", {"pattern": "handler"}, "no match", **fields)
 
 
-class TestCycle(DetectorContract):
+class TestCycle(DetectorConformance):
     detector = CycleDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -40,7 +40,7 @@ class TestCycle(DetectorContract):
         return story.call("Grep", {"pattern": "x"}, "a.py:1", **fields)
 
 
-class TestErrorRepetition(WarningContract):
+class TestErrorRepetition(WarningConformance):
     detector = ErrorRepetitionDetector
     rounds = 4
 
@@ -49,7 +49,7 @@ class TestErrorRepetition(WarningContract):
         return story.fail("Bash", {"command": f"./tool --try {number}"}, "PermissionError: key file is locked", **fields)
 
 
-class TestFailureStreak(WarningContract):
+class TestFailureStreak(WarningConformance):
     detector = FailureStreakDetector
     rounds = 6
 
@@ -58,7 +58,7 @@ class TestFailureStreak(WarningContract):
         return story.fail("get_plan", {"plan_id": f"P{number}"}, f"Plan with ID P{number} not found", **fields)
 
 
-class TestInterleaved(WarningContract):
+class TestInterleaved(WarningConformance):
     detector = InterleavedDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -73,7 +73,7 @@ class TestInterleaved(WarningContract):
         return [1, *(1 + 3 * number for number in range(1, members))]
 
 
-class TestStagnation(DetectorContract):
+class TestStagnation(DetectorConformance):
     detector = StagnationDetector
     rounds = 6
 
@@ -82,7 +82,7 @@ class TestStagnation(DetectorContract):
         return story.call("Grep", {"pattern": f"total|v{number}", "path": "deck.rs"}, "118: cumulative tokens", **fields)
 
 
-class TestNearDuplicate(DetectorContract):
+class TestNearDuplicate(DetectorConformance):
     detector = NearDuplicateDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -90,7 +90,7 @@ class TestNearDuplicate(DetectorContract):
         return story.call("search", {"q": "handler", "attempt": number}, "no match", **fields)
 
 
-class TestTrivialChange(WarningContract):
+class TestTrivialChange(WarningConformance):
     detector = TrivialChangeDetector
     rounds = 10
     loop_after = 10
@@ -100,7 +100,7 @@ class TestTrivialChange(WarningContract):
         return story.call("fetch_report", {"n": 1}, f"10:00:{number:02d} all quiet", **fields)
 
 
-class TestUnknownTool(DetectorContract):
+class TestUnknownTool(DetectorConformance):
     detector = UnknownToolDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -108,7 +108,7 @@ class TestUnknownTool(DetectorContract):
         return story.fail("magic", {"n": number}, "Tool magic not found", **fields)
 
 
-class TestDenied(DetectorContract):
+class TestDenied(DetectorConformance):
     detector = DeniedDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -118,7 +118,7 @@ class TestDenied(DetectorContract):
         return entry
 
 
-class TestEditRevert(DetectorContract):
+class TestEditRevert(DetectorConformance):
     detector = EditRevertDetector
     rounds = 2
 
@@ -128,7 +128,7 @@ class TestEditRevert(DetectorContract):
         return story.call("Edit", {"path": "a.py", "old": "x = 2", "new": "x = 1"}, "ok", **fields)
 
 
-class TestEscalatingFailure(WarningContract):
+class TestEscalatingFailure(WarningConformance):
     detector = EscalatingFailureDetector
     rounds = 2
 
@@ -137,7 +137,7 @@ class TestEscalatingFailure(WarningContract):
         return story.fail("run_cmd", {"n": number}, f"failed {number}", task="goal/task/sub", **fields)
 
 
-class TestBusy(DetectorContract):
+class TestBusy(DetectorConformance):
     detector = BusyDetector
     rounds = 56
     outside = 2
@@ -151,8 +151,9 @@ class TestBusy(DetectorContract):
         return list(range(2, members + 2))
 
 
-class TestSleepBudget(DetectorContract):
+class TestSleepBudget(DetectorConformance):
     detector = SleepBudgetDetector
+    leaves_at_once = True
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Sleep a little longer each time."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+import pytest
+
+from ctxmgr.conformance import NEW_WORK, DetectorConformance, SessionConformance, SpokenConformance
 from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.detectors.chanting import ChantingDetector
 from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
@@ -11,21 +14,23 @@ from ctxmgr.detect.detectors.monologue import MonologueDetector
 from ctxmgr.detect.detectors.no_progress import NoProgressDetector
 from ctxmgr.detect.detectors.ping_pong import PingPongDetector
 from ctxmgr.detect.detectors.recovery_loop import RecoveryLoopDetector
+from ctxmgr.types.finding import FindingKind
 from tests.detect import test_contract
-from tests.detect.contract import DetectorContract, SessionContract, SpokenContract
 from tests.detect.scenario import Scenario
 
 
-class TestMonologue(SpokenContract):
+class TestMonologue(SpokenConformance):
     detector = MonologueDetector
+    leaves_at_once = True
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
         """Say that all is well."""
         return story.say("message", {"text": "All is well."}, agent=fields.get("agent", "main"), process=fields.get("process"))
 
 
-class TestChanting(SpokenContract):
+class TestChanting(SpokenConformance):
     detector = ChantingDetector
+    leaves_at_once = True
     rounds = 10
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -38,7 +43,7 @@ class TestChanting(SpokenContract):
         )
 
 
-class TestContextLoop(SpokenContract):
+class TestContextLoop(SpokenConformance):
     detector = ContextLoopDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -51,7 +56,7 @@ class TestContextLoop(SpokenContract):
             super().test_a_program_does_not_reset_it(event)
 
 
-class TestNoProgress(SpokenContract):
+class TestNoProgress(SpokenConformance):
     detector = NoProgressDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -61,7 +66,7 @@ class TestNoProgress(SpokenContract):
         )
 
 
-class TestRecoveryLoop(SessionContract):
+class TestRecoveryLoop(SessionConformance):
     detector = RecoveryLoopDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -69,7 +74,7 @@ class TestRecoveryLoop(SessionContract):
         return story.say("continuation", {"answers": ["one loop"]})
 
 
-class TestPingPong(SessionContract):
+class TestPingPong(SessionConformance):
     detector = PingPongDetector
 
     def round(self, story: Scenario, number: int, **fields: Any) -> str:
@@ -88,5 +93,35 @@ class TestPingPong(SessionContract):
 def test_every_detector_inherits_the_battery() -> None:
     """No detector is registered without its contract test."""
     known = [*vars(test_contract).values(), *globals().values()]
-    batteries = [each for each in known if isinstance(each, type) and issubclass(each, DetectorContract)]
-    assert {each.detector for each in batteries if hasattr(each, "detector")} == set(DETECTORS)
+    batteries = [each for each in known if isinstance(each, type) and issubclass(each, DetectorConformance)]
+    tried = {each.detector for each in batteries if hasattr(each, "detector")}
+    assert tried == set(DETECTORS)
+    assert {each.kind for each in tried} == set(get_args(FindingKind))
+
+
+@pytest.mark.parametrize("work", sorted(NEW_WORK))
+def test_two_new_steps_end_a_stall(work: str) -> None:
+    """A call that its agent no longer waits for is no stall, though it never got a result."""
+    story = Scenario()
+    story.call("Read", {"path": "a.py"}, "text")
+    story.open("Bash", {"command": "make"})
+    assert [finding.resolved for finding in story.stalls()] == [None]
+    for number in range(2):
+        NEW_WORK[work](story, number)
+    assert story.stalls() == []
+
+
+def test_a_loop_that_is_taken_up_again_is_raised_again() -> None:
+    """It is one finding all the while; whoever was told of it is told once more, so that a guard can stop it again."""
+    story = Scenario()
+    for number in range(3):
+        story.call("Read", {"path": f"{number}.py"}, f"code {number}")
+        story.fail("Bash", {"command": "make check"}, "target out of date")
+    for number in range(2):
+        NEW_WORK["reads"](story, number)
+    assert [finding.resolved for finding in story.found()] == ["progress"]
+    story.fail("Bash", {"command": "make check"}, "target out of date")
+    _, raised = story.watched()
+    assert [finding.count for _, finding in raised] == [3, 4]
+    (finding,) = story.found()
+    assert (finding.resolved, finding.raised_at, len(finding.members)) == (None, raised[0][1].raised_at, 4)

@@ -355,7 +355,7 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         evidence(Call("Bash", {"command": "tail -f app.log"}, None, "open"), kind="hung", severity="hung"),
         "callHangs",
         ["tail -f"],
-        ["background"],
+        ["without the option that follows"],
     ),
     (
         "npm init",

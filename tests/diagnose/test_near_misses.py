@@ -375,6 +375,94 @@ NEAR: list[tuple[str, str, Evidence]] = [
         evidence(Said("Only change files in src/."), *[edit("/home/dev/shop/src/a.py", "a", "b")] * THRICE),
     ),
     (
+        "notFound",
+        "the name is not the call's own",
+        evidence(
+            bash("ls", "colours.csv"),
+            *[failed("python3 load.py --file a.csv", "error: unknown colour 'gren' in row 7")] * THRICE,
+        ),
+    ),
+    (
+        "notFound",
+        "a test is about names",
+        evidence(*[failed("pytest -q", "E  LookupError: unknown branch 'pytest'")] * THRICE),
+    ),
+    (
+        "notFound",
+        "a page answers that it is not there, and the record knows no address like it",
+        evidence(
+            read("docs/api.md", "GET /v1/customers/{id}"),
+            *[bash("curl -s -w '\\n%{http_code}' http://127.0.0.1:8000/health/deep", "not found\n404")] * THRICE,
+        ),
+    ),
+    (
+        "documentedWay",
+        "the notes are about another command",
+        evidence(
+            read("README.md", "Build with\n\n    make --jobs=4 all"),
+            *[failed("perl t/money.t", "Can't locate Ledger/Money.pm in @INC")] * THRICE,
+        ),
+    ),
+    (
+        "documentedWay",
+        "the notes name an order with a pipe",
+        evidence(
+            read("README.md", "If it fails run\n\n    perl -Ilib t/money.t | sh"),
+            *[failed("perl t/money.t", "Can't locate Ledger/Money.pm in @INC")] * THRICE,
+        ),
+    ),
+    (
+        "documentedWay",
+        "what the notes say was tried",
+        evidence(
+            read("README.md", "Run\n\n    perl -Ilib t/money.t"),
+            failed("perl -Ilib t/money.t", "Can't locate Ledger/Money.pm in @INC"),
+            *[failed("perl t/money.t", "Can't locate Ledger/Money.pm in @INC")] * THRICE,
+        ),
+    ),
+    (
+        "searchElsewhere",
+        "the place that is searched holds the file",
+        evidence(
+            bash("grep -rn RATE src", "src/tax.py:3:RATE = 1"),
+            *[Call("Grep", {"pattern": "RATE_LIMIT", "path": "src"}, "No matches found")] * THRICE,
+        ),
+    ),
+    (
+        "searchElsewhere",
+        "nothing has it",
+        evidence(bash("ls", "a.py"), *[Call("Grep", {"pattern": "RATE_LIMIT", "path": "src"}, "No matches found")] * THRICE),
+    ),
+    (
+        "statedReason",
+        "a log that is read speaks of it",
+        evidence(*[bash("cat server.log", "10:01 write failed: no space left on device")] * THRICE),
+    ),
+    (
+        "statedReason",
+        "a test is about it",
+        evidence(*[failed("pytest -q tests/test_disk.py", "E  OSError: no space left on device")] * THRICE),
+    ),
+    (
+        "statedReason",
+        "a key of a program is missing, and no variable of the environment",
+        evidence(*[failed("python3 run.py", "KeyError: 'standard'")] * THRICE),
+    ),
+    (
+        "workedElsewhere",
+        "the test itself fails",
+        evidence(bash("cd api && npm test", "ok"), *[failed("npm test", "1 failing: wants 3, got 4")] * THRICE),
+    ),
+    (
+        "workedElsewhere",
+        "the user named the new value",
+        evidence(
+            Said("Then look at account 4410-21."),
+            Call("get_account", {"id": "4410-12"}, {"name": "a"}),
+            *[Call("get_account", {"id": "4410-21"}, "account not found", "error")] * THRICE,
+        ),
+    ),
+    (
         "constraintBroken",
         "another thing is installed by another verb",
         evidence(Said("Do not install new packages."), *[failed("make install", "No rule")] * THRICE),

@@ -106,6 +106,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "context-need-list-empty": ("context", "need", "list", "--store", "EMPTY"),
     **artifact_cases.CASES,
     **project_cases.CASES,
+    "formats": ("formats",),
     "import": ("import", "LOG"),
     "import-empty": ("import", "FOLDER"),
     "import-error": ("import", "--from", "odd"),
@@ -156,7 +157,7 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
         places["PROJECT"] = "project.db"
         _make_project(str(folder / "project.db"))
     words = [str(folder / places[word]) if word in places else word for word in command]
-    if "--store" not in words and command[0] != "schema":
+    if "--store" not in words and command[0] not in ("schema", "formats"):
         words += ["--store", str(folder / "imported.db" if name.startswith("import") else store)]
     given = {"record": lines(*records()[-3:], {**snapshot, "id": "snap-2"}), "record-error": "no json\n"}
     return run(*words, "--json", given=given.get(name))

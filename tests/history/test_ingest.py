@@ -232,7 +232,7 @@ def test_what_is_no_log(tmp_path: Path) -> None:
     store = fresh(tmp_path, "store.db")
     (tmp_path / "logs").mkdir()
     notes, empty = tmp_path / "logs" / "notes.jsonl", tmp_path / "logs" / "empty.jsonl"
-    notes.write_text('{"role":"user","content":"hello"}\n', encoding="utf-8")
+    notes.write_text('{"name":"user","content":"hello"}\n', encoding="utf-8")
     empty.touch()
 
     for path, reason in ((notes, "not a log of a known format"), (empty, "the file is empty")):
@@ -246,7 +246,7 @@ def test_what_is_no_log(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no log in it"):
         bring_in(store, tmp_path / "logs" / "nothing")
 
-    looks = "not a log of a known format; it looks like a JSON document with the keys role, content"
+    looks = "not a log of a known format; it looks like a JSON document with the keys name, content"
     report = bring_in(store, notes, ROLLOUT)
     assert {Path(file.path).name: file.skipped for file in report.files} == {"notes.jsonl": looks, ROLLOUT.name: None}
 

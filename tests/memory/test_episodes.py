@@ -11,10 +11,13 @@ import pytest
 
 from ctxmgr.config import Config
 from ctxmgr.errors import NoHistory
+from ctxmgr.history.live.blackboard import BlackboardHistory
 from ctxmgr.history.query.requests import list_notes
 from ctxmgr.log.codec import Record
+from ctxmgr.memory import episodes
 from ctxmgr.memory.episodes import EPISODE_TAG, retain_ended, retain_session
 from ctxmgr.memory.note_memory import EmbeddedMemory
+from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import RecallRequest
 from ctxmgr.types.query import ListNotesRequest
@@ -129,3 +132,69 @@ def test_sessions_that_are_recorded_or_imported_leave_an_episode(tmp_path: Path)
             for _ in range(2):
                 workspace.import_logs([path], home=tmp_path / "home")
             assert len(_episodes(workspace.store)) == most
+
+
+def _fail(recorder: Recorder | BlackboardHistory) -> None:
+    with recorder.action("coder", "Bash", input="deploy") as step:
+        step.fail("VPN is missing")
+
+
+def _kept(path: Path) -> list[str]:
+    with closing(open_store(str(path), readonly=True)) as store:
+        return [note.content for note in _episodes(store)]
+
+
+@pytest.mark.requirement("PN-episodes")
+@pytest.mark.parametrize("guarded", [False, True])
+def test_whoever_ends_a_session_keeps_its_episode(store_path: Path, guarded: bool) -> None:
+    """A program that records itself, guarded or not, leaves the same episode as one that is imported."""
+    with BlackboardHistory(None, store_path) if guarded else Recorder(store_path) as recorder:
+        _fail(recorder)
+    (text,) = _kept(store_path)
+    assert 'Left open:\n- Bash failed at @0: "VPN is missing"' in text
+    assert ": completed, 1 actions, 1 failed." in text
+
+
+def test_a_session_with_nothing_to_tell_keeps_none(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing failed and nothing was said nothing is looked for, and words that decide nothing are no episode."""
+    with Recorder(store_path, session="said") as recorder:
+        recorder.event("message", {"text": "Done."}, agent="coder")
+
+    def looked_for(*_: object) -> None:
+        pytest.fail("looked for an episode")
+
+    monkeypatch.setattr(episodes, "retain_at", looked_for)
+    with Recorder(store_path, session="quiet") as recorder, recorder.action("coder", "Read", input="a") as step:
+        step.output = "text"
+    with Recorder(store_path, session="off", episode=False) as recorder:
+        _fail(recorder)
+    monkeypatch.undo()
+    assert _kept(store_path) == []
+
+
+def test_the_last_process_of_a_session_keeps_its_episode(store_path: Path) -> None:
+    """While another process goes on, the session has not ended."""
+    first = Recorder(store_path, session="s")
+    second = Recorder(store_path, session="s", on_live="join")
+    _fail(first)
+    first.end("failed")
+    assert _kept(store_path) == []
+    _fail(second)
+    second.end("failed")
+    assert len(_kept(store_path)) == 1
+
+
+def test_no_episode_costs_an_agent_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large log nothing is read, and a fault on the way is kept from the agent."""
+    monkeypatch.setattr(episodes, "_MOST_BYTES", 100)
+    with Recorder(tmp_path / "large.jsonl") as recorder:
+        _fail(recorder)
+    assert _kept(tmp_path / "large.jsonl") == []
+
+    def broken(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(episodes, "retain_at", broken)
+    with Recorder(tmp_path / "log.jsonl") as recorder:
+        _fail(recorder)
+    assert _kept(tmp_path / "log.jsonl") == []

@@ -72,17 +72,21 @@ def finding(members: list[str]) -> Finding:
     return Finding(**known)
 
 
-def cost(store: Store, monkeypatch: pytest.MonkeyPatch, members: list[str], *, requester: str | None) -> tuple[int, int]:
+def cost(
+    store: Store, monkeypatch: pytest.MonkeyPatch, members: list[str], *, requester: str | None = None, session: str = "s"
+) -> tuple[int, int]:
     """Return statements and rows of one recovery."""
     from ctxmgr.recover.agent import recover
 
     asked = ContextRequest(
-        session="s", type="INTROSPECT_AGENT_CONTEXT", source="agentRequest" if requester else "stuckHandler",
+        session=session, type="INTROSPECT_AGENT_CONTEXT", source="agentRequest" if requester else "stuckHandler",
         requester=requester, reason="which rounding of step was chosen in src/m0.py", goal="go on with parsing",
     )  # fmt: skip
     with monkeypatch.context() as patch:
         counter = Counter(patch)
-        recover(store, 1, asked, finding(members))
+        key = store.sessions.key(session)
+        assert key is not None, "the session is there"
+        recover(store, key, asked, finding(members))
         return counter.statements, counter.rows
 
 

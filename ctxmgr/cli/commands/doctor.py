@@ -15,6 +15,7 @@ from ctxmgr.cli.views import doctor as views
 from ctxmgr.config import find_store
 from ctxmgr.history.environment import check_cache, check_config, check_extras, check_logs, check_program, check_settings
 from ctxmgr.history.health import check_store
+from ctxmgr.live.status import check_clients
 from ctxmgr.recover.disclosure import check_model
 from ctxmgr.recover.routes import check_routes
 from ctxmgr.types.health import Check
@@ -65,6 +66,7 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
             yield from check_artifacts(find_store(folder, os.environ, config)[0] if store is None else store)
     yield check_cache(os.environ, home)
     yield check_logs(os.environ, home)
+    yield from check_clients(folder, os.environ)
     yield from check_extras()
     yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.file_of("recover.model"))
 

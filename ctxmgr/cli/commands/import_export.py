@@ -35,7 +35,7 @@ def import_(
         list[Path] | None, typer.Argument(metavar="[PATH]...", help="Logs or folders; else all on this machine.")
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="FORMAT", help="Only this format: claude-code, codex, ctxmgr.")
+        str | None, typer.Option("--from", metavar="FORMAT", help="Only this format; 'ctxmgr formats' lists them.")
     ] = None,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything is written.")] = True,
     trust_project: o.TrustProject = False,

@@ -67,6 +67,7 @@ def recover(
     prompt: o.Prompt = False,
     last: Annotated[bool, typer.Option("--last", help="Print the session's last continuation again.")] = False,
     diff: o.Diff = None,
+    only_session: o.OnlySession = False,
     routes: o.Routes = None,
     goal: o.GoalDir = None,
     model: o.Model = None,
@@ -103,14 +104,14 @@ def recover(
     session, store = placed("recover", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
-        _alone(last, to, finding, force, plan, routes, model, goal, diff)
+        _alone(last, to, finding, force, plan, routes, model, goal, diff, only_session)
         asked = build(
             ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout, max_tokens=max_tokens,
             max_tool_calls=max_tool_calls, transcript=transcript,
         )  # fmt: skip
         request = build(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
-            diff=diff, routes=routes, goal=goal_of(goal), last=last, model=asked,
+            diff=diff, routes=routes, goal=goal_of(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
         told = continued(workspace, found := workspace.recover(request, say), prompt=prompt)
         told.warnings = [*told.warnings, *(taken_up(goal, found.continuation) if goal is not None and not plan else [])]
@@ -153,6 +154,7 @@ def request(
     plan: o.Plan = False,
     prompt: o.Prompt = False,
     diff: o.Diff = None,
+    only_session: o.OnlySession = False,
     routes: o.Routes = None,
     model: o.Model = None,
     base_url: o.BaseUrl = None,
@@ -186,7 +188,7 @@ def request(
         asked = build(
             AgentRequest, session=session, type=wanted, requester=requester, to=to, return_to=return_to or [], reason=reason,
             goal=goal, additional_context=context, review=review, plan=plan, drafts=_drafts(draft or []), diff=diff,
-            routes=routes, model=asked_of,
+            routes=routes, only_session=only_session, model=asked_of,
         )  # fmt: skip
         return continued(workspace, workspace.request(asked, say), prompt=prompt)
 

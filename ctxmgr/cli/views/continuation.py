@@ -15,76 +15,104 @@ if TYPE_CHECKING:
     from ctxmgr.types.route import Continuation, Pattern
 
 _CITED = 6
+"""Entries named after a statement on a terminal."""
+
+_QUOTE_LINES = 2
+"""Lines of a quote on a terminal."""
+
 _SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck", "reviewMerge": "a review completed"}
 
 
 def show_continuation(
     printer: Printer, continuation: Continuation, indexes: Mapping[str, int] | None = None, plan: PlanView | None = None
 ) -> None:
-    """Show who continues and why, what is wrong, what is known, what not to repeat, and how to use it.
+    """Show what is wrong, why and what to do next; then the evidence; then what is recorded of the answer.
 
-    ``indexes`` gives the places of cited entries in the session; entries without one are cited by id.
+    ``indexes`` gives the places of cited entries in the session; entries without one are cited by id. On a terminal a
+    quote takes at most two lines: the cited entry holds the rest.
     """
     cite = _Citations(printer, continuation, indexes or {})
-    _first(printer, continuation)
-    printer.rule("continue with ", Span(continuation.target, "strong"), Span(f"  {continuation.request_type}", "dim"))
-    printer.line(continuation.target_reason)
-    by = "the model" if continuation.by == "model" else "the rules"
-    if continuation.fallback:
-        by += " (the model had no answer that counts)"
-    others = [name for name in continuation.candidates if name != continuation.target]
-    printer.line()
-    printer.pairs([
-        ("session", continuation.session), ("asked by", _SOURCES.get(continuation.source, continuation.source)),
-        ("reason", continuation.reason), ("not sent to", ", ".join(others)),
-        ("routed by", _routing(continuation) if others else None), ("written by", by),
-        ("model", _model(continuation)),
-        ("attempt", _attempt(continuation)),
-    ])  # fmt: skip
-    for pattern, title in ((continuation.loop, "Loop"), (continuation.stall, "Stall")):
-        if pattern is not None:
-            _pattern(printer, pattern, title, cite)
-    _text(printer, "Goal", continuation.goal)
-    _text(printer, "Where things stand", continuation.context.summary)
+    _answer(printer, continuation)
+    _recipient(printer, continuation)
+    _text(printer, "Task", continuation.goal)
+    if continuation.diagnosis is None:
+        _text(printer, "Where things stand", continuation.context.summary)
+    _facts(printer, continuation, cite)
+    _repeats(printer, continuation, cite)
+    _alternatives(printer, continuation, cite)
     if continuation.context.unanswered:
         printer.heading("Not in this history")
         for text in continuation.context.unanswered:
-            printer.line(f"{printer.symbols.arrow} {text}", indent=2, hang=2)
-    _facts(printer, continuation, cite)
-    _repeats(printer, continuation, cite)
-    if continuation.alternatives:
-        printer.heading("Try instead")
-        for option in continuation.alternatives:
-            why = f"  ({option.basis})" if option.basis else ""
-            printer.line(
-                f"{printer.symbols.arrow} {option.text}", Span(f"{why}{cite(option.entries)}", "dim"), indent=2, hang=2
-            )
+            printer.line(f"{printer.symbols.arrow} {text}", indent=2, hang=2, most=_QUOTE_LINES)
     for section in continuation.context.sections:
         _text(printer, section.title, section.text)
     if continuation.context.held:
         printer.heading("Held already")
         for held in continuation.context.held:
             printer.line(f"{held.hash}{cite(held.entries)}", Span(f"  given in {held.given}", "dim"), indent=2, hang=2)
-    _how_to_use(printer, continuation)
+    _record(printer, continuation, cite)
     if plan is not None:
         _plan(printer, plan)
 
 
-def _first(printer: Printer, continuation: Continuation) -> None:
+def _answer(printer: Printer, continuation: Continuation) -> None:
     """Show what leads the page: what is wrong, why, and what to do next."""
     found = continuation.diagnosis
     pattern = continuation.loop or continuation.stall
-    if pattern is None:
+    if pattern is not None:
+        printer.line(Span(f"{printer.symbols.error} ", "error"), pattern.reason)
+    if found is not None:
+        printer.line()
+        printer.line(Span("Cause      ", "strong"), found.cause, indent=2, hang=11)
+        printer.line(Span("Next step  ", "strong"), found.next_step, indent=2, hang=11)
+        if found.check:
+            printer.line(Span("Then check ", "strong"), found.check, indent=2, hang=11)
+    if pattern is not None or found is not None:
+        printer.line()
+
+
+def _recipient(printer: Printer, continuation: Continuation) -> None:
+    """Show who continues, why, and where the text for that agent is."""
+    printer.rule("continue with ", Span(continuation.target, "strong"), Span(f"  {continuation.request_type}", "dim"))
+    printer.line(continuation.target_reason)
+    context = continuation.context
+    size = f"{amount(context.token_count)} tokens by {context.counter}"
+    since = f", only what is new since {context.diff_of}" if context.diff_of else ""
+    again = "" if continuation.snapshot is None else " --last"
+    printer.line("Its text: ", Span(f"ctxmgr recover{again} --prompt", "name"), f"  ({size}{since})")
+    printer.line(Span("For a program: --json; 'data.continuation.returnTo' holds exactly one request.", "dim"))
+
+
+def _alternatives(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
+    if not continuation.alternatives:
         return
-    printer.line(Span(f"{printer.symbols.error} ", "error"), pattern.reason)
-    if found is None:
-        return
-    printer.line()
-    printer.line(Span("Cause      ", "strong"), found.cause, indent=2, hang=11)
-    printer.line(Span("Next step  ", "strong"), found.next_step, indent=2, hang=11)
-    if found.check:
-        printer.line(Span("Then check ", "strong"), found.check, indent=2, hang=11)
-    printer.line()
+    printer.heading("Try instead")
+    for option in continuation.alternatives:
+        why = f"  ({option.basis})" if option.basis else ""
+        printer.line(f"{printer.symbols.arrow} {option.text}", Span(f"{why}{cite(option.entries)}", "dim"), indent=2, hang=2)
+
+
+def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
+    """Show how the answer came about and where it is kept."""
+    by = "the model" if continuation.by == "model" else "the rules"
+    if continuation.fallback:
+        by += " (the model had no answer that counts)"
+    others = [name for name in continuation.candidates if name != continuation.target]
+    pattern = continuation.loop or continuation.stall
+    shown = command("snapshot", "show", continuation.snapshot) if continuation.snapshot else None
+    notes = plural(len(continuation.notes), "note") if continuation.notes else None
+    kept = f"{notes}: {' '.join(continuation.notes)}" if notes else None
+    printer.heading("About this answer")
+    printer.pairs([
+        ("session", continuation.session), ("asked by", _SOURCES.get(continuation.source, continuation.source)),
+        ("reason", continuation.reason),
+        ("finding", None if pattern is None else _pattern(printer, pattern, loop=pattern is continuation.loop)),
+        ("started at", pattern and pattern.start and cite.name(pattern.start)),
+        ("last progress", pattern and pattern.last_progress and cite.name(pattern.last_progress)),
+        ("not sent to", ", ".join(others)), ("routed by", _routing(continuation) if others else None),
+        ("written by", by), ("model", _model(continuation)), ("attempt", _attempt(continuation)),
+        ("kept as", continuation.id if shown or kept else "not recorded: this is a plan"), ("evidence", shown), ("notes", kept),
+    ])  # fmt: skip
 
 
 def _attempt(continuation: Continuation) -> str | None:
@@ -152,14 +180,9 @@ def _text(printer: Printer, title: str, text: str) -> None:
         printer.block(text.strip("\n"), indent=2)
 
 
-def _pattern(printer: Printer, pattern: Pattern, title: str, cite: _Citations) -> None:
-    printer.heading(f"What is wrong: {title.lower()}")
+def _pattern(printer: Printer, pattern: Pattern, *, loop: bool) -> str:
     rounds = f" of {pattern.period} steps" if pattern.period > 1 else ""
-    count = f" {printer.symbols.times}{pattern.count:,}" if title == "Loop" else ""
-    style = "loop" if title == "Loop" else "hung"
-    printer.line(Span(f"{printer.symbols.error} {pattern.kind}{rounds}{count}", style), indent=2)
-    start, progress = (name and cite.name(name) for name in (pattern.start, pattern.last_progress))
-    printer.pairs([("started at", start), ("last progress", progress)], indent=4)
+    return f"{pattern.kind}{rounds}" + (f" {printer.symbols.times}{pattern.count:,}" if loop else "")
 
 
 def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
@@ -171,7 +194,7 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
         label = Span(fact.label.ljust(wide) + "  ", fact.label)
         printer.line(label, fact.text, Span(cite(fact.entries), "dim"), indent=2, hang=wide + 2)
         if fact.quote is not None:
-            printer.line(Span(fact.quote, "dim"), indent=wide + 4)
+            printer.line(Span(fact.quote, "dim"), indent=wide + 4, most=_QUOTE_LINES)
 
 
 def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
@@ -183,27 +206,7 @@ def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> 
         times = f"  {printer.symbols.times}{each.times:,}"
         printer.line(
             Span(f"{printer.symbols.error} ", "error"), Span(each.action, "name"), f"  {asked}", Span(times, "strong"),
-            indent=2, hang=2,
+            Span(cite(each.entries), "dim"), indent=2, hang=2,
         )  # fmt: skip
-        told = f"{printer.symbols.arrow} {each.outcome}" if each.outcome else ""
-        printer.line(told, Span(cite(each.entries), "dim"), indent=4, hang=2)
-
-
-def _how_to_use(printer: Printer, continuation: Continuation) -> None:
-    printer.heading("How to use it")
-    context = continuation.context
-    size = f"{amount(context.token_count)} tokens by {context.counter}"
-    since = f", only what is new since {context.diff_of}" if context.diff_of else ""
-    again = "" if continuation.snapshot is None else " --last"
-    printer.line(
-        "Give ",
-        Span(continuation.target, "strong"),
-        f" the text of 'ctxmgr recover{again} --prompt' ({size}{since}).",
-        indent=2,
-    )
-    printer.line("For a program: --json; 'data.continuation.returnTo' holds exactly one request.", indent=2)
-    shown = command("snapshot", "show", continuation.snapshot) if continuation.snapshot else None
-    notes = plural(len(continuation.notes), "note") if continuation.notes else None
-    kept = f"{notes}: {' '.join(continuation.notes)}" if notes else None
-    recorded = continuation.id if shown or kept else "not recorded: this is a plan"
-    printer.pairs([("kept as", recorded), ("evidence", shown), ("notes", kept)])
+        if each.outcome:
+            printer.line(f"{printer.symbols.arrow} {each.outcome}", indent=4, hang=2, most=_QUOTE_LINES)

@@ -9,7 +9,6 @@ from ctxmgr.cli.views.formatting import ago, plural, short_ids
 from ctxmgr.cli.views.layout import Cell, Column, Span
 from ctxmgr.cli.views.one_line import compact
 from ctxmgr.cli.views.status import verdict_sign, verdict_style
-from ctxmgr.log.ids import parse_time
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
@@ -52,7 +51,7 @@ def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page 
 
 
 def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now: float) -> list[Cell]:
-    moment = session.last_progress if parse_time(session.last_progress) is not None else session.last
+    moment = session.last if session.verdict is None else session.last_progress  # without a verdict nothing is known of it
     agents = session.agents
     if printer.terminal:
         who = (agents[0] + (f" +{len(agents) - 1}" if len(agents) > 1 else "")) if agents else ""

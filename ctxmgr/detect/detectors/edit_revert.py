@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
-from ctxmgr.detect.step import Step, excerpt
+from ctxmgr.detect.step import BEGIN_PATCH, Step, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.similarity import PATH_KEYS
 from ctxmgr.detect.text.volatile_fields import blur, blur_times
@@ -17,6 +17,8 @@ _PAIRS = (
     ("oldText", "newText"), ("search", "replace"), ("find", "replace"), ("search", "replacement"),
 )  # fmt: skip
 _WHOLE = ("content", "file_text", "contents", "new_content")
+_PATCHES = ("input", "patch", "command", "cmd")
+_NAMED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
 _MAX_FILES = 16
 _LEAVE = 8
 
@@ -96,9 +98,13 @@ def _plain(text: str) -> str:
 def _change_of(step: Step) -> tuple[str, int | None, int] | None:
     """Return file, text before and text after (as hashes) of a change that took place; before is None when unknown."""
     start = step.first.start
-    if step.failed or len(step.calls) > 1 or not isinstance(start.input, dict) or not step.traits & Wake.CHANGE:
+    if step.failed or len(step.calls) > 1 or not step.traits & Wake.CHANGE:
         return None
-    fields = cast("dict[str, Any]", start.input)
+    fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
+    texts: list[object] = [start.input, *(fields.get(name) for name in _PATCHES)]
+    for text in texts:
+        if isinstance(text, str) and BEGIN_PATCH in text:
+            return _patched(text)
     path = next((fields[key] for key in PATH_KEYS if key in fields), None)
     if not isinstance(path, str) or not path:
         return None
@@ -112,3 +118,21 @@ def _change_of(step: Step) -> tuple[str, int | None, int] | None:
         if isinstance(whole, str):
             return path, None, hash(whole)
     return None
+
+
+def _patched(text: str) -> tuple[str, int | None, int] | None:
+    """Return the change of a patch of one file: its lines before and after, those around them in both."""
+    path = ""
+    before: list[str] = []
+    after: list[str] = []
+    for line in text[text.index(BEGIN_PATCH) :].split("\n"):
+        if line.startswith(_NAMED):
+            if path:
+                return None
+            path = line.partition(": ")[2].strip()
+        elif path and line[:1] in ("-", " ", "+"):
+            if line[0] != "+":
+                before.append(line[1:])
+            if line[0] != "-":
+                after.append(line[1:])
+    return (path, hash(tuple(before)), hash(tuple(after))) if path and before != after else None

@@ -7,8 +7,10 @@ from typing import Literal
 from ctxmgr.detect.open_calls import Flow, OpenCall, Stall, declared_limit, stall_finding
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.farewell import is_farewell
+from ctxmgr.detect.text.message_text import text_of
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.observation import Observation, Progress
 
 State = Literal["new", "working", "done", "waiting", "paused", "ended"]
 """What the run is doing apart from calls in flight; ``done`` is a finished turn, ``waiting`` waits for a person."""
@@ -38,7 +40,7 @@ _MAX_DELEGATED = 64
 class StallWatch:
     """Follows what is in flight and what happened last; judges only when asked, against a time it is given.
 
-    Progress is a new entry or a result (design ruling 9). Deltas and heartbeats are life, not progress. Silence is
+    Silence ends with a new entry or a result (design ruling 9). Deltas and heartbeats are life, and do not end it. It is
     measured from the newest of the agents' latest times, so neither a clock that steps back nor a log whose parts were
     put together out of order makes silence longer than it was.
     """
@@ -50,8 +52,7 @@ class StallWatch:
         self._flows: dict[str | None, dict[str | None, Flow]] = {}
         self._state: State = "new"
         self._last_id = ""
-        self._progress: Observation | None = None
-        self._success: Observation | None = None
+        self._newest: Observation | None = None
         self._past: list[Stall] = []
         self._untimed = False
         self._delegated: dict[str, OpenCall] = {}
@@ -100,10 +101,8 @@ class StallWatch:
         call = self._drop(finish.id)
         self._finished += 1
         self._moved(finish, flow)
-        if finish.status == "ok":
-            self._success = finish
-            if not self._open and vocabulary.finishes(finish.action):
-                self._state = "done"
+        if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
+            self._state = "done"
         elif finish.status == "interrupted":
             self._state = "paused"
         if call is None:
@@ -114,7 +113,7 @@ class StallWatch:
         if self._excused(call) or call.child_seen or call.flow.over:
             return
         last = (finish.id, finish.index)
-        self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress"))
+        self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress", progress=finish.progress))
 
     def take_whole(self, start: Observation, finish: Observation) -> None:
         """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
@@ -128,10 +127,8 @@ class StallWatch:
         self._begun += 1
         self._finished += 1
         self._moved(finish, flow)
-        if finish.status == "ok":
-            self._success = finish
-            if not self._open and vocabulary.finishes(finish.action):
-                self._state = "done"
+        if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
+            self._state = "done"
 
     def hear(self, event: Observation) -> None:
         """Take an event; only some kinds say what the run is doing."""
@@ -155,18 +152,31 @@ class StallWatch:
         elif kind in PAUSES:
             self._state = "paused"
         elif kind in WORK_STARTS or kind in PROGRESS:
-            if kind in ("user_message", "user_message_chunk"):
-                self.leave_open()
-            self._state = "working"
-            if event.at is None:
-                self._untimed = True
-            else:
-                self._flow(event).latest = event.at
+            self._set_to_work(event)
+
+    def _set_to_work(self, event: Observation) -> None:
+        """Take what asks something of the run."""
+        if event.type in ("user_message", "user_message_chunk"):
+            self.leave_open()
+        if self._answered and is_farewell(text_of(event) or ""):
+            self._state = "done"  # nobody waits for an answer to that
+            return
+        self._state = "working"
+        if event.at is None:
+            self._untimed = True
+        else:
+            self._flow(event).latest = event.at
 
     def _expect(self, beginning: Observation) -> None:
         if self._state == "new" and beginning.at is not None:
             self._state = "working"
             self._flow(beginning).latest = beginning.at
+
+    def take_over(self, beginning: Observation) -> None:
+        """Note that a later process of the session begins: what the one before it left behind is over."""
+        self.leave_open()
+        self._state = "new"
+        self._expect(beginning)
 
     def _give_life(self, event: Observation) -> None:
         for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
@@ -177,17 +187,20 @@ class StallWatch:
         """Note that a process ended its session."""
         self._state = "ended"
 
-    def judge(self, now: float | None, live: bool = False) -> list[Finding]:
+    def judge(self, now: float | None, live: bool = False, progress: Progress | None = None) -> list[Finding]:
         """Return all stalls: past ones, and what stalls as of ``now``.
 
         Without ``now`` the log is all there will ever be, unless the process is ``live``: then nothing is claimed.
+        ``progress`` is what the session has last achieved.
         """
-        stalls = list(self._past)
+        standing: list[Stall] = []
         if now is not None:
-            stalls += [] if self._untimed else self._standing(now)
+            standing = [] if self._untimed else self._standing(now)
         elif not live:
-            stalls += self._torn()
-        return [stall_finding(stall, self._session, self._progress, self._success) for stall in stalls]
+            standing = self._torn()
+        for stall in standing:
+            stall.progress = progress
+        return [stall_finding(stall, self._session, self._newest) for stall in (*self._past, *standing)]
 
     def _standing(self, now: float) -> list[Stall]:
         if self._state in ("paused", "waiting", "ended"):
@@ -290,13 +303,13 @@ class StallWatch:
     def _moved(self, observation: Observation, flow: Flow) -> None:
         self._state = "working"
         self._last_id = observation.id
-        self._progress = observation
+        self._newest = observation
         if observation.at is None:
             self._untimed = True
         else:
             flow.latest = observation.at
 
     def _last(self) -> tuple[str, int | None]:
-        if self._progress is not None and self._last_id == self._progress.id:
-            return (self._progress.id, self._progress.index)
+        if self._newest is not None and self._last_id == self._newest.id:
+            return (self._newest.id, self._newest.index)
         return (self._last_id, None)

@@ -21,6 +21,11 @@ _MAY_LAST = re.compile(r"[0-9] ?[nµums]")
 """What every duration holds: to look for that first costs a third of looking for durations."""
 _FINE_UNITS = ("ns", "µs", "us", "ms", "milli")
 _SPANS = ("in", "took", "elapsed", "duration", "time", "after")
+_MEASURED = re.compile(
+    r"((?:duration|elapsed)(?:_?[num]s[\"']?[ :=]{1,4}(?=[0-9])|[_a-z]{0,8}[\"']?[ :=]{1,4}(?=[0-9]+\.)))[0-9]+(?:\.[0-9]+)?",
+    re.IGNORECASE,
+)
+"""A span that is named and has no unit behind it, as in TAP's ``duration_ms 1.52``; one of whole seconds may be news."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{5,16}\b")
 _TEMPORARY = re.compile(
@@ -29,8 +34,10 @@ _TEMPORARY = re.compile(
 _NAMED = re.compile(r"\b(chunk id|wall time|pid|process id)[ :=]+[0-9a-f.]+", re.IGNORECASE)
 
 _DATE = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T _][0-9]{2}[:_-][0-9]{2}(?:[:_-][0-9]{2}(?:[.,_][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
+"""A date, with a time where one follows; in names of files signs stand in for its colons (``2026-11-22T22_07_23_218Z``)."""
 _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-fA-F]{7,64}\b")
@@ -69,6 +76,8 @@ def blur(text: str, *, ids: bool = False) -> str:
     if "/tmp/" in text or "/T/" in text:
         text = _TEMPORARY.sub("~", text)
     lower = text.lower()
+    if "duration" in lower or "elapsed" in lower:
+        text = _MEASURED.sub(r"\1~", text)
     if ("id" in lower or "wall time" in lower) and _may_name(lower):
         text = _NAMED.sub(r"\1 ~", text)
     if ids:

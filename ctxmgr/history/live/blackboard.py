@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, Unpack
 
@@ -68,7 +68,8 @@ class BlackboardHistory:
         watch_every: look for stalls every so many seconds, in a thread of its own.
         on_hung: hears of every stall that `tick` sees, once; needed with ``watch_every``.
         mask: whether secrets of known shapes are masked before they are written.
-        options: ``session``, ``process``, ``workflow``, ``agent``, ``durability``, ``on_live``, ``meta``: see `Recorder`.
+        options: ``session``, ``process``, ``workflow``, ``agent``, ``durability``, ``on_live``, ``meta``, ``episode``: see
+            `Recorder`.
 
     Attributes:
         location: path of the target, None when it is a `Sink`.
@@ -106,11 +107,13 @@ class BlackboardHistory:
         self._captured = self._lost = 0
         self._subscription: Subscription | None = None
         self._open = False
+        self._early: list[Record] = []
         known = self.location is not None and options.get("session") is not None and os.path.exists(self.location)
         self._tape = ObservedRecorder(target, mask=mask, complete=self._complete, written=self._written, options=options)
-        if known and self._tape.session == options.get("session"):
-            self._remember(str(self.location))
         self._open = True
+        if not known or self._tape.session != options.get("session") or not self._remember(str(self.location)):
+            self._catch_up(self._early)
+        self._early = []
         self._alarm = StallAlarm(self, on_hung) if on_hung is not None else None
         if bus is not None:
             self._subscription = bus.subscribe(self)
@@ -248,8 +251,10 @@ class BlackboardHistory:
             record["capture"] = {"published": published, "captured": self._captured, "lost": published - self._captured}
 
     def _written(self, record: Record) -> None:
-        if self._open:  # what comes before is read back with the rest of the session, or says nothing of the run
+        if self._open:
             self.follow(record)
+        else:  # the session's own beginning, which belongs behind what is there already
+            self._early.append(record)
 
     def follow(self, record: Record) -> None:
         """Show the detectors a record that was written to this session: by this history, or by a recovery beside it."""
@@ -264,14 +269,19 @@ class BlackboardHistory:
     def _excuse_standing(self) -> None:
         self._answered |= {finding.id: finding.count for finding in self._guard.findings(self._clock())}
 
-    def _remember(self, location: str) -> None:
+    def _remember(self, location: str) -> bool:
+        """Show the detectors the session so far, with the beginning of this process; return whether it could be read."""
         try:
-            for record in past_records(location, self.session):
-                self._guard.take(record, repeat=False)
-            self._guard.close_past()
+            self._catch_up(past_records(location, self.session))
             self._excuse_standing()  # they were an earlier process's
         except CtxmgrError as error:  # what can't be read back is no reason not to record what comes
             self.failures.append(error)
+            return False
+        return True
+
+    def _catch_up(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self._guard.take(record, repeat=False)
 
     def answer(self, cause: BaseException | None = None) -> None:
         """Let out what this thread's records have raised, in the way that was asked for.

@@ -13,7 +13,6 @@ from ctxmgr.errors import HungError
 from ctxmgr.history.live.record_stream import RecordStream
 from ctxmgr.log.codec import Record
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation
 
 if TYPE_CHECKING:
     from ctxmgr.history.live.blackboard import BlackboardHistory
@@ -71,11 +70,6 @@ class LiveMonitor:
     def findings(self, now: float) -> list[Finding]:
         """Return every finding so far, with the stalls as of ``now``."""
         return self._monitor.findings(now, live=True)
-
-    def close_past(self) -> None:
-        """Take what was shown so far as over: an earlier process left it, and nobody waits for what it left open."""
-        if self._feed.entries:
-            self._monitor.observe(Observation(kind="end", seq=0, id="", session=""))
 
 
 class StallAlarm:

@@ -26,6 +26,7 @@ class Options(TypedDict, total=False):
     durability: Durability
     on_live: OnLive
     meta: dict[str, Any] | None
+    episode: bool
 
 
 class ObservedRecorder(Recorder):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ctxmgr.errors import Busy, NotFound, StorageFailed
+from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.recognition import OWN_FORMAT, read_head, recognised, refused
-from ctxmgr.importers import IMPORTERS
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log import reader
 from ctxmgr.log.codec import Record

@@ -15,6 +15,7 @@ from ctxmgr.importers.claude_code.raw_records import STATE_TYPES, Raw, Source, i
 from ctxmgr.importers.claude_code.session import Session
 from ctxmgr.importers.claude_code.threads import LogFile
 from ctxmgr.importers.claude_code.values import ident, mapping
+from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import build
@@ -29,6 +30,8 @@ class ClaudeCode:
 
     name = "claude-code"
     title = "Claude Code"
+    coverage = Coverage()
+    places: Sequence[Place] = (Place(".claude/projects", "**/*.jsonl", variable="CLAUDE_CONFIG_DIR", below="projects"),)
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Say yes to a record that carries Claude Code's envelope; logs that only look alike lack parts of it."""

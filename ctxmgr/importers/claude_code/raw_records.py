@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ctxmgr.importers import log_files
 from ctxmgr.importers.claude_code.values import ident, mapping, moment
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
@@ -94,10 +95,10 @@ class Source:
         Raises:
             OSError: when the file can't be read or is not a regular file.
         """
-        with open_log(self.path) as stream:
-            self._count.bytes = os.fstat(stream.fileno()).st_size
-            head = stream.read(_HEAD)
-            stream.seek(0)
+        with log_files.open_log(self.path, self._damage) as log:
+            stream = cast("IO[bytes]", log)
+            self._count.bytes = self.path.stat().st_size
+            head = log.peek(_HEAD)[:_HEAD]
             lines = _export(stream, self._damage) if is_export(head) else self._lines(stream)
             for line in lines:
                 raw = self._raw(line)

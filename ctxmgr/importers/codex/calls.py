@@ -9,7 +9,7 @@ from typing import Any
 from ctxmgr.importers.codex.known_types import CALLS
 from ctxmgr.importers.codex.output import Facts, Outcome, facts_of_command, facts_of_tool, from_facts, read_output
 from ctxmgr.importers.codex.thread import Item, Steps, Thread
-from ctxmgr.importers.codex.values import clean, mapping, number, parsed, text
+from ctxmgr.importers.values import clean, mapping, number, parsed, text
 from ctxmgr.log.codec import Record
 from ctxmgr.types.record import build
 

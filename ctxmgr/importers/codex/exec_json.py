@@ -10,7 +10,7 @@ from ctxmgr.importers.codex.known_types import EXEC_ITEMS, EXEC_TYPES
 from ctxmgr.importers.codex.output import Facts, from_facts
 from ctxmgr.importers.codex.thread import Item, Steps, Thread
 from ctxmgr.importers.codex.usage import Meter
-from ctxmgr.importers.codex.values import clean, mapping, sequence, spoken, text, whole
+from ctxmgr.importers.values import clean, mapping, sequence, spoken, text, whole
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.foreign_jsonl import Line
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from ctxmgr.importers.codex.known_types import ROLLOUT_NAME, harness_origin, looks_generated
-from ctxmgr.importers.codex.log_objects import ZstdMissingError, plain_name, read_log
-from ctxmgr.importers.codex.values import clean, mapping, sequence, spoken, text
+from ctxmgr.importers.codex.log_objects import read_log
+from ctxmgr.importers.log_files import plain_name
+from ctxmgr.importers.values import clean, mapping, sequence, spoken, text
 from ctxmgr.log.foreign_jsonl import Line
 
 _SEARCHED_LINES = 60
@@ -69,8 +69,7 @@ def read_head(path: Path) -> Head:
     named = ROLLOUT_NAME.search(path.name)
     name_id = named[1].lower() if named else None
     head = Head(thread=name_id or plain_name(path).rsplit(".", 1)[0] or path.name)
-    with suppress(ZstdMissingError):
-        _fill(head, _first_lines(path), name_id)
+    _fill(head, _first_lines(path), name_id)
     return head
 
 

@@ -11,11 +11,13 @@ from typing import Any
 
 from ctxmgr.importers.codex.exec_json import ExecStream
 from ctxmgr.importers.codex.head import Head, read_head
-from ctxmgr.importers.codex.known_types import EXEC_ITEMS, EXEC_TYPES, ITEMS, ROLLOUT_NAME, TOP_LEVEL, ZSTD_MAGIC
-from ctxmgr.importers.codex.log_objects import SINGLE_OBJECT, ZstdMissingError, plain_name, read_log
+from ctxmgr.importers.codex.known_types import EXEC_ITEMS, EXEC_TYPES, ITEMS, ROLLOUT_NAME, TOP_LEVEL
+from ctxmgr.importers.codex.log_objects import SINGLE_OBJECT, read_log
 from ctxmgr.importers.codex.rollout import Rollout
 from ctxmgr.importers.codex.thread import Thread
-from ctxmgr.importers.codex.values import mapping, text
+from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.log_files import ZSTD_MAGIC, ZSTD_REMEDY, plain_name
+from ctxmgr.importers.values import mapping, text
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.importing import FileCount
@@ -82,6 +84,11 @@ class Codex:
 
     name = "codex"
     title = "Codex"
+    coverage = Coverage()
+    places: Sequence[Place] = (
+        Place(".codex/sessions", "**/rollout-*", variable="CODEX_HOME", below="sessions"),
+        Place(".codex/archived_sessions", "**/rollout-*", variable="CODEX_HOME", below="archived_sessions"),
+    )
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether a file with this path and these first bytes is a Codex log; content decides."""
@@ -150,15 +157,13 @@ def _read_file(path: Path, thread: Thread) -> Iterator[Record]:
 
     def damaged(offset: int, length: int, reason: str) -> None:
         count.damaged.append((offset, length, reason))
+        if reason == ZSTD_REMEDY:
+            count.notes.append(reason)
 
     reader = ExecStream(thread) if thread.head.shape == "exec" else Rollout(thread)
-    try:
-        for line in read_log(path, damaged):
-            count.records += 1
-            yield from reader.feed(line)
-    except ZstdMissingError as error:
-        damaged(0, count.bytes, str(error))
-        count.notes.append(str(error))
+    for line in read_log(path, damaged):
+        count.records += 1
+        yield from reader.feed(line)
     yield from reader.finish()
 
 

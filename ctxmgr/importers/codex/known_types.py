@@ -82,9 +82,8 @@ EXEC_ITEMS = _words(
 )
 
 ROLLOUT_NAME = re.compile(
-    r"rollout-.*?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.json(?:l(?:\.zst)?)?\Z", re.IGNORECASE
+    r"rollout-.*?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.json(?:l(?:\.zst|\.gz)?)?\Z", re.IGNORECASE
 )
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 _HARNESS_TAGS = _words(
     "environment_context user_instructions turn_aborted permissions_instructions skills_instructions instructions"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctxmgr.importers.codex.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
+from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
 
 _HEADER = re.compile(
     r"(?:Chunk ID: \S{1,64}"

@@ -11,7 +11,7 @@ from ctxmgr.importers.codex.thread import Item, Steps, Thread
 from ctxmgr.importers.codex.turns import Turns
 from ctxmgr.importers.codex.usage import Meter
 from ctxmgr.importers.codex.user_text import Words
-from ctxmgr.importers.codex.values import images, mapping, sequence, spoken, text, texts
+from ctxmgr.importers.values import images, mapping, sequence, spoken, text, texts
 from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line
 

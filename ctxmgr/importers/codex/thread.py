@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxmgr.importers.codex.head import Head
-from ctxmgr.importers.codex.values import mapping, text, whole
+from ctxmgr.importers.values import mapping, text, whole
 from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line
 from ctxmgr.log.ids import parse_time

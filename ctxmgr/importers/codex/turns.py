@@ -9,7 +9,7 @@ from typing import Any
 from ctxmgr.importers.codex.calls import Calls
 from ctxmgr.importers.codex.known_types import QUESTIONS
 from ctxmgr.importers.codex.thread import Item, Steps, Thread
-from ctxmgr.importers.codex.values import clean, mapping, spoken, text, whole
+from ctxmgr.importers.values import clean, mapping, spoken, text, whole
 from ctxmgr.log.codec import Record
 
 _BEGINS = frozenset(("task_started", "turn_started"))

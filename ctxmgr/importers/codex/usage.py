@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxmgr.importers.codex.thread import Item, Steps, Thread
-from ctxmgr.importers.codex.values import mapping, whole
+from ctxmgr.importers.values import mapping, whole
 from ctxmgr.log.codec import Record
 
 _NAMES = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxmgr.importers.codex.known_types import harness_origin, looks_generated
 from ctxmgr.importers.codex.thread import Item, Steps, Thread
-from ctxmgr.importers.codex.values import images, mapping, sequence, spoken, text, texts
+from ctxmgr.importers.values import images, mapping, sequence, spoken, text, texts
 from ctxmgr.log.codec import Record
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PLACE = re.compile(r"@?(-?[0-9]{1,12})")
@@ -25,6 +25,11 @@ def aliases(agents: Sequence[str]) -> dict[str, str]:
     return named
 
 
+def session_aliases(sessions: Sequence[str]) -> dict[str, str]:
+    """Return the names by which a model calls related sessions, the latest first: ``s1``, ``s2``, ..."""
+    return {f"s{number}": session for number, session in enumerate(sessions, start=1)}
+
+
 def place_of(text: str) -> int | None:
     """Return the index that a reference such as ``@12`` or ``-1`` speaks of, or None when it must be an id."""
     found = _PLACE.fullmatch(text.strip())
@@ -34,20 +39,21 @@ def place_of(text: str) -> int | None:
 class ShownNames:
     """The entries that a model was shown or told of, by id and by place."""
 
-    def __init__(self, told: Sequence[str] = ()) -> None:
+    def __init__(self, told: Sequence[str] = (), places: Mapping[str, int] | None = None) -> None:
         self.shown: set[str] = set()
         self._told = set(told)
-        self._places: dict[int, str] = {}
+        self._places = {("", index): name for name, index in (places or {}).items() if name in self._told}
 
-    def add(self, entry_id: str, index: int) -> None:
-        """Remember that an entry was shown."""
+    def add(self, entry_id: str, index: int, session: str = "") -> None:
+        """Remember that an entry was shown, of a related session by the name that the model has for it."""
         self.shown.add(entry_id)
-        self._places[index] = entry_id
+        self._places[session, index] = entry_id
 
     def find(self, reference: str) -> str | None:
         """Return the id that a model means, or None when it was never told of such an entry."""
         name = reference.strip()
         if name in self.shown or name in self._told:
             return name
-        place = place_of(name)
-        return None if place is None else self._places.get(place)
+        session, at, rest = name.partition("@")
+        place = place_of(at + rest if at else name)
+        return None if place is None else self._places.get((session if at else "", place))

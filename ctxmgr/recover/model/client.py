@@ -112,6 +112,42 @@ async def aconsult(
     return call.outcome()
 
 
+_LOADING = 60.0
+"""Seconds after which a library that does not load counts as broken."""
+
+
+class Preparation:
+    """Loads the model's library and looks whether the model could be asked, beside other work.
+
+    Args:
+        choice: which model.
+    """
+
+    def __init__(self, choice: ModelChoice) -> None:
+        self._error: CtxmgrError | None = None
+        self._thread = threading.Thread(target=self._prepare, args=(choice,), name="ctxmgr-load", daemon=True)
+        self._thread.start()
+
+    def _prepare(self, choice: ModelChoice) -> None:
+        try:
+            ready(choice)
+            from ctxmgr.recover.model import dialogue as dialogue
+        except CtxmgrError as error:
+            self._error = error
+        except ImportError as error:
+            self._error = missing("", error)
+
+    def wait(self) -> None:
+        """Return when the model can be asked.
+
+        Raises:
+            MissingExtra, InvalidInput: as `ready`.
+        """
+        self._thread.join(_LOADING)
+        if self._error is not None:
+            raise self._error
+
+
 class _Call:
     """One consultation and the thread it runs in."""
 
@@ -135,8 +171,9 @@ class _Call:
 
     @property
     def patience(self) -> float:
-        """Seconds to wait on."""
-        return self._talk.budget.left + GRACE
+        """Seconds to wait on; until the first request the model's library may still be loading, which nobody counts."""
+        budget = self._talk.budget
+        return (budget.left if budget.began else max(budget.left, _LOADING)) + GRACE
 
     def start(self, hear: Callable[[str | None], None]) -> None:
         """Begin; ``hear`` gets each line, and None at the end."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ctxmgr.recover.history_reader import HistoryReader
+from ctxmgr.recover.related import RelatedReader
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
@@ -22,6 +23,10 @@ class Fencing(Protocol):
 
     def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = ...) -> str:
         """Return any JSON value as a block of at most ``limit`` characters; ``source`` says where it comes from."""
+        ...
+
+    def text(self, source: str, text: str, *, limit: int = ...) -> str:
+        """Return a text as a block of about ``limit`` characters, its lines as they are."""
         ...
 
 
@@ -52,6 +57,9 @@ class Consultation:
         suspicion: says why an entry or event reads like instructions to an agent, or None; such a one is shown marked.
         memory: None where there is none; its tools are not offered then.
         candidates: the entries among which the narrow question chooses, best first.
+        places: indexes of the entries among ``cited``, by which they are called.
+        trouble: what is wrong: "loop" or "hang"; else what is asked for: "introspect" or "proceed".
+        related: reads the related sessions; None where only this session is read.
     """
 
     desk: HistoryReader
@@ -64,6 +72,9 @@ class Consultation:
     suspicion: Callable[[EntryView | EventView], str | None]
     memory: Remembering | None = None
     candidates: Sequence[EntryView] = ()
+    places: Mapping[str, int] = field(default_factory=lambda: dict[str, int]())
+    trouble: str = "loop"
+    related: RelatedReader | None = None
 
     @property
     def targets(self) -> list[str]:

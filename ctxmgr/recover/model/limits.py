@@ -24,6 +24,7 @@ class Budget:
         requests: sent to the model.
         tool_calls: that the model made, refused ones included.
         tokens: used so far, estimated where the server does not say.
+        began: whether the first request was sent: from then on the time counts. Loading the model's library is no part of it.
         closed: the consultation is over; a tool that is still at work must not touch anything any more.
     """
 
@@ -32,16 +33,21 @@ class Budget:
         self._clock = clock
         self._lock = threading.Lock()
         self._characters = choice.max_characters
-        self._started = clock()
+        self._started: float | None = None
         self.requests = 0
         self.tool_calls = 0
         self.tokens = 0
         self.closed = False
 
     @property
+    def began(self) -> bool:
+        """Whether a request was sent."""
+        return self._started is not None
+
+    @property
     def spent(self) -> float:
-        """Seconds since the start."""
-        return self._clock() - self._started
+        """Seconds since the first request."""
+        return 0.0 if self._started is None else self._clock() - self._started
 
     @property
     def left(self) -> float:
@@ -63,6 +69,8 @@ class Budget:
             raise BudgetError(f"the limit of {self._choice.max_requests} requests was reached without an answer")
         self.require_tokens()
         self.requests += 1
+        if self._started is None:
+            self._started = self._clock()
 
     def require_tokens(self) -> None:
         """Return while tokens are left.

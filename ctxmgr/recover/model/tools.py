@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
-from ctxmgr.recover.model.aliases import ShownNames, aliases, place_of
+from ctxmgr.recover.model.aliases import ShownNames, aliases, place_of, session_aliases
 from ctxmgr.recover.model.exchange import Consultation, WantedMemory, WantedNote, WantedSnapshot
 from ctxmgr.recover.model.limits import Budget
 from ctxmgr.recover.model.row_text import entry_row, event_row, masked, size
@@ -41,6 +41,7 @@ _SHORTEST = 10
 _TEXT, _TAG, _TAGS, _CITED = 600, 40, 5, 12
 
 Reference = Annotated[str, Field(description="An entry: its id, or @ and its index, e.g. @12.")]
+Elsewhere = Annotated[str | None, Field(description="A related session, e.g. s1; leave out for this one.")]
 Some = Annotated[str | None, Field(description="Only rows with exactly this name; leave out for all.")]
 Limit = Annotated[int, Field(description=f"Rows of the page, at most {MOST_ROWS}.")]
 Offset = Annotated[int, Field(description="Rows to skip; the last page said where the next begins.")]
@@ -62,11 +63,12 @@ class Toolkit:
         self._lock = threading.Lock()
         self._store, self._session = question.desk.store, question.desk.session
         self._agents = aliases(question.targets)
+        self._sessions = session_aliases(() if question.related is None else question.related.sessions)
         self._notes: list[WantedNote] = []
         self._snapshots: list[WantedSnapshot] = []
         self._memories: list[WantedMemory] = []
         self._shown: int | None = None  # tools run one at a time
-        self.seen = ShownNames(question.cited)
+        self.seen = ShownNames(question.cited, question.places)
 
     def close(self) -> tuple[tuple[WantedNote, ...], tuple[WantedSnapshot, ...], tuple[WantedMemory, ...]]:
         """End the consultation and return what the model wanted written; what a late thread wants is dropped."""
@@ -95,18 +97,19 @@ class Toolkit:
             str | None, Field(description="Only entries that ended so: ok, error, denied, interrupted or open.")
         ] = None,
         agent: Some = None,
+        session: Elsewhere = None,
     ) -> str:
         """Read a page of the session's entries."""
 
         def work() -> str:
             request = ListRequest.model_validate(
                 {
-                    "session": self._session, "newest_first": newest_first, "agent": self._named(agent),
+                    "session": self._of(session), "newest_first": newest_first, "agent": self._named(agent),
                     "status": [status] if status in _STATUSES else [], **_window(offset, limit),
                 }
             )  # fmt: skip
             answer = requests.list_(self._store, request)
-            return self._page("list", answer.rows, answer.page)
+            return self._page("list", answer.rows, answer.page, session=session)
 
         return self._answered("list", "newest first" if newest_first else "oldest first", work)
 
@@ -115,26 +118,28 @@ class Toolkit:
         query: Annotated[str, Field(description="Words as they stand in the records; found inside words too.")],
         offset: Offset = 0,
         limit: Limit = 10,
+        session: Elsewhere = None,
     ) -> str:
         """Find the entries and messages in which a text occurs."""
 
         def work() -> str:
             window = _window(offset, limit)
             request = SearchRequest(
-                session=self._session, query=clipped(query, 500), max_results=window["limit"], offset=window["offset"],
+                session=self._of(session), query=clipped(query, 500), max_results=window["limit"], offset=window["offset"],
                 exact_total=True,
             )  # fmt: skip
             answer = requests.search(self._store, request)
-            return self._page("search", [hit.row for hit in answer.hits], answer.page)
+            return self._page("search", [hit.row for hit in answer.hits], answer.page, session=session)
 
         return self._answered("search", quoted(query, 60), work)
 
-    def show(self, entry: Reference) -> str:
+    def show(self, entry: Reference, session: Elsewhere = None) -> str:
         """Read one entry with all it says."""
 
         def work() -> str:
-            found = requests.show(self._store, ShowRequest(session=self._session, **self._reference(entry))).entry
-            return self._page("show", [found], Page.of(0, 1, 1, 1), _LONG)
+            place = self._reference(entry, session)
+            found = requests.show(self._store, ShowRequest(session=self._of(session), **place)).entry
+            return self._page("show", [found], Page.of(0, 1, 1, 1), _LONG, session)
 
         return self._answered("show", quoted(entry, 60), work)
 
@@ -242,8 +247,29 @@ class Toolkit:
             self._say(f"{verb}: {tool} {asked}".rstrip() + (f" ({ended})" if ended else ""))
         return answer
 
-    def _page(self, tool: str, rows: Sequence[EntryView | EventView], page: Page, cut: int = _SHORT) -> str:
+    def _of(self, session: str | None) -> str:
+        """Return the id of the session that is read.
+
+        Raises:
+            CtxmgrError: no related session is called so.
+        """
+        if session is not None and session not in self._sessions:
+            known = f"one of {', '.join(self._sessions)}" if self._sessions else "there is none"
+            raise CtxmgrError(f"{quoted(session, 40)} is no related session: {known}")
+        return self._session if session is None else self._sessions[session]
+
+    def _page(
+        self,
+        tool: str,
+        rows: Sequence[EntryView | EventView],
+        page: Page,
+        cut: int = _SHORT,
+        session: str | None = None,
+    ) -> str:
         """Return as many rows as there is room for; only these were shown."""
+        related = self._question.related
+        if session is not None and related is not None:
+            rows = [related.read(row, self._sessions[session]) for row in rows]
         room = min(_PAGE, self._budget.characters) - _FENCE
         if room < _LEAST:
             return _refusal("nothing more can be read: answer with what you know")
@@ -258,11 +284,13 @@ class Toolkit:
             room -= size(shown)
             told.append(shown)
             if isinstance(row, EntryView) and len(row.id) <= CITABLE:
-                self.seen.add(row.id, row.index)
+                self.seen.add(row.id, row.index, session or "")
         self._shown = page.total
         after = page.offset + len(told)
         more = after if told and after < page.total else None
-        return self._told(tool, {"status": "ok" if told else "empty", "rows": told, "total": page.total, "nextOffset": more})
+        of = {} if session is None else {"session": session}
+        body = {"status": "ok" if told else "empty", "rows": told, "total": page.total, "nextOffset": more}
+        return self._told(tool, {**of, **body})
 
     def _row(self, row: EntryView | EventView, cut: int) -> Any:
         if isinstance(row, EventView):
@@ -284,13 +312,16 @@ class Toolkit:
     def _looked_at(self, references: Sequence[str]) -> tuple[str, ...]:
         found = [self.seen.find(reference) for reference in references[:_CITED]]
         unknown = [reference for reference, name in zip(references, found, strict=False) if name is None]
+        if (related := self._question.related) is not None and related.knows(name for name in found if name is not None):
+            raise CtxmgrError("name entries of this session: what other sessions hold is not annotated here")
         if unknown or not found:
             named = quoted(unknown[0], 80) if unknown else "no entry"
             raise CtxmgrError(f"{named}: name entries that you have looked at, by id or @index")
         return tuple(dict.fromkeys(name for name in found if name is not None))
 
-    def _reference(self, text: str) -> dict[str, Any]:
-        known, place = self.seen.find(text), place_of(text)
+    def _reference(self, text: str, session: str | None = None) -> dict[str, Any]:
+        text = text if session is None else text.removeprefix(session)
+        known, place = self.seen.find(f"{session or ''}{text}"), place_of(text)
         return {"index": place} if known is None and place is not None else {"entry_id": known or text.strip()}
 
     def _named(self, agent: str | None) -> list[str]:

@@ -76,12 +76,14 @@ def _is_own_beside(above: str, folder: str) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
-def open_cache(stem: str, variant: str = "") -> SqliteEngine:
+def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngine:
     """Open or make an index in the cache folder, migrated; readable by its owner alone.
 
     Args:
         stem: see `cache_name`.
         variant: tells several indexes of the same thing apart. A new one takes away those that nobody used for a week.
+        source: what the variants are states of, see `cache_name`, where only the newest state is of use: a new one takes away
+            the earlier ones of the same source at once. Whoever reads one of them reads on.
     """
     for folder in _folders():
         try:
@@ -91,16 +93,18 @@ def open_cache(stem: str, variant: str = "") -> SqliteEngine:
                 make_private_folder(folder)
             if os.stat(folder).st_uid != os.getuid():
                 continue
-            return _open_in(folder, stem, variant)
+            return _open_in(folder, stem, variant, source)
         except (OSError, CtxmgrError):
             continue
     return open_in_memory()  # nothing is writable: made anew each time
 
 
-def _open_in(folder: str, stem: str, variant: str) -> SqliteEngine:
-    place = os.path.join(folder, f"{stem}-{variant}.db" if variant else f"{stem}.db")
+def _open_in(folder: str, stem: str, variant: str, source: str = "") -> SqliteEngine:
+    place = os.path.join(folder, "-".join(part for part in (stem, source, variant) if part) + ".db")
     if variant and not os.path.exists(place):
         _forget_others(folder, stem)
+        if source:
+            _forget_others(folder, f"{stem}-{source}", 0.0)
     return _usable(place)
 
 
@@ -117,7 +121,8 @@ def _folders() -> Iterator[str]:
     yield os.path.join(tempfile.gettempdir(), f"ctxmgr-{os.getuid()}")
 
 
-def _forget_others(folder: str, stem: str) -> None:
+def _forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
+    """Take away the indexes that nobody wrote to for so many seconds."""
     import time
 
     for name in os.listdir(folder):
@@ -126,7 +131,7 @@ def _forget_others(folder: str, stem: str) -> None:
         place = os.path.join(folder, name)
         try:
             used = max(os.stat(place + suffix).st_mtime for suffix in SIDE_FILES if os.path.exists(place + suffix))
-            if time.time() - used > _OLD:
+            if time.time() - used >= unused or not unused:
                 remove_database(place)
         except OSError:  # somebody else's work, or gone meanwhile
             continue

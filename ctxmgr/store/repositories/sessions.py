@@ -20,6 +20,30 @@ if TYPE_CHECKING:
 
 _COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last, events FROM session "
 _FAILED = ("error", "denied", "interrupted")
+_FOLDER = "CASE WHEN json_valid(meta) AND json_type(meta, '$.cwd') = 'text' THEN json_extract(meta, '$.cwd') END"
+_ORIGIN = f"SELECT key, id, workflow, source IS NOT NULL, {_FOLDER}, entries, first FROM session"
+
+
+class Origin:
+    """Where a session is from.
+
+    Attributes:
+        imported: whether an importer read it, which names the workflow after the tool.
+        folder: the folder in which it was worked; None where it is not told.
+        entries: their number.
+        first: seconds since 1970 of its first record, or None.
+    """
+
+    __slots__ = ("entries", "first", "folder", "imported", "key", "session", "workflow")
+
+    def __init__(self, row: Row) -> None:
+        self.key = int(row[0])
+        self.session = str(row[1])
+        self.workflow: str | None = row[2]
+        self.imported = bool(row[3])
+        self.folder: str | None = row[4]
+        self.entries = int(row[5])
+        self.first: float | None = row[6]
 
 
 _SAID = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})
@@ -194,6 +218,29 @@ class Sessions:
         )
         others = [int(row[0]) for row in rows if row[1] != PROJECT]
         return others[:3] or [int(row[0]) for row in rows]
+
+    def others(self, key: int, most: int) -> tuple[Origin, list[Origin]]:
+        """Return where a session is from, and the same of up to ``most`` others, latest activity first.
+
+        Sessions of another folder are left out where the session tells its own.
+        """
+        own = Origin(self._engine.query(f"{_ORIGIN} WHERE key = :key", {"key": key})[0])
+        where, values = "", {"key": key, "project": PROJECT, "most": most}
+        if own.folder is not None:
+            where, values = f" AND coalesce({_FOLDER}, :folder) = :folder", {**values, "folder": own.folder}
+        rows = self._engine.query(
+            f"{_ORIGIN} WHERE key <> :key AND id <> :project{where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :most", values
+        )
+        return own, [Origin(row) for row in rows]
+
+    def first_said(self, key: int) -> Record | None:
+        """Return the first message of a person in a session, or None."""
+        rows = self._engine.query(
+            "SELECT body FROM record WHERE seq = (SELECT seq FROM event WHERE session = :key "
+            "AND type IN ('user_message', 'user_message_chunk') ORDER BY seq LIMIT 1)",
+            {"key": key},
+        )
+        return load(rows[0][0]) if rows else None
 
     def usage(self, key: int) -> dict[str, int]:
         """Return the session's tokens: each API response once, plus what results, or finished entries, themselves carry."""

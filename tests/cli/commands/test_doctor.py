@@ -27,6 +27,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     place = make_history(tmp_path / "history.db")
     monkeypatch.setenv("CTXMGR_STORE", str(place))
+    monkeypatch.setenv("PATH", str(tmp_path))  # no client is on it
     return place
 
 
@@ -145,3 +146,28 @@ def test_people_see_a_sign_a_name_and_what_to_do() -> None:
         "fail  model       a model is named, but nothing can ask it",
         "                  pip install it",
     ]
+
+
+def test_a_client_is_told_of_until_it_calls_the_hook(tmp_path: Path) -> None:
+    """One that is on the path and does not call the hook, one that does, one that must still trust it, one that is gone."""
+    for name, version in (("claude", "2.1.330"), ("codex", "0.169.0")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho {version}\n")
+        program.chmod(0o755)
+    rows = {row["name"]: row for row in run("doctor", "--json").envelope["data"]}
+    assert (rows["hook.claude-code"]["level"], rows["hook.codex"]["level"]) == ("info", "info")
+    assert "ctxmgr install claude-code" in rows["hook.claude-code"]["hint"]
+
+    for client in ("claude-code", "codex"):
+        assert run("install", client, "--yes").code == 0
+    rows = {row["name"]: row for row in run("doctor", "--json").envelope["data"]}
+    assert (rows["hook.claude-code"]["level"], rows["hook.codex"]["level"]) == ("ok", "warn")
+    assert "never called yet" in rows["hook.claude-code"]["finding"]
+    assert rows["hook.claude-code"]["detail"]["callSeconds"] > 0
+    assert "--trust" in rows["hook.codex"]["hint"]
+
+    settings = Path(os.environ["HOME"]) / ".claude" / "settings.json"
+    settings.write_text(settings.read_text().replace("ctxmgr/hook.py", "gone/ctxmgr/hook.py"))
+    rows = {row["name"]: row for row in run("doctor", "--json").envelope["data"]}
+    assert rows["hook.claude-code"]["level"] == "warn"
+    assert "is gone" in rows["hook.claude-code"]["finding"]

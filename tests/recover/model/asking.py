@@ -49,6 +49,12 @@ class Fenced:
         mark = secrets.token_hex(8)
         return f"<<{mark} {source} {note or ''}\n{json.dumps(body)}\n{mark}>>"
 
+    def text(self, source: str, text: str, *, limit: int = 6_000) -> str:
+        """Return the text between delimiters."""
+        assert len(text) <= limit, "what is told fits its block whole"
+        mark = secrets.token_hex(8)
+        return f"<<{mark} {source}\n{text}\n{mark}>>"
+
 
 def records(session: str = "stuck") -> list[Record]:
     """Return a run in which a coder polls for a port that the planner has read in a file."""

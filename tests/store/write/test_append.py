@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.errors import Conflict, InvalidInput, StorageFailed
+from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import Filters
@@ -23,26 +23,6 @@ def _views(store: Store, session: str) -> list[Any]:
     key = store.sessions.key(session)
     assert key is not None
     return store.queries.entries(key, Filters(), 0, None)[0]
-
-
-def test_a_new_record_is_added_and_a_known_one_is_not(store: Store) -> None:
-    """The same records appended again are counted as known and stored once."""
-    records = steps("s", ["Bash:ls", "> go on", "Read:a"])
-
-    first, second = store.append(records), store.append(records)
-
-    assert (first.added, first.known) == (len(records), 0)
-    assert (second.added, second.known) == (0, len(records))
-    assert _records(store) == records
-
-
-def test_the_order_of_keys_is_no_content(store: Store) -> None:
-    """A known record is known whatever the order of its keys."""
-    record = entry("s", 0, given={"a": 1, "b": 2})
-    store.append([record])
-    turned = dict(reversed(record.items())) | {"input": {"b": 2, "a": 1}}
-
-    assert store.append([turned]).known == 1
 
 
 def test_a_repeated_python_value_is_the_same_content(store: Store) -> None:
@@ -85,16 +65,6 @@ def test_a_conflict_at_the_end_takes_the_whole_batch_back(store: Store, store_pa
     assert [view.index for view in _views(store, "s")] == [0, 1]
 
 
-def test_a_conflict_may_be_kept_out_instead(store: Store) -> None:
-    """With ``keep`` the first content stays, the change is counted and the other records are written."""
-    store.append([entry("s", 0, "First")])
-
-    report = store.append([entry("s", 0, "Second"), entry("s", 1)], on_conflict="keep")
-
-    assert (report.changed, report.added) == (1, 1)
-    assert [view.action for view in _views(store, "s")] == ["First", "Bash"]
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -134,23 +104,6 @@ def test_deep_nesting_is_refused_when_written(store: Store) -> None:
         store.append([entry("s", 1, given=[[[[[[deep]]]]]])])
 
     assert [view.to_json()["input"] for view in _views(store, "s")] == [deep]
-
-
-def test_indexes_are_dense_across_batches_and_sessions(store: Store) -> None:
-    """Entries of interleaved sessions are numbered 0, 1, 2, … each, over batches of any size."""
-    for number in range(6):
-        store.append([entry("a", 2 * number), entry("b", number), entry("a", 2 * number + 1), event("b", number, "thought")])
-
-    assert [view.index for view in _views(store, "a")] == list(range(12))
-    assert [view.index for view in _views(store, "b")] == list(range(6))
-
-
-def test_order_is_that_of_the_log_not_of_the_clock(store: Store) -> None:
-    """Timestamps that go back, tie or are absent change no index."""
-    times = [at(9), at(3), None, at(3), "not a time", "0001-01-01T00:00:00+23:59"]
-    store.append([build("entry", "s", ts, id=f"e{number}", agent="a", action="x") for number, ts in enumerate(times)])
-
-    assert [(view.index, view.id) for view in _views(store, "s")] == [(number, f"e{number}") for number in range(6)]
 
 
 @pytest.mark.requirement("EC-6", "FR-026")
@@ -262,18 +215,6 @@ def test_doubles_of_another_session_are_left_out_with_what_belongs_to_them(store
 
     assert (report.doubles, report.added) == (3, 1)
     assert [record["id"] for record in _records(store) if record["session"] == "b"] == ["own"]
-
-
-def test_a_store_for_reading_refuses_to_append(store: Store) -> None:
-    """A store that was opened for reading refuses records."""
-    write(store, "s", ["Bash:ls"])
-    reading = open_store(store.location, readonly=True)
-
-    with pytest.raises(StorageFailed, match="reading only"):
-        reading.append([entry("s", 9)])
-
-    reading.close()
-    assert len(_records(store)) == 2
 
 
 def test_writers_that_take_turns_never_go_by_what_they_remember(store: Store, store_path: Any) -> None:

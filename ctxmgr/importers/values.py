@@ -1,4 +1,4 @@
-"""Read typed values from Codex's JSON; a wrong type reads as nothing."""
+"""Read typed values from foreign JSON; a wrong type reads as nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import json
 import math
 from typing import Any, cast
 
+from ctxmgr.log.ids import format_time, parse_time
+
 _DEEPEST = 80
 _LARGEST = 2**63
+_MOST_DIGITS = 30
+_YEAR_2300 = 10_413_792_000
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -95,3 +99,34 @@ def spoken(content: object) -> str:
 def images(content: object) -> int:
     """Return the number of pictures among a message's content parts."""
     return sum("image" in (text(mapping(part).get("type")) or "").lower() for part in sequence(content))
+
+
+def moment(value: object) -> str | None:
+    """Return a point in time as RFC 3339: from ISO text, or from seconds, milliseconds, micro- or nanoseconds since 1970.
+
+    Numbers may be given as text. None when it is no time; one without a zone is taken as UTC.
+    """
+    if isinstance(value, str) and not value.isdecimal():
+        seconds = parse_time(value)
+        return value if seconds is not None and value.endswith("Z") else _formatted(seconds)
+    if isinstance(value, str):
+        value = int(value) if len(value) < _MOST_DIGITS else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
+        return None
+    for size in (1e9, 1e6, 1e3):
+        if value >= _YEAR_2300 * size / 1e3:
+            return _formatted(value / size)
+    return _formatted(float(value))
+
+
+def _formatted(seconds: float | None) -> str | None:
+    try:
+        return None if seconds is None else format_time(seconds)
+    except (ValueError, OverflowError):
+        return None
+
+
+def elapsed(start: object, end: object) -> float | None:
+    """Return the milliseconds from one moment to another, or None when one is none or they run backwards."""
+    begun, ended = parse_time(moment(start)), parse_time(moment(end))
+    return round((ended - begun) * 1000, 3) if begun is not None and ended is not None and ended >= begun else None

@@ -1,25 +1,40 @@
-"""The rules that hold for every detector: one battery, which each of them inherits."""
+"""The rules that hold for every detector (see `ctxmgr.detect.interface`)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ctxmgr.conformance.scenario import Scenario
 from ctxmgr.detect.detectors.repetition import RepetitionDetector
 from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
-from tests.detect.scenario import Scenario
 
 
-class DetectorContract:
+def _read(story: Scenario, number: int) -> None:
+    story.call("Read", {"path": f"elsewhere/{number}.py"}, f"text of {number}")
+
+
+def _edit(story: Scenario, number: int) -> None:
+    story.call("Edit", {"path": f"new/{number}.py", "old": f"v{number}", "new": f"w{number}"}, f"changed {number}")
+
+
+NEW_WORK: dict[str, Callable[[Scenario, int], None]] = {"reads": _read, "edits": _edit}
+"""Steps that were never made before, one at a time."""
+
+
+class DetectorConformance:
     """What a detector must do; a subclass says how its pattern looks."""
 
     detector: type[Detector]
     rounds = 3
+    leaves_at_once = False
+    """Whether one step of another kind ends it."""
     outside = 0
     """Rounds before the first that is a member."""
 
@@ -43,7 +58,6 @@ class DetectorContract:
             story.fail("Bash", {"command": "pytest -q"}, f"{40 - number} failed")
         assert self._watch(story)[1] == []
 
-    @pytest.mark.requirement("FR-001", "FR-005", "SC-002")
     def test_raises_when_the_last_needed_round_is_complete(self) -> None:
         """The finding is raised by the very record that completes the threshold, and no earlier."""
         story = Scenario()
@@ -66,7 +80,6 @@ class DetectorContract:
         assert finding.evidence["indexes"]["members"] == self.indexes(len(finding.members))
         assert finding.resolved is None
 
-    @pytest.mark.requirement("FR-006", "SC-013")
     @pytest.mark.parametrize(("event", "reason"), [("user_message", "user"), ("interrupt", "interrupt")])
     def test_a_person_resets_it(self, event: str, reason: str) -> None:
         """A human message or an interrupt, and only that, forgets the evidence at once and closes what was found."""
@@ -109,6 +122,42 @@ class DetectorContract:
             self.round(story, number)
             story.call("Read", {"path": f"doc{number}"}, f"text {number}", agent="other")
         assert len(self._watch(story)[1]) == 1
+
+    def standing(self, story: Scenario) -> list[str | None]:
+        """Return of each finding what ended it."""
+        return [finding.resolved for finding in self._watch(story)[0].findings(live=True)]
+
+    @pytest.mark.parametrize("work", sorted(NEW_WORK))
+    def test_two_new_steps_end_it(self, work: str) -> None:
+        """Whoever has done two things that are no part of it, and never were, has left it; after one it still lasts."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        NEW_WORK[work](story, 0)
+        assert self.standing(story) == (["progress"] if self.leaves_at_once else [None])
+        NEW_WORK[work](story, 1)
+        assert self.standing(story) == ["progress"]
+
+    def test_it_lasts_again_when_it_goes_on(self) -> None:
+        """A loop that was left and taken up again is not over: it lasts, as the same finding or as another one."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        for number in range(2):
+            NEW_WORK["reads"](story, number)
+        for number in range(self.rounds, 2 * self.rounds):
+            self.round(story, number)
+        assert None in self.standing(story)
+
+    def test_another_way_after_an_answer_ends_it(self) -> None:
+        """Told to change its way, and having done something else once, the agent has answered."""
+        story = Scenario()
+        for number in range(self.rounds):
+            self.round(story, number)
+        story.say("nudge", {"text": "try something else"})
+        assert self.standing(story) == [None]
+        NEW_WORK["reads"](story, 0)
+        assert self.standing(story) == ["answered"]
 
     def test_asking_often_changes_nothing(self) -> None:
         """Findings are the same whether they are asked for after every record or once, and in every replay."""
@@ -184,7 +233,7 @@ class DetectorContract:
         assert self._watch(story, DetectSettings(exempt_actions=exempt))[1] == []
 
 
-class WarningContract(DetectorContract):
+class WarningConformance(DetectorConformance):
     """What holds for detectors that warn first: going from warning to loop is the same finding again."""
 
     loop_after = 4
@@ -206,7 +255,7 @@ class WarningContract(DetectorContract):
         assert second.evidence["raised"][0]["id"] == first.raised_at
 
 
-class SpokenContract(DetectorContract):
+class SpokenConformance(DetectorConformance):
     """What holds for detectors of events too; their rounds are events."""
 
     def indexes(self, members: int) -> list[int | None]:
@@ -231,7 +280,7 @@ class SpokenContract(DetectorContract):
         assert (first.key, first.facts, seen) == (second.key, second.facts, again)
 
 
-class SessionContract(SpokenContract):
+class SessionConformance(SpokenConformance):
     """What holds for detectors that follow all agents together."""
 
     def test_agents_and_processes_are_kept_apart(self) -> None:

@@ -1,0 +1,126 @@
+"""Measure whether a value is found again that a real run held long before it was needed.
+
+    python -m bench.recovery.lost DATASETS [--queries N] [--seed N]
+
+DATASETS is the folder in which the data sets of the detection bench lie unpacked. A query is made of each successful call
+with an argument value that stands in the result of an earlier entry, not in the task, and in nothing of the last four
+entries: the run is cut before that call, and the agent asks for the argument by its name. Nobody wrote these questions to
+fit the rules, and the noise is that of real runs. Figures stand beside those of rankings that never read the question.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from bench.detection.runs import Run
+from bench.detection.tau import agentrx, tau2, tau_bench
+from bench.recovery.rankings import BLIND, RANKINGS, chance, rows_of
+from ctxmgr.log.codec import Record
+from ctxmgr.types.operations import AgentRequest
+from ctxmgr.workspace import Workspace
+
+FIRST = 5
+_LAST, _LEAST_ROWS = 4, 12
+_VALUE = re.compile(r"(?=.*\d)[\w@.#-]{5,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question: the run up to the call, who asks, what for, and the entries that hold the value."""
+
+    run: str
+    records: list[Record]
+    agent: str
+    reason: str
+    goal: str
+    holding: frozenset[str]
+
+
+def queries(run: Run) -> Iterator[Query]:
+    """Yield the questions that a run gives, one for each value."""
+    results = {record["entry"]: record for record in run.records if record["kind"] == "result"}
+    entries = [record for record in run.records if record["kind"] == "entry"]
+    answers = {name: result.get("output") for name, result in results.items()}
+    told = {str(entry["id"]): json.dumps(answers.get(entry["id"])) for entry in entries}
+    texts = {str(entry["id"]): json.dumps(entry.get("input")) + told[str(entry["id"])] for entry in entries}
+    seen: set[str] = set()
+    for place, entry in enumerate(entries):
+        if results.get(entry["id"], {}).get("status") != "ok" or place < _LEAST_ROWS or not isinstance(entry["input"], dict):
+            continue
+        cut = run.records.index(entry)
+        said = " ".join(json.dumps(record.get("data")) for record in run.records[:cut] if record["kind"] == "event")
+        before = [str(each["id"]) for each in entries[:place]]
+        for name, value in cast("dict[str, Any]", entry["input"]).items():
+            if not isinstance(value, str) or not _VALUE.fullmatch(value) or value in seen or value in said:
+                continue
+            seen.add(value)
+            holding = frozenset(each for each in before if value in told[each])
+            if not holding or any(value in texts[each] for each in before[-_LAST:]):
+                continue
+            label = str(name).replace("_", " ")
+            reason = f"Which {label} is needed for {str(entry['action']).replace('_', ' ')}?"
+            yield Query(run.name, run.records[:cut], str(entry["agent"]), reason, f"call {entry['action']}", holding)
+
+
+def cited(query: Query) -> list[str]:
+    """Return the entries that the product's answer cites, in the order of its facts."""
+    asked = AgentRequest(
+        session=str(query.records[0]["session"]), type="INTROSPECT_AGENT_CONTEXT", requester=query.agent,
+        reason=query.reason, goal=query.goal, plan=True,
+    )  # fmt: skip
+    with (
+        tempfile.TemporaryDirectory(prefix="ctxmgr-bench-") as folder,
+        Workspace.open(str(Path(folder) / "h.db"), create=True, folder=Path(folder), environment={}) as workspace,
+    ):
+        workspace.store.append(query.records)
+        found = workspace.request(asked).continuation
+    return list(dict.fromkeys(name for fact in found.context.facts for name in fact.entries if name.startswith("r")))
+
+
+def measured(chosen: Sequence[Query]) -> dict[str, tuple[float, int]]:
+    """Return for each ranking how many queries have a holding entry within the first five."""
+    found: dict[str, float] = defaultdict(float)
+    for query in chosen:
+        rows = rows_of(query.records)
+        ids = {row.id for row in rows}
+        product = [name for name in cited(query) if name in ids][:FIRST]
+        found["ctxmgr, facts in their order"] += bool(query.holding & set(product))
+        for name, ranking in RANKINGS.items():
+            found[name] += bool(query.holding & set(ranking(rows, f"{query.reason} {query.goal}")[:FIRST]))
+        found["chance"] += chance(len(rows), len(query.holding & ids), FIRST, every=False)
+    return {name: (value, len(chosen)) for name, value in found.items()}
+
+
+def main() -> int:
+    """Print the figures of a sample of the queries."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("datasets", type=Path)
+    parser.add_argument("--queries", type=int, default=200, help="how many are drawn")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    found: list[Query] = []
+    for source in (tau2, tau_bench, agentrx):
+        found += [query for run in source(options.datasets) for query in queries(run)]
+    chosen = random.Random(options.seed).sample(found, min(options.queries, len(found)))
+    table: dict[str, Any] = measured(chosen)
+    lines = [f"{len(found):,} queries of {len({query.run for query in found}):,} real runs; {len(chosen)} of them drawn."]
+    lines += [f"  within {FIRST}: {100 * good / of:5.1f} %  {name}" for name, (good, of) in table.items()]
+    best = max(table[name][0] for name in BLIND)
+    if best >= table["ctxmgr, facts in their order"][0]:
+        lines.append("  This set counts for nothing: a ranking that never reads the question finds as much.")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""``install``, ``uninstall`` and ``hook``: be told inside a client while a run goes in circles."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+
+from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.terminal import printer, safe
+from ctxmgr.cli.views import installation as views
+from ctxmgr.clients import CLIENTS, client
+from ctxmgr.clients.interface import Client
+from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.live import installation
+from ctxmgr.live.installation import Change, Scope
+from ctxmgr.types.installation import InstallationView
+
+_Name = Annotated[str | None, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]
+_ScopeOption = Annotated[
+    str, typer.Option("--scope", metavar="SCOPE", help="user: in all your projects; project: in this folder alone.")
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be changed; change nothing.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def install(
+    name: _Name = None,
+    list_: Annotated[bool, typer.Option("--list", help="List every client; change nothing.")] = False,
+    scope: _ScopeOption = "user",
+    dry_run: _DryRun = False,
+    yes: _Yes = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Also have the client trust the hooks, where it asks for that (codex).")
+    ] = False,
+    client_version: Annotated[
+        str | None, typer.Option("--client-version", metavar="VERSION", help="Of the client, where it can't be asked.")
+    ] = None,
+    *,
+    how: Shown,
+) -> None:
+    """Let a client call ctxmgr, so that an agent in it is told when it goes in circles, and what to do next.
+
+    What its settings hold stays as it is; 'ctxmgr uninstall' puts them back byte for byte. The client's version is asked first.
+
+    Examples:
+      ctxmgr install claude-code
+      ctxmgr install claude-code --dry-run
+      ctxmgr install codex --trust --yes
+      ctxmgr install --list
+    """
+
+    def work() -> Answer:
+        if list_ or name is None:
+            if name is not None or not list_:
+                raise InvalidInput("name one client, or ask for --list", f"clients: {', '.join(CLIENTS)}")
+            return _answered(list(_listed()))
+        asked, where = _client(name), _scope(scope)
+        found = installation.require_version(asked, client_version)
+        change = installation.planned(asked, where, Path.cwd(), os.environ)
+        row = InstallationView(
+            client=asked.name, scope=where, path=change.path, installed=True, diff=change.diff() or None,
+            version=".".join(map(str, found)),
+        )  # fmt: skip
+        row = _done(row, change, how, dry_run=dry_run, yes=yes, undo=False)
+        if row.installed and not dry_run:
+            if trust and not asked.trust(change.path, os.getcwd()):
+                raise InvalidInput(f"{asked.title} knows no hooks of ours that it could trust", "leave out --trust")
+            row = row.model_copy(update={"then": asked.left_to_do(change.path, os.environ)})
+        return _answered([row])
+
+    answer_alone("install", how, work)
+
+
+def uninstall(name: _Name, scope: _ScopeOption = "user", dry_run: _DryRun = False, yes: _Yes = False, *, how: Shown) -> None:
+    """Take ctxmgr out of a client's settings; they are as they were before it was installed.
+
+    Examples:
+      ctxmgr uninstall claude-code
+      ctxmgr uninstall codex --scope project --yes
+    """
+
+    def work() -> Answer:
+        asked, where = _client(name or ""), _scope(scope)
+        change = installation.undone(asked, where, Path.cwd(), os.environ)
+        row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
+        return _answered([_done(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
+
+    answer_alone("uninstall", how, work)
+
+
+def hook(name: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]) -> None:
+    """Answer one event of a client, read as JSON from stdin; clients call this themselves, by a quicker way.
+
+    It says nothing unless the agent goes in circles, and never fails.
+
+    Examples:
+      ctxmgr hook claude-code < event.json
+    """
+    from contextlib import suppress
+
+    from ctxmgr.live.event_answer import run
+
+    with suppress(Exception):
+        run(name)
+
+
+def _client(name: str) -> Client:
+    found = client(name)
+    if found is None:
+        raise InvalidInput(f"unknown client {name!r}", f"clients: {', '.join(CLIENTS)}")
+    return found
+
+
+def _scope(text: str) -> Scope:
+    for each in get_args(Scope):
+        if text == each:
+            return each
+    raise InvalidInput(f"--scope {text!r} is unknown", "user or project")
+
+
+def _listed() -> Iterator[InstallationView]:
+    for name in CLIENTS:
+        each = _client(name)
+        for where in get_args(Scope):
+            path = each.settings_file(where, os.getcwd(), os.environ)
+            if path is not None:
+                there = installation.is_installed(each, where, Path.cwd(), os.environ)
+                yield InstallationView(client=name, scope=where, path=path, installed=there)
+
+
+def _done(row: InstallationView, change: Change, how: Shown, *, dry_run: bool, yes: bool, undo: bool) -> InstallationView:
+    """Carry out a change that the user agrees to, and return what is to be said of it.
+
+    Raises:
+        InvalidInput: nobody can be asked. StorageFailed: it can't be written, or the hook does not start.
+    """
+    if not change.needed:
+        return row
+    if dry_run:
+        return row.model_copy(update={"installed": undo})
+    if not (yes or _agreed(row, how)):
+        return row.model_copy(update={"installed": undo})
+    if not undo and not installation.compile_hook(change.client):
+        raise StorageFailed("the hook does not start with this Python", "nothing was changed; 'ctxmgr doctor' tells more")
+    installation.apply(change, undo=undo)
+    return row.model_copy(update={"changed": True})
+
+
+def _agreed(row: InstallationView, how: Shown) -> bool:
+    if how.format != "table" or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidInput(
+            f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"
+        )
+    views.show_diff(printer(), row)
+    return typer.confirm(f"Change {safe(row.path or '')}?", default=True)
+
+
+def _answered(rows: list[InstallationView]) -> Answer:
+    return Answer([row.to_json() for row in rows], lambda out: views.show_installations(out, rows))

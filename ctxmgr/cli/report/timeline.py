@@ -1,0 +1,204 @@
+"""Where the calls of a session stand in a picture: a lane for each agent, from left to right in time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from ctxmgr.cli.views.evidence import as_seconds, mapping
+from ctxmgr.cli.views.formatting import clock, day, duration, plural
+from ctxmgr.log.ids import format_time, parse_time
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.view import EntryView
+
+WIDTH = 1000.0
+"""Units of the picture from its left to its right end."""
+
+COLUMN = 4.0
+"""Units of the narrowest mark; calls that fall into one column share a mark."""
+
+_PAUSE = 30
+"""A pause this many times longer than the median step is drawn short."""
+
+_LEAST_PAUSE = 60.0
+"""Seconds below which a pause is never drawn short."""
+
+_ROUNDS = 60
+"""A loop of more rounds is drawn as one band, since narrower ones can't be told apart."""
+
+_WORST = {"ok": 0, "interrupted": 1, "denied": 2, "open": 3, "error": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The calls of one column: the first one's index, the worst status, what a reader is told."""
+
+    x: float
+    width: float
+    status: str
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """One round of a loop (or a whole one), or a stall."""
+
+    x: float
+    width: float
+    kind: str
+    odd: bool
+    text: str
+
+
+@dataclass(slots=True)
+class Lane:
+    """One agent: its name, its totals, its calls and its trouble."""
+
+    agent: str
+    calls: int = 0
+    failed: int = 0
+    tokens: int = 0
+    marks: list[Mark] = field(default_factory=list[Mark])
+    bands: list[Band] = field(default_factory=list[Band])
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A time on the axis, or how long a pause is that is not drawn in full."""
+
+    x: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The picture of a session; ``timed`` is false where the records carry no times and order alone is drawn."""
+
+    lanes: list[Lane]
+    ticks: list[Tick]
+    pauses: list[Tick]
+    timed: bool
+
+
+class _Scale:
+    """Time to place: long pauses take no more room than the step that is `_PAUSE` times the median one."""
+
+    def __init__(self, moments: Sequence[float]) -> None:
+        self.moments = sorted(set(moments)) or [0.0]
+        steps = [after - before for before, after in pairwise(self.moments)]
+        self.longest = max(_LEAST_PAUSE, _PAUSE * median(steps)) if steps else _LEAST_PAUSE
+        self._at = [0.0]
+        for step in steps:
+            self._at.append(self._at[-1] + min(step, self.longest))
+        self._whole = self._at[-1] or 1.0
+
+    def x(self, moment: float) -> float:
+        """Return the place of a moment, rounded to a tenth."""
+        before = max(bisect_right(self.moments, moment) - 1, 0)
+        rest = min(max(moment - self.moments[before], 0.0), self.longest)
+        upto = self._at[before + 1] if before + 1 < len(self._at) else self._at[before]
+        return round(min(self._at[before] + rest, max(upto, self._at[before])) / self._whole * (WIDTH - COLUMN), 1)
+
+
+def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> Timeline:
+    """Return the picture of a session's entries (in order) with the findings among them."""
+    starts = [parse_time(entry.ts) for entry in entries]
+    timed = bool(entries) and all(start is not None for start in starts)
+    places = {entry.id: (start if timed and start is not None else float(number))
+              for number, (entry, start) in enumerate(zip(entries, starts, strict=True))}  # fmt: skip
+    ends = {entry.id: places[entry.id] + (entry.duration_ms or 0) / 1000 for entry in entries} if timed else places
+    scale = _Scale([*places.values(), *ends.values()])
+    lanes: dict[str, Lane] = {}
+    for entry in entries:
+        lane = lanes.setdefault(entry.agent, Lane(entry.agent))
+        lane.calls += 1
+        lane.failed += entry.status == "error"
+        lane.tokens += tokens_of(entry)
+    for lane in lanes.values():
+        lane.marks = _marks([entry for entry in entries if entry.agent == lane.agent], scale, places, ends)
+    for finding in findings:
+        _add_bands(lanes, finding, scale, places, {entry.id: entry for entry in entries})
+    ticks, pauses = (_ticks(scale), _pauses(scale)) if timed else ([], [])
+    return Timeline(list(lanes.values()), ticks, pauses, timed)
+
+
+def tokens_of(entry: EntryView) -> int:
+    """Return the tokens that an entry's usage counts, read and written; 0 where it counts none."""
+    numbers = [mapping(entry.usage).get(name) for name in ("inputTokens", "outputTokens")]
+    return sum(number for number in numbers if isinstance(number, int) and not isinstance(number, bool))
+
+
+def _marks(entries: Sequence[EntryView], scale: _Scale, places: Mapping[str, float], ends: Mapping[str, float]) -> list[Mark]:
+    columns: dict[int, list[EntryView]] = {}
+    for entry in entries:
+        columns.setdefault(int(scale.x(places[entry.id]) // COLUMN), []).append(entry)
+    marks: list[Mark] = []
+    for column, held in columns.items():
+        first, last = held[0], held[-1]
+        end = max(scale.x(ends[entry.id]) for entry in held)
+        start = column * COLUMN
+        failed = sum(entry.status == "error" for entry in held)
+        if len(held) == 1:
+            text = f"@{first.index} {first.action}, {first.status}" + (f", {clock(first.ts)}" if first.ts else "")
+        else:
+            text = f"@{first.index} to @{last.index}: {plural(len(held), 'call')}" + (f", {failed} failed" if failed else "")
+        status = max((entry.status for entry in held), key=lambda each: _WORST[each])
+        marks.append(Mark(start, round(max(COLUMN - 1, end - start), 1), status, first.index, text))
+    return marks
+
+
+def _add_bands(
+    lanes: Mapping[str, Lane], finding: Finding, scale: _Scale, places: Mapping[str, float], entries: Mapping[str, EntryView]
+) -> None:
+    members = [entries[member] for member in finding.members if member in entries]
+    if not members:
+        return
+    for agent in dict.fromkeys(entry.agent for entry in members):
+        lane = lanes[agent]
+        own = [entry for entry in members if entry.agent == agent]
+        if finding.severity == "hung":
+            start, silent = scale.x(places[own[0].id]), as_seconds(finding.evidence.get("stalledSeconds"))
+            after = [mark.x for mark in lane.marks if mark.x > start] if finding.resolved else []
+            end = min(after, default=WIDTH)
+            told = f"hung for {duration(silent)}" if silent else "hung: no result was recorded"
+            lane.bands.append(Band(start, round(max(end - start, COLUMN), 1), "hung", odd=False, text=told))
+            continue
+        size = max(len(own) // max(finding.count, 1), 1) if finding.count <= _ROUNDS else len(own)
+        rounds = [own[at : at + size] for at in range(0, len(own), size)]
+        for number, each in enumerate(rounds):
+            start, last = scale.x(places[each[0].id]), scale.x(places[each[-1].id]) + COLUMN
+            end = scale.x(places[rounds[number + 1][0].id]) if number + 1 < len(rounds) else last
+            told = f"{finding.kind}, round {number + 1} of {finding.count}" if len(rounds) > 1 else finding.kind
+            lane.bands.append(Band(start, round(max(end - start, COLUMN), 1), finding.severity, bool(number % 2), told))
+
+
+def _ticks(scale: _Scale) -> list[Tick]:
+    """Return the first and the last moment and some between, none too near to another."""
+    moments = scale.moments
+    days = {day(format_time(moment)) for moment in (moments[0], moments[-1])}
+    ticks: list[Tick] = []
+    for moment in (moments[0], moments[-1], *(moments[len(moments) * number // 8] for number in range(1, 8))):
+        told = format_time(moment)
+        text = clock(told) if len(days) == 1 else f"{day(told)[5:]} {clock(told)[:5]}"
+        _add_tick(ticks, Tick(scale.x(moment), text))
+    return sorted(ticks, key=lambda tick: tick.x)
+
+
+def _pauses(scale: _Scale) -> list[Tick]:
+    """Return the pauses that are drawn short, the longest of those that stand near each other."""
+    gaps = sorted(((after - before, before, after) for before, after in pairwise(scale.moments)), reverse=True)
+    pauses: list[Tick] = []
+    for gap, before, after in gaps:
+        if gap <= scale.longest:
+            break
+        _add_tick(pauses, Tick(round((scale.x(before) + scale.x(after)) / 2, 1), f"{duration(gap)} pause"))
+    return pauses
+
+
+def _add_tick(ticks: list[Tick], tick: Tick) -> None:
+    if not any(abs(tick.x - other.x) < WIDTH / 9 for other in ticks):
+        ticks.append(tick)

@@ -1,0 +1,75 @@
+"""Claude Code: hooks in its settings, answered with additional context (code.claude.com/docs/en/hooks)."""
+
+from __future__ import annotations
+
+from ctxmgr.clients.interface import AFTER, BEFORE, PERSON, Call, Client, Event, as_object, home_of, text_of
+from ctxmgr.log.fast_json import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_KINDS = {"PreToolUse": BEFORE, "PostToolBatch": AFTER, "UserPromptSubmit": PERSON}
+_ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+
+class ClaudeCode(Client):
+    """Claude Code.
+
+    After a batch of calls it is told once, whether they failed or not: `PostToolUse` alone would miss those that fail. Its
+    answer there must never be a decision to block, which ends the run.
+    """
+
+    name = "claude-code"
+    title = "Claude Code"
+    program = "claude"
+    least = (2, 1, 139)  # the first that starts a hook without a shell
+
+    def event(self, fields: Mapping[str, Any]) -> Event | None:
+        """Return what Claude Code says."""
+        name = text_of(fields, "hook_event_name")
+        kind = _KINDS.get(name)
+        if kind is None:
+            return None
+        batch: Any = fields.get("tool_calls") if kind == AFTER else [fields] if kind == BEFORE else []
+        listed = [as_object(each) for each in cast("list[Any]", batch)] if isinstance(batch, list) else []
+        calls = [
+            Call(text_of(each, "tool_name"), each.get("tool_input"), text_of(each, "tool_use_id"), each.get("tool_response"))
+            for each in listed
+            if each is not None
+        ]
+        return Event(
+            kind, name, text_of(fields, "session_id"), calls, text_of(fields, "agent_id"), text_of(fields, "transcript_path"),
+            text_of(fields, "cwd"),
+        )  # fmt: skip
+
+    def tell(self, event: Event, text: str) -> Any:
+        """Return additional context for the next request to the model; the name must be that of the event."""
+        return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
+
+    def refuse(self, event: Event, text: str) -> Any:
+        """Return a denial: the reason becomes the call's result, and the call is not made."""
+        said = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
+        return {"hookSpecificOutput": said}
+
+    def log_of(self, event: Event) -> str:
+        """Return the session's log, for a sub-agent the one of its own."""
+        stem, end = event.transcript[:-6], event.transcript[-6:]
+        if event.agent and end == ".jsonl" and _ID.issuperset(event.agent):
+            return f"{stem}/subagents/agent-{event.agent}.jsonl"
+        return event.transcript
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the user's settings, or those of the project that are not shared with others."""
+        if scope == "project":
+            return f"{folder}/.claude/settings.local.json"
+        return home_of(environment, "CLAUDE_CONFIG_DIR", ".claude") + "/settings.json"
+
+    def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
+        """Return one hook for each event, started without a shell."""
+        hook = {"type": "command", "command": command[0], "args": [*command[1:]], "timeout": self.seconds}
+        return [(("hooks", name), {"hooks": [hook]}) for name in _KINDS]
+
+
+CLIENT = ClaudeCode()

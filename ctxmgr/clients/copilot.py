@@ -1,0 +1,63 @@
+"""Copilot CLI: a file of hooks that is ours alone, in a folder of such files."""
+
+from __future__ import annotations
+
+from ctxmgr.clients.interface import AFTER, PERSON, Call, Client, Event, as_object, text_of
+from ctxmgr.log.fast_json import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+
+
+class Copilot(Client):
+    """Copilot CLI. Its events bear no name: what they hold tells which they are."""
+
+    name = "copilot"
+    title = "Copilot CLI"
+    program = "copilot"
+    least = (1, 0, 102)
+
+    def event(self, fields: Mapping[str, Any]) -> Event | None:
+        """Return what Copilot CLI says."""
+        import os
+
+        session = text_of(fields, "sessionId")
+        log = ""
+        if session and _ID.issuperset(session):
+            log = os.path.join(os.path.expanduser("~"), ".copilot", "session-state", session, "events.jsonl")
+        result: Any = fields.get("toolResult")
+        if result is None:
+            return Event(PERSON, "userPromptSubmitted", session) if isinstance(fields.get("prompt"), str) else None
+        given: Any = fields.get("toolArgs")
+        if isinstance(given, str) and given[:1] == "{":
+            given = loads(given)
+        said = as_object(result)
+        answer = result if said is None else text_of(said, "textResultForLlm")
+        call = Call(text_of(fields, "toolName"), given, "", answer)
+        return Event(AFTER, "postToolUse", session, [call], "", log, text_of(fields, "cwd"))
+
+    def tell(self, event: Event, text: str) -> Any:
+        """Return guidance, which Copilot CLI puts behind the call's result."""
+        return {"additionalContext": text}
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the user's file; hooks of a project would be shared with everybody who clones it."""
+        import os
+
+        return os.path.join(os.path.expanduser("~"), ".copilot", "hooks", "ctxmgr.json") if scope == "user" else None
+
+    def whole_file(self, command: Sequence[str]) -> str | None:
+        """Return the file of hooks."""
+        from json import dumps
+        from shlex import join
+
+        hook = {"type": "command", "bash": join(command), "timeoutSec": self.seconds}
+        hooks = {name: [hook] for name in ("postToolUse", "userPromptSubmitted")}
+        return dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
+
+
+CLIENT = Copilot()

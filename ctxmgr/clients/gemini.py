@@ -1,0 +1,58 @@
+"""Gemini CLI: hooks in its settings, which may hold comments (geminicli.com/docs/hooks)."""
+
+from __future__ import annotations
+
+from ctxmgr.clients.interface import AFTER, PERSON, Call, Client, Event, as_object, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_KINDS = {"AfterTool": AFTER, "BeforeAgent": PERSON}
+
+
+class Gemini(Client):
+    """Gemini CLI. It counts identical calls itself, and steps in at the fifth; a denial before a call is not proven there."""
+
+    name = "gemini"
+    title = "Gemini CLI"
+    program = "gemini"
+    least = (0, 61, 0)
+    comments = True
+
+    def event(self, fields: Mapping[str, Any]) -> Event | None:
+        """Return what Gemini CLI says."""
+        name = text_of(fields, "hook_event_name")
+        kind = _KINDS.get(name)
+        if kind is None:
+            return None
+        answer: Any = fields.get("tool_response")
+        said = as_object(answer)
+        if said is not None and "llmContent" in said:
+            answer = said["llmContent"]
+        calls = [Call(text_of(fields, "tool_name"), fields.get("tool_input"), "", answer)]
+        return Event(
+            kind, name, text_of(fields, "session_id"), [] if kind == PERSON else calls, "",
+            text_of(fields, "transcript_path"), text_of(fields, "cwd"),
+        )  # fmt: skip
+
+    def tell(self, event: Event, text: str) -> Any:
+        """Return additional context, which is put behind the call's result."""
+        return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the settings of the user or of the project."""
+        import os
+
+        return os.path.join(folder if scope == "project" else os.path.expanduser("~"), ".gemini", "settings.json")
+
+    def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
+        """Return one hook for each event; the time limit is in milliseconds here."""
+        from shlex import join
+
+        hook = {"name": "ctxmgr", "type": "command", "command": join(command), "timeout": 1000 * self.seconds}
+        return [(("hooks", name), {"hooks": [hook]}) for name in _KINDS]
+
+
+CLIENT = Gemini()

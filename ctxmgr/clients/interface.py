@@ -1,0 +1,159 @@
+"""The seam of a client: an event in, an answer out, and what its settings must hold so that it calls us.
+
+Only the standard library is loaded here, and of it as little as can be: a client starts a hook at every call of its agent.
+"""
+
+from __future__ import annotations
+
+from ctxmgr.log.fast_json import cast
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+BEFORE, AFTER, PERSON = "before", "after", "person"
+"""Kinds of events: calls that are about to be made, calls that have ended, and words of a person."""
+
+LONGEST = 8_900
+"""Characters of an answer. Claude Code puts longer ones than 10,000 into a file that the model does not read."""
+
+
+class Call:
+    """One call of a tool; ``result`` is None before it was made."""
+
+    __slots__ = ("action", "given", "id", "result")
+
+    def __init__(self, action: str, given: Any, call_id: str, result: Any = None) -> None:
+        self.action = action
+        self.given = given
+        self.id = call_id
+        self.result = result
+
+
+class Event:
+    """What a client says.
+
+    Attributes:
+        kind: `BEFORE`, `AFTER` or `PERSON`.
+        name: the client's own name for the event.
+        session: its id for the session.
+        agent: id of the sub-agent that acts; empty for the main agent.
+        transcript: path of the session's log, as the client names it: not to be trusted.
+        folder: where the agent works.
+        calls: what is called, in order; several when they were issued together.
+        raw: the event as it came, where a client needs more of it.
+    """
+
+    __slots__ = ("agent", "calls", "folder", "kind", "name", "raw", "session", "transcript")
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        session: str,
+        calls: Sequence[Call] = (),
+        agent: str = "",
+        transcript: str = "",
+        folder: str = "",
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.session = session
+        self.calls = calls
+        self.agent = agent
+        self.transcript = transcript
+        self.folder = folder
+        self.raw: Mapping[str, Any] = {}
+
+
+class Client:
+    """One client.
+
+    Attributes:
+        name: what ``ctxmgr install NAME`` calls it.
+        title: what people call it.
+        program: the command that starts it, asked for its version.
+        least: the oldest version that knows every event and setting that we use; an older one may disable all its hooks.
+        comments: whether its settings file may hold comments.
+        seconds: until the client gives a hook up.
+    """
+
+    name = ""
+    title = ""
+    program = ""
+    least: tuple[int, ...] = ()
+    comments = False
+    seconds = 10
+
+    def event(self, fields: Mapping[str, Any]) -> Event | None:
+        """Return what the client says; None when it does not concern us."""
+        raise NotImplementedError
+
+    def tell(self, event: Event, text: str) -> Any:
+        """Return the answer that brings a text to the agent."""
+        raise NotImplementedError
+
+    def refuse(self, event: Event, text: str) -> Any:
+        """Return the answer that prevents a call and says why; None where the client knows none."""
+        return None
+
+    def unwritten(self, event: Event) -> list[tuple[str, str]]:
+        """Return the id and the record of each result that the client may write into its log only after the hook."""
+        return []
+
+    def log_of(self, event: Event) -> str:
+        """Return the path of the log that holds the agent's calls."""
+        return event.transcript
+
+    def log_content(self, event: Event) -> str | None:
+        """Return a log of our own format that the event itself makes up; None where the client's own log is read."""
+        return None
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the file that makes the client call us; None when it has none of this scope (``user``, ``project``)."""
+        raise NotImplementedError
+
+    def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
+        """Return what is added to the settings: the keys that lead to a list, and the item for it."""
+        return []
+
+    def whole_file(self, command: Sequence[str]) -> str | None:
+        """Return the content of a file that is ours alone; None when we share the client's own."""
+        return None
+
+    def trust(self, path: str, folder: str) -> bool | None:
+        """Have the client trust what was installed, as the user wants; None where it asks for no trust.
+
+        Raises:
+            StorageFailed: the client can't be asked.
+        """
+        return None
+
+    def left_to_do(self, path: str, environment: Mapping[str, str]) -> str | None:
+        """Return what the user must still do so that what is installed is run; None when nothing is missing."""
+        return None
+
+
+def as_object(value: Any) -> dict[str, Any] | None:
+    """Return a JSON object, None of any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def text_of(fields: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these fields that is a text; empty when none is."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def home_of(environment: Mapping[str, str], variable: str, default: str) -> str:
+    """Return a client's own folder: where a variable says, else this one in the user's home."""
+    named = environment.get(variable) or ""
+    if named.startswith("/"):
+        return named
+    import os
+
+    return os.path.join(os.path.expanduser("~"), default)

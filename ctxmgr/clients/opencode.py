@@ -1,0 +1,40 @@
+"""The plug-in that opencode loads from its folder of plug-ins."""
+
+from __future__ import annotations
+
+from ctxmgr.clients.interface import home_of
+from ctxmgr.clients.plugin import PluginClient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class OpenCode(PluginClient):
+    """opencode; what it is told stands behind the output of the call."""
+
+    name = "opencode"
+    title = "opencode"
+    program = "opencode"
+    least = (1, 18, 33)
+    attachment = """\
+export const ctxmgr = async ({ directory }) => ({
+  "chat.message": async (input, output) => {
+    spoken(input.sessionID, (output?.parts ?? []).map((part) => part.text ?? "").join("\\n"));
+  },
+  "tool.execute.after": async (input, output) => {
+    const failed = (output.metadata?.exit ?? 0) !== 0;
+    const said = told(input.sessionID, directory, input.tool, input.args, output.output, failed);
+    if (said) output.output += "\\n\\n" + said;
+  },
+});
+"""
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the plug-in's file, the user's or the project's."""
+        if scope == "project":
+            return f"{folder}/.opencode/plugins/ctxmgr.js"
+        return home_of(environment, "XDG_CONFIG_HOME", ".config") + "/opencode/plugins/ctxmgr.js"
+
+
+CLIENT = OpenCode()

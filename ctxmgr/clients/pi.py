@@ -1,0 +1,39 @@
+"""The extension that pi loads from its folder of extensions."""
+
+from __future__ import annotations
+
+from ctxmgr.clients.plugin import PluginClient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Pi(PluginClient):
+    """pi; what it is told stands behind the content of the call's result."""
+
+    name = "pi"
+    title = "pi"
+    program = "pi"
+    least = (0, 74, 2)
+    attachment = """\
+export default function (pi) {
+  const session = `${process.pid}-${Date.now()}`;
+  pi.on("before_agent_start", (event) => spoken(session, event.prompt ?? ""));
+  pi.on("tool_result", (event) => {
+    const result = (event.content ?? []).map((part) => part.text ?? "").join("\\n");
+    const said = told(session, process.cwd(), event.toolName, event.input, result, event.isError === true);
+    if (said) return { content: [...event.content, { type: "text", text: said }] };
+  });
+}
+"""
+
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+        """Return the extension's file, the user's or the project's."""
+        import os
+
+        home = folder if scope == "project" else os.path.join(os.path.expanduser("~"), ".pi", "agent")
+        return f"{home}/.pi/extensions/ctxmgr.js" if scope == "project" else f"{home}/extensions/ctxmgr.js"
+
+
+CLIENT = Pi()

@@ -1,0 +1,160 @@
+"""The rules that hold for every importer (see `ctxmgr.importers.interface`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from ctxmgr.importers.interface import Importer
+from ctxmgr.log.codec import Record, encode
+from ctxmgr.store import open_store
+from ctxmgr.types.importing import FileCount
+from ctxmgr.types.record_check import check
+
+_HEAD = 64 * 1024
+_OTHERS = {
+    "an empty file": b"",
+    "random bytes": bytes(range(256)) * 8,
+    "prose": b"# Notes\n\nNothing here is a log.\n",
+    "a list": b"[1, 2, 3]\n",
+    "objects of nobody": b'{"a": 1}\n{"b": 2}\n',
+    "a log of ctxmgr": b'{"v":1,"kind":"session","session":"s","ts":"2026-01-22T10:00:00Z","process":"p"}\n',
+}
+_TEXT = b'{"type": "a kind that nobody has heard of", "payload": [1, 2, 3]}\n'
+_CUTS = 12
+
+
+class ImporterConformance:
+    """What an importer must do; a subclass says which one and names real logs of its format.
+
+    Attributes:
+        importer: what is tried.
+        logs: main logs of sessions, made by the real tool; what belongs to them lies where the tool puts it.
+        is_lines: whether a log is a text file with one JSON value a line, so that it can be cut and damaged by lines.
+    """
+
+    importer: Importer
+    logs: Sequence[Path]
+    is_lines = True
+
+    def records(self, path: Path) -> tuple[list[Record], list[FileCount]]:
+        """Return the records of the session in a log, and what was counted of each of its files."""
+        counts: list[FileCount] = []
+        group = [path, *self.importer.companions(path)]
+        return list(self.importer.read(group, counts)), counts
+
+    def test_it_has_a_name_and_logs(self) -> None:
+        """There is something to try it on, and a name for ``--from``."""
+        assert self.importer.name
+        assert self.importer.title
+        assert self.logs
+
+    def test_it_knows_its_logs_by_their_content(self) -> None:
+        """A log is recognised under any name in any folder, and nothing else is."""
+        for path in self.logs:
+            with path.open("rb") as stream:
+                assert self.importer.sniff(path, stream.read(_HEAD)), path
+        for what, head in _OTHERS.items():
+            assert not self.importer.sniff(Path("somewhere/file.jsonl"), head), what
+
+    def test_every_record_follows_format_1(self) -> None:
+        """Each can be stored, no two share an id, the session's beginning comes first."""
+        for path in self.logs:
+            records, _ = self.records(path)
+            assert records, path
+            assert records[0]["kind"] == "session"
+            for record in records:
+                encode(check(record))
+            names = Counter(_name(record) for record in records if record["kind"] not in ("session", "sessionEnd"))
+            assert [name for name, times in names.items() if times > 1] == []
+
+    def test_calls_and_results_are_joined(self) -> None:
+        """A result follows its entry, and no entry has two."""
+        for path in self.logs:
+            open_, done = set[str](), set[str]()
+            for record in self.records(path)[0]:
+                if record["kind"] == "entry":
+                    open_.add(record["id"])
+                elif record["kind"] == "result":
+                    assert record["entry"] in open_ - done, path
+                    done.add(record["entry"])
+
+    def test_every_file_is_counted(self) -> None:
+        """What was read is told for each file, and the counts are those of the records."""
+        for path in self.logs:
+            records, counts = self.records(path)
+            assert [count.path for count in counts] == [path, *self.importer.companions(path)]
+            assert all(count.records for count in counts)
+            assert sum(sum(count.tool_calls.values()) for count in counts) == sum(each["kind"] == "entry" for each in records)
+
+    def test_reading_twice_yields_the_same_bytes(self) -> None:
+        """An import is repeatable byte for byte."""
+        for path in self.logs:
+            first, second = (self.records(path)[0] for _ in range(2))
+            assert [encode(record) for record in first] == [encode(record) for record in second]
+
+    def test_importing_twice_stores_it_once(self, tmp_path: Path) -> None:
+        """The store knows every record again by its id and its content."""
+        for number, path in enumerate(self.logs):
+            records, _ = self.records(path)
+            with closing(open_store(str(tmp_path / f"{number}.db"), create=True)) as store:
+                assert store.append(records, on_conflict="keep").changed == 0
+                again = store.append(records, on_conflict="keep")
+                assert (again.added, again.changed) == (0, 0)
+
+    def test_a_log_that_grows_never_contradicts_itself(self, tmp_path: Path) -> None:
+        """Cut behind any line, a log yields nothing that the whole one does not yield with the same content."""
+        for path in self.logs if self.is_lines else ():
+            whole = {_name(record): encode(record) for record in self.records(path)[0]}
+            lines = path.read_bytes().splitlines(keepends=True)
+            cut = tmp_path / path.name
+            for length in range(1, len(lines), max(1, len(lines) // _CUTS)):
+                cut.write_bytes(b"".join(lines[:length]))
+                for record in self.records(cut)[0]:
+                    if record["kind"] != "session":
+                        assert whole.get(_name(record)) == encode(record), f"{path} after line {length}"
+
+    def test_damage_is_counted_and_costs_only_itself(self, tmp_path: Path) -> None:
+        """A torn last line, a line of bytes and a type nobody knows are told of; what is intact is read."""
+        for path in self.logs if self.is_lines else ():
+            whole = path.read_bytes()
+            whole += b"" if whole.endswith(b"\n") else b"\n"
+            intact = _steps(self.records(self._copy(tmp_path, path, whole))[0])
+            for damage in (b'{"torn": ', b"\xff\xfe\x00\n"):
+                records, counts = self.records(self._copy(tmp_path, path, whole + damage))
+                assert _steps(records) == intact
+                assert sum(len(count.damaged) for count in counts) > 0, damage
+            records, counts = self.records(self._copy(tmp_path, path, whole + _TEXT))
+            assert _steps(records) == intact
+            assert sum(sum(count.unknown.values()) for count in counts) > 0
+
+    @staticmethod
+    def _copy(folder: Path, path: Path, content: bytes) -> Path:
+        copy = folder / path.name
+        copy.write_bytes(content)
+        return copy
+
+    def test_groups_hold_each_file_once(self) -> None:
+        """Every file is in one group, and a session's main log comes first in its own."""
+        files = [path for log in self.logs for path in (log, *self.importer.companions(log))]
+        groups = self.importer.groups(files)
+        assert sorted(path for group in groups for path in group) == sorted(set(files))
+        for log in self.logs:
+            own = next(group for group in groups if log in group)
+            assert all(own.index(log) < own.index(each) for each in self.importer.companions(log))
+
+    def test_a_machine_without_the_agent_has_no_logs(self, tmp_path: Path) -> None:
+        """Nothing is found in an empty home, and nothing is made there."""
+        assert list(self.importer.discover(tmp_path, {})) == []
+        assert list(tmp_path.iterdir()) == []
+
+
+def _steps(records: Sequence[Record]) -> list[bytes]:
+    """Return what happened, as it is spelled; the session's own record may tell of the file, so it differs."""
+    return [encode(record) for record in records if record["kind"] != "session"]
+
+
+def _name(record: Record) -> tuple[object, ...]:
+    return record["kind"], record.get("id"), record.get("entry")

@@ -1,0 +1,204 @@
+"""Which look tells most where the record holds no cause: it follows from the kind of call and from how it ended."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import NamedTuple
+
+from ctxmgr.diagnose.calls import command_of, parts_of
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.view import EntryView
+
+
+class _Look(NamedTuple):
+    """A look, and where it applies.
+
+    Attributes:
+        call: what the command, or the name of the tool, must hold; "" for any.
+        said: what the result must say; "" for anything.
+        look: one sentence or two; ``{command}`` is the command, where it is plain and short.
+    """
+
+    call: str
+    said: str
+    look: str
+
+
+_CRASH = (
+    r"segmentation fault|bus error|core dumped|SIGSEGV|SIGABRT|SIGBUS|SIGILL|illegal instruction|floating point "
+    r"exception|stack smashing|exit(?:ed with)?(?: code| status):? 13[2-69]\b|\bAborted\b|double free|access violation"
+)
+_KILLED = (
+    r"\bKilled\b|SIGKILL|exit(?:ed with)?(?: code| status):? 137\b|OOMKilled|out of memory|heap out of memory"
+    r"|MemoryError|Cannot allocate memory|OutOfMemoryError|signal 9\b"
+)
+_SERVER = (
+    r"\b50[0-4]\b|internal server error|bad gateway|service unavailable|gateway time-?out|internal[ _]error"
+    r"|unexpected error|something went wrong|unknown error"
+)
+_CUT_OFF = (
+    r"empty reply|connection (?:was )?reset|connection closed|unexpected EOF|broken pipe|remote end closed|socket "
+    r"hang up|ECONNRESET|EOF occurred|server disconnected|curl: \((?:52|56|18)\)|premature"
+)
+_UNREACHED = (
+    r"connection refused|ECONNREFUSED|timed? ?out|ETIMEDOUT|no route to host|network is unreachable|curl: \((?:7|28)\)"
+    r"|deadline exceeded"
+)
+_TLS = r"certificate|SSL|TLS|handshake"
+
+_LOOKS = (
+    _Look(
+        "",
+        _CRASH,
+        "Find the place where it crashes: run it once under a debugger, `gdb -batch -ex run -ex bt --args "
+        "PROGRAM ARGUMENTS`, or build it with"
+        " `-g -fsanitize=address` (or use `valgrind`), and read the first frame of your own code.",
+    ),
+    _Look(
+        "",
+        _KILLED,
+        "See whether memory ran out: look at `dmesg | tail` and at the memory limit, measure the peak with "
+        "`/usr/bin/time -v`, and run it once on a much"
+        " smaller input.",
+    ),
+    _Look(
+        r"click|tap\b|press|navigate|hover|fill|submit|type_text|browser|playwright|page\.",
+        "",
+        "Look at the page itself right after the action: a screenshot, the element (is it covered, disabled, or "
+        "another one?), the console and the network requests.",
+    ),
+    _Look(
+        r"\bselect\b|\bfrom\b .*\bwhere\b|query|psql|sqlite3|mysql|\bsql\b",
+        r"^\s*(?:\(?0 rows?\)?|\[\s*\]|empty set|0)?\s*$|\b0 rows\b|\"rows?\":\s*\[\s*\]|no rows",
+        "Find the condition that removes the rows: count the rows of each table alone, look at the distinct "
+        "values of the columns in the condition, and add the conditions back one by one.",
+    ),
+    _Look(
+        "",
+        _TLS + r".{0,80}(?:fail|error|verif|expired|unknown|self)",
+        "Look at the certificate that the other side shows: `openssl s_client -connect HOST:PORT -servername "
+        "HOST`, its names, its dates and its issuer.",
+    ),
+    _Look(
+        r"\bcurl\b|\bwget\b|https?://|\bhttp\b",
+        _CUT_OFF,
+        "See at which point the connection ends: make the call once with `curl -v`, and look at the log of the "
+        "server, or whether its process still runs, at that very moment.",
+    ),
+    _Look(
+        "",
+        _CUT_OFF,
+        "See at which point the connection ends: look at the log of the server, or whether its process still "
+        "runs, at that very moment; then make the call once in its most verbose form.",
+    ),
+    _Look(
+        "",
+        _UNREACHED,
+        "See whether anything answers there: resolve the name (`getent hosts HOST`), try the port (`nc -vz HOST "
+        "PORT`, `ss -ltn`), and look at the log of what should listen.",
+    ),
+    _Look(
+        "",
+        _SERVER,
+        "Only the log of the server tells the cause: look there for the time or the request id of the last "
+        "answer{request}; if you can't, give both to the user or to whoever operates it, and ask.",
+    ),
+    _Look(
+        r"\bssh\b|\bscp\b|\brsync\b|\bsftp\b",
+        "",
+        "Make it tell more: add `-v` to the ssh call, and read the last step before the refusal.",
+    ),
+    _Look(
+        r"\bdocker build\b|\bbuildx\b",
+        "",
+        "Run the step that fails alone, with `--progress=plain --no-cache`, and read its whole output.",
+    ),
+    _Look(
+        r"\bkubectl\b|\bhelm\b",
+        "",
+        "Look at the events and the log of the object itself: `kubectl describe` and `kubectl logs --previous`.",
+    ),
+    _Look(r"\bsystemctl\b|\bservice\b", "", "Look at the log of the unit: `journalctl -u UNIT -n 50 --no-pager`."),
+    _Look(r"\bterraform\b", "", "Set `TF_LOG=DEBUG` for one run, and read the last request before the error."),
+    _Look(
+        r"\bmake\b|\bninja\b|\bcmake\b",
+        "",
+        "Run it once so that it shows each command: `make V=1 -j1` or `ninja -v -j1`, and then run the first "
+        "command that fails alone.",
+    ),
+)
+_REQUEST = re.compile(
+    r"(?:request|trace|correlation|incident|error|x-request)[-_ ]?(?:id)?[\"']?\s?[:=]\s?[\"']?([\w-]{6,60})", re.IGNORECASE
+)
+_RUNTIMES = (
+    (r"\bpython|\.py\b|pytest", "`py-spy dump --pid PID`"),
+    (r"\bjava|mvn|gradle", "`jstack PID`"),
+    (r"\bnode|npm|yarn|jest|vitest", "`node --inspect` or a SIGUSR1 to the process"),
+    (r"\bgo (?:run|test)", "a SIGQUIT to the process, which prints all stacks"),
+)
+_SEARCHES = re.compile(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
+_EDITS = re.compile(r"edit|replace|patch|write", re.IGNORECASE)
+
+
+def next_look(evidence: Evidence, step: EntryView) -> str | None:
+    """Return the look that tells most about a call which ended in the same way again, or None."""
+    command = command_of(step)
+    said = evidence.text(step)
+    call = command or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
+    for look in _LOOKS:
+        if (not look.call or re.search(look.call, call[:2_000], re.IGNORECASE)) and (
+            not look.said
+            or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
+        ):
+            request = _REQUEST.search(said)
+            told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
+            return look.look.replace("{request}", told)
+    if (
+        step.status == "ok"
+        and not evidence.failed(step)
+        and said.strip()
+        and not may_change(step)
+        and not _SEARCHES.search(command)
+    ):
+        return (
+            "It answers, and the answer does not change: look at what should change it, whether the process, "
+            "worker or job behind it runs, and what its log says, and"
+            " not at the answer again."
+        )
+    if CHECKS.search(command):
+        return (
+            "Run the one test that fails alone, with its whole traceback and its variables printed, and read the "
+            "first line of your own code in it."
+        )
+    if parts_of(command) and _SEARCHES.search(" ".join(parts_of(command)[0])):
+        return (
+            "List the folder that you search, one level higher too, and see whether what you look for is there under "
+            "another name."
+        )
+    if command and len(said.strip()) < 3:
+        return (
+            'It prints nothing: run it once so that errors and the exit code show, `set -x; COMMAND; echo "exit '
+            '$?"`, and without `2>/dev/null`.'
+        )
+    return None
+
+
+def process_look(command: str) -> str:
+    """Return how to see what a process does that does not return."""
+    stack = next((way for pattern, way in _RUNTIMES if re.search(pattern, command)), "`gdb -p PID -batch -ex bt`")
+    return (
+        "Look from outside at what the process does: `ps -o pid,stat,time,wchan,args` shows whether it uses CPU "
+        f"or waits, and {stack} or `strace -p PID`"
+        " in which function or on which file."
+    )
+
+
+def varies(evidence: Evidence, step: EntryView) -> bool:
+    """Whether the very same call sometimes works and sometimes fails with nothing changed in between."""
+    same = [each for each in evidence.tail if call_key(each) == call_key(step)]
+    outcomes = [evidence.failed(each) for each in same]
+    if len(same) < 3 or len(set(outcomes)) < 2 or outcomes == sorted(outcomes, reverse=True) or outcomes == sorted(outcomes):
+        return False
+    return not evidence.changes(same[0].index, same[-1].index) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3

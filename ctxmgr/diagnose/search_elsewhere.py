@@ -1,0 +1,161 @@
+"""Something is searched again and again where it is not; an earlier output has it elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.paths import PATH
+from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.view import EntryView
+
+KIND: str = "searchElsewhere"
+
+_NOTHING = re.compile(
+    r"\A(?:Exit code:? \d+\s*|Wall time[^\n]*\s*|Output:\s*)*(?:no (?:matches|files|results|hits|entries|records"
+    r"|rows|documents|items)?\s?(?:were )?(?:found|match\w*)?[^\n]{0,80}|0 (?:matches|results|hits"
+    r"|files)[^\n]{0,40}|\[\s*\]|\(?empty\)?|nothing found[^\n]{0,40}"
+    r"|\{[^\n{}]{0,80}\"(?:hits|results|items|matches|files|documents|data|rows|total|count)\"\s?:\s?(?:\[\s*\]"
+    r"|0)[^\n{}]{0,80}\})?\s*\Z",
+    re.IGNORECASE,
+)
+_SEARCH = re.compile(r"grep|glob|search|find|lookup|query|locate", re.IGNORECASE)
+_HEADS = frozenset(["grep", "rg", "ag", "ack", "find", "fd", "git", "locate"])
+_TERM = re.compile(r"[A-Za-z_][\w-]{3,60}")
+_TERM_FIELDS = ("pattern", "query", "q", "term", "text", "name", "glob", "search")
+_PLACE_FIELDS = (
+    "path",
+    "folder",
+    "directory",
+    "dir",
+    "scope",
+    "collection",
+    "index",
+    "bucket",
+    "mailbox",
+    "space",
+    "repo",
+    "project",
+)
+_LEAST = 2
+_LOOKED_AT = 300
+
+
+def applies(evidence: Evidence) -> Diagnosis | None:
+    """Return where an earlier output has what is searched in vain."""
+    empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
+    if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
+        return None
+    for entry in reversed(empty):
+        for term in _terms(entry):
+            same = [each for each in empty if term.casefold() in _searched(each).casefold()]
+            found = _found(evidence, term, entry) if len(same) >= _LEAST else None
+            if found is not None:
+                return _told(evidence, entry, term, same, *found)
+    return None
+
+
+_LATE = 6
+
+
+def _is_search(entry: EntryView) -> bool:
+    command = command_of(entry)
+    if command:
+        return any(
+            words[0].rpartition("/")[2] in _HEADS and (words[0] != "git" or words[1:2] == ["grep"])
+            for words in parts_of(command)[:2]
+        )
+    return _SEARCH.search(entry.action) is not None
+
+
+def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
+    text = evidence.text(entry)
+    return entry.status in ("ok", "error") and len(text) < 400 and _NOTHING.match(text.strip()) is not None
+
+
+def _searched(entry: EntryView) -> str:
+    command = command_of(entry)
+    if command:
+        return " ".join(word for words in parts_of(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
+    fields = fields_of(entry)
+    return " ".join(str(fields[name]) for name in _TERM_FIELDS if isinstance(fields.get(name), str))
+
+
+def _terms(entry: EntryView) -> list[str]:
+    words = _TERM.findall(_searched(entry))
+    return list(
+        dict.fromkeys(
+            sorted((word for word in words if word not in ("name", "type", "include", "iname")), key=len, reverse=True)
+        )
+    )[:6]
+
+
+def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
+    """Return the newest output that has the term, and in which file."""
+    word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or call_key(other) == call_key(entry) or evidence.failed(other):
+            continue
+        for line in evidence.text(other).split("\n")[:2_000]:
+            match = word.search(line)
+            if match is None:
+                continue
+            path = next(
+                (
+                    m.group(1).rstrip("/.")
+                    for m in PATH.finditer(line[: match.start() + 200])
+                    if "/" in m.group(1) or ":" in line[m.end() : m.end() + 1]
+                ),
+                None,
+            )
+            if (
+                path is not None
+                and plain_name(path)
+                and not any(evidence.same_place(path, place) for place in _places(entry))
+                and not _lies_in(evidence, path, entry)
+            ):
+                return other, path
+    return None
+
+
+def _places(entry: EntryView) -> list[str]:
+    command = command_of(entry)
+    if command:
+        return [word for words in parts_of(command) for word in words[1:] if not word.startswith("-")]
+    fields = fields_of(entry)
+    return [str(fields[name]) for name in _PLACE_FIELDS if isinstance(fields.get(name), str)]
+
+
+def _lies_in(evidence: Evidence, path: str, entry: EntryView) -> bool:
+    """Whether the place that was searched holds the file: then the search is at fault, and not the place."""
+    own = evidence.inside(path)
+    return any(
+        (place := evidence.inside(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/") for each in _places(entry)
+    )
+
+
+def _told(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
+    places = [evidence.name(place) for place in _places(entry) if plain_name(place) and term not in place]
+    where = f" in {code(places[-1], 60)}" if places else ""
+    call = code(command_of(entry), 80) if command_of(entry) else f"{tool(entry)}"
+    source = evidence.source(other)
+    name = evidence.name(path)
+    cause = (
+        f"{call} looks for {code(term, 60)}{where} and finds nothing, {len(same)} times in all. It is not there: "
+        f"{source} has it in {code(name, 100)}."
+    )
+    step = (
+        f"Read {code(name, 100)}, where that output has {code(term, 60)}, and go on from there; do not "
+        f"search{where or ' the same place'} again."
+    )
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        evidence.quote(other),
+        evidence.quote(entry, _searched(entry)),
+        check="The file must hold what you look for.",
+    )

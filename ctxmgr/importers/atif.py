@@ -1,0 +1,102 @@
+"""ATIF: the interchange format of agent trajectories that Harbor writes for some forty agents; a document each, or lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxmgr.importers.chat import judged, speak, words_of
+from ctxmgr.importers.interface import Coverage
+from ctxmgr.importers.json_importer import JsonImporter, Log
+from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.values import mapping, sequence, text
+
+_DEEPEST = 8
+
+
+def _proves(value: dict[str, Any]) -> bool:
+    return (text(value.get("schema_version")) or "").upper().startswith("ATIF")
+
+
+class _Trajectories:
+    """Reads trajectories, those of sub-agents inside theirs."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._used: set[str] = set()
+
+    def read(self, value: dict[str, Any]) -> None:
+        if "steps" not in value and "schema_version" not in value:
+            self._log.unknown(value.get("type"))
+            return
+        own = text(value.get("session_id")) or text(value.get("trajectory_id"))
+        if own is not None and own in self._used:
+            own = f"{own}-{self._log.place}"
+        self._used.add(own or "")
+        t = self._log.session(own)
+        self._trajectory(t, value, 0)
+
+    def _trajectory(self, t: Transcript, value: dict[str, Any], depth: int) -> None:
+        agent = mapping(value.get("agent"))
+        t.describe(
+            agent.get("version"), program=agent.get("name"), model=agent.get("model_name"), notes=value.get("notes"),
+            formatVersion=value.get("schema_version"),
+        )  # fmt: skip
+        below: dict[str, str] = {}
+        for place, item in enumerate(sequence(value.get("steps")), 1):
+            t.place = place
+            step = mapping(item)
+            if step.get("is_copied_context") is not True:
+                self._log.count.records += 1
+                self._step(t, step, below)
+        for number, item in enumerate(sequence(value.get("subagent_trajectories")), 1):
+            child = mapping(item)
+            key = text(child.get("trajectory_id")) or text(child.get("session_id")) or str(number)
+            name = f"{text(mapping(child.get('agent')).get('name')) or 'agent'}-{key[:12]}"
+            if depth < _DEEPEST:
+                part = self._log.session(t.session, agent=name, part=f"{t.part}/{key}", parent=below.get(key, ""))
+                self._trajectory(part, child, depth + 1)
+
+    def _step(self, t: Transcript, step: dict[str, Any], below: dict[str, str]) -> None:
+        source, at, words = text(step.get("source")), step.get("timestamp"), words_of(step.get("message"))
+        made: list[str] = []
+        if source == "user":
+            speak(t, words, at, None)
+        elif source == "agent":
+            t.step = f"{t.part}:{t.place}"
+            t.thought(text(step.get("reasoning_content")) or "", at)
+            t.message(words, at)
+            calls = map(mapping, sequence(step.get("tool_calls")))
+            made += [t.call(call.get("tool_call_id"), call.get("function_name"), call.get("arguments"), at) for call in calls]
+            used = mapping(step.get("metrics"))
+            t.usage(
+                at, f"step {t.place}", step.get("model_name"), inputTokens=used.get("prompt_tokens"),
+                outputTokens=used.get("completion_tokens"), cacheReadTokens=used.get("cached_tokens"),
+            )  # fmt: skip
+        elif source != "system":
+            self._log.unknown(f"step of {source or '?'}")
+        for result in map(mapping, sequence(mapping(step.get("observation")).get("results"))):
+            self._observe(t, result, made, at, below)
+
+    def _observe(self, t: Transcript, result: dict[str, Any], made: list[str], at: object, below: dict[str, str]) -> None:
+        """Add a result; one that names no call is of the step's only one, else something the environment showed."""
+        entries = {call.entry: key for key, call in t.calls.items()}
+        key = text(result.get("source_call_id")) or (entries[made[0]] if len(made) == 1 else None)
+        extra = mapping(result.get("extra"))
+        status, output, error = judged(extra, result.get("content"))
+        if key is None:
+            t.event("observation", {"text": words_of(result.get("content"))}, at)
+            return
+        for reference in map(mapping, sequence(result.get("subagent_trajectory_ref"))):
+            if (child := text(reference.get("trajectory_id")) or text(reference.get("session_id"))) and key in t.calls:
+                below.setdefault(child, t.calls[key].entry)
+        t.result(key, output, None if made else at, status=status, error=error)
+
+
+ATIF = JsonImporter(
+    name="atif",
+    title="ATIF trajectories (Harbor)",
+    proves=_proves,
+    reader=_Trajectories,
+    coverage=Coverage(errors=False),
+    lists=("steps",),
+)

@@ -1,0 +1,251 @@
+"""Read one chat message of any common shape: OpenAI's, Anthropic's, LangChain's, that of OpenTelemetry, and their mixtures.
+
+A message has a role, content (a text or parts) and, beside or inside it, calls and results that name each other by id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.values import clean, mapping, parsed, sequence, text, whole
+
+PEOPLE = frozenset(("user", "human"))
+MODELS = frozenset(("assistant", "ai", "model", "agent"))
+TOOLS = frozenset(("tool", "toolresult", "function", "tool_result", "ipython"))
+HARNESS = frozenset(("system", "developer"))
+ROLES = PEOPLE | MODELS | TOOLS | HARNESS
+
+CALL_PARTS = frozenset(("tool_use", "toolCall", "tool_call", "tool-call", "server_tool_use", "function_call", "functionCall"))
+RESULT_PARTS = frozenset(("tool_result", "tool_call_response", "tool-result", "function_call_output", "toolResult"))
+_THOUGHTS = frozenset(("thinking", "reasoning", "thought", "redacted_thinking"))
+
+_HARNESS_TEXT = re.compile(
+    r"\s*(?:<(system-reminder|environment_context|environment_details|session_context|system_message|hook_context"
+    r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|notification|explicit_instructions|summary|conversation_summary)[\s>]"
+    r"|(System: Potential loop detected|\[SYSTEM|Loop detection halted|\[Context: conversation summarized))"
+)
+_WRAPPED = re.compile(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+_DETAILS = re.compile(r"\s*<environment_details>.*?</environment_details>\s*", re.DOTALL)
+_EXIT = re.compile(
+    r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
+)
+_DENIED = re.compile(
+    r"(?:the )?(?:user|operator) (?:rejected|denied|declined|did not (?:approve|allow)|doesn't want)|permission denied by user"
+    r"|denied by (?:the )?user|rejected by (?:the )?user|tool call was (?:denied|rejected)|user has rejected",
+    re.IGNORECASE,
+)
+
+
+def role_of(message: Mapping[str, Any]) -> str:
+    """Return the role of a message in small letters; LangChain calls it type."""
+    found = text(message.get("role")) or text(message.get("type")) or ""
+    return found.lower()
+
+
+def is_message(value: object) -> bool:
+    """Whether a value is a chat message: it has a role that is known, and content or calls."""
+    message = mapping(value)
+    if (text(message.get("role")) or "").lower() not in ROLES:
+        return False
+    content = message.get("content", message.get("parts"))
+    return isinstance(content, str | list) or bool(sequence(message.get("tool_calls"))) or "content" in message
+
+
+def read_message(
+    t: Transcript, message: Mapping[str, Any], at: object = None, record_id: object = None, *, response: object = None
+) -> None:
+    """Add what a message says, calls and returns.
+
+    Args:
+        t: the transcript to add to.
+        message: of any of the shapes.
+        at: when.
+        record_id: of the message, unless it has one.
+        response: id of the model response, where several messages share it.
+    """
+    role = role_of(message)
+    own = text(message.get("id")) or text(record_id)
+    content = message.get("content", message.get("parts"))
+    if role in TOOLS:
+        _tool_message(t, message, content, at)
+    elif role in MODELS:
+        t.step = f"{t.part}:{text(response) or own or t.place}"
+        _thinking(t, message, at)
+        _parts(t, role, content, at, own)
+        for call in sequence(message.get("tool_calls")):
+            _call(t, mapping(call), at)
+        if legacy := mapping(message.get("function_call")):
+            _call(t, legacy, at)
+    elif role in PEOPLE:
+        _parts(t, role, content, at, own)
+    elif role not in HARNESS:
+        t.count.unknown[f"role {role[:60]}" if role else "message without a role"] += 1
+
+
+def words_of(content: object) -> str:
+    """Return the words of content: a text, or parts of which some carry one."""
+    if isinstance(content, str):
+        return content
+    found = (_part_text(part) for part in sequence(content))
+    return "\n".join(words for words in found if words)
+
+
+def _part_text(part: object) -> str | None:
+    if isinstance(part, str):
+        return part
+    body = mapping(part)
+    return text(body.get("text")) or (text(body.get("content")) if body.get("type") in (None, "text") else None)
+
+
+def harness_origin(words: str) -> str | None:
+    """Return what kind of text a program wrote in a person's name, None when a person may have written it."""
+    found = _HARNESS_TEXT.match(words)
+    return (found[1] or "program") if found else None
+
+
+def unwrapped(words: str) -> str:
+    """Return a person's words without the tags that a program put around them."""
+    words = _DETAILS.sub("", words) if "<environment_details>" in words else words
+    found = _WRAPPED.fullmatch(words)
+    return found[2] if found else words
+
+
+def speak(t: Transcript, words: str, at: object, record_id: object, *, pictures: int = 0) -> None:
+    """Add text with the role of a user: a person's, or a program's in a person's name."""
+    origin = harness_origin(words)
+    if (origin is not None and not unwrapped(words).strip()) or (origin is not None and unwrapped(words) == words):
+        t.nudge(words, origin, at, record_id)
+    elif words.strip() or pictures:
+        t.user(unwrapped(words), at, record_id, pictures=pictures)
+
+
+def _thinking(t: Transcript, message: Mapping[str, Any], at: object) -> None:
+    for name in ("reasoning_content", "reasoning", "thinking", "reasoningText"):
+        if words := text(message.get(name)):
+            t.thought(words, at)
+            return
+    blocks = [mapping(block) for block in sequence(message.get("thinking_blocks"))]
+    t.thought("\n".join(text(block.get("thinking")) or "" for block in blocks), at)
+
+
+def _parts(t: Transcript, role: str, content: object, at: object, record_id: str | None) -> None:
+    """Read the parts of a message; what is said in a row is one saying."""
+    person = role in PEOPLE
+    said: list[str] = []
+    pictures = 0
+    for part in [content] if isinstance(content, str) else sequence(content):
+        body = mapping(part)
+        kind = text(body.get("type")) or ""
+        if kind in CALL_PARTS or "functionCall" in body:
+            _say(t, person, said, pictures, at, record_id)
+            said, pictures = [], 0
+            _call(t, body, at)
+        elif kind in RESULT_PARTS or "functionResponse" in body:
+            _result(t, body, at)
+        elif kind in _THOUGHTS or body.get("thought") is True:
+            t.thought(text(body.get("thinking")) or words_of([body]) or text(body.get("content")) or "", at)
+        elif "image" in kind or kind in ("document", "file", "blob", "media") or "inlineData" in body:
+            pictures += 1
+        elif words := _part_text(part):
+            said.append(words)
+    _say(t, person, said, pictures, at, record_id)
+
+
+def _say(t: Transcript, person: bool, said: list[str], pictures: int, at: object, record_id: str | None) -> None:
+    if not person:
+        t.message("\n".join(said), at, record_id)
+        return
+    human: list[str] = []
+    for words in said:
+        if harness_origin(words) and unwrapped(words) in ("", words):
+            speak(t, words, at, None)
+        else:
+            human.append(words)
+    if human or pictures:
+        speak(t, "\n".join(human), at, record_id, pictures=pictures)
+
+
+def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
+    inner = mapping(body.get("function")) or mapping(body.get("functionCall")) or body
+    name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))
+    names = ("arguments", "input", "args", "parameters")
+    given = next((inner[key] for key in names if key in inner), None)
+    made = t.call(body.get("id") or inner.get("id") or body.get("call_id") or body.get("toolCallId"), name, parsed(given), at)
+    if not any(text(body.get(key)) or text(inner.get(key)) for key in ("id", "call_id", "toolCallId")):
+        t.unnamed.append(made)
+
+
+def _tool_message(t: Transcript, message: Mapping[str, Any], content: object, at: object) -> None:
+    parts = [mapping(part) for part in sequence(content)]
+    inner = [part for part in parts if text(part.get("type")) in RESULT_PARTS or "functionResponse" in part]
+    for part in inner:
+        _result(t, part, at)
+    if not inner:
+        _result(t, message, at)
+
+
+def _result(t: Transcript, body: Mapping[str, Any], at: object) -> None:
+    inner = mapping(body.get("functionResponse")) or body
+    names = ("tool_call_id", "toolCallId", "tool_use_id", "call_id")
+    key = next((found for name in names if (found := text(inner.get(name)))), None) or text(inner.get("id"))
+    several = sequence(inner.get("tool_call_ids"))
+    key = key if key in t.calls else (text(several[0]) if several else key)
+    if key not in t.calls and t.unnamed and not text(inner.get("tool_call_id")):
+        key = t.unnamed.pop(0)
+    shown = next((inner[name] for name in ("content", "output", "result", "response") if name in inner), None)
+    status, output, error = judged(inner, shown)
+    extra = mapping(inner.get("extra"))
+    t.result(key, output, at, status=status, error=error, kind="exitCode" if extra.get("returncode") else "toolError")
+
+
+def judged(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None]:
+    """Return status, output and error of a result by what it states; an exit code other than 0 is an error.
+
+    Args:
+        body: of the result: flags and codes stand there.
+        shown: what the tool returned.
+    """
+    several = [mapping(item) for item in sequence(shown)]
+    if several and all(isinstance(item.get("success"), bool) for item in several):
+        return _judged_each(several)
+    output = _output(shown)
+    words = output if isinstance(output, str) else ""
+    held = mapping(output) or (mapping(parsed(words)) if words[:1] == "{" and len(words) < 100_000 else {})
+    error = text(held.get("error")) or text(mapping(held.get("error")).get("message"))
+    flags = (body.get("is_error"), body.get("isError"), body.get("success") is False, text(body.get("status")) == "error")
+    denied = text(body.get("status")) in ("denied", "rejected") or (len(words) < 2_000 and _DENIED.match(words))
+    if denied:
+        return "denied", output, words or error
+    codes = (
+        mapping(body.get("extra")).get("returncode"),
+        *(held.get(name) for name in ("returncode", "exit_code", "exitCode")),
+    )
+    failed = any(flag is True for flag in flags) or any(whole(code) not in (None, 0) for code in codes)
+    if failed or (held and set(held) <= {"error"} and error) or held.get("success") is False:
+        return "error", output, error or words or None
+    return "ok", output, None
+
+
+def _judged_each(items: list[dict[str, Any]]) -> tuple[str, Any, str | None]:
+    """Return status, output and error of a result that tells of several commands; one that failed makes it a failure."""
+    output = "\n".join(text(item.get("result")) or text(item.get("error")) or "" for item in items)
+    error = next((text(item.get("error")) for item in items if item["success"] is False), None)
+    failed = any(item["success"] is False for item in items)
+    return "error" if failed else "ok", output, error
+
+
+def _output(shown: object) -> Any:
+    """Return text where all of it is text, else the JSON without pictures."""
+    parts = sequence(shown)
+    if parts and all(_part_text(part) is not None for part in parts):
+        return words_of(shown)
+    return [clean(part) for part in parts if "data" not in mapping(part)] if parts else clean(shown)
+
+
+def exit_code(words: str) -> int | None:
+    """Return the exit code that a tool's text states in a line of its own."""
+    found = _EXIT.search(words)
+    return int(found[1]) if found else None

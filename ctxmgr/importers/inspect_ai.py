@@ -1,0 +1,224 @@
+"""Logs of Inspect: a JSON document, or a ZIP archive (``.eval``) with a header and one file for each sample."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+from ctxmgr.importers.chat import read_message, speak, words_of
+from ctxmgr.importers.interface import Coverage
+from ctxmgr.importers.json_importer import JsonImporter, Log
+from ctxmgr.importers.log_files import ZSTD_REMEDY, read_values
+from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.values import mapping, sequence, text
+from ctxmgr.log.foreign_jsonl import Line, Report
+from ctxmgr.paths import open_regular
+
+_ZSTD = 93
+_LOCAL_HEADER = 30
+_MOST_BYTES = 256 * 1024 * 1024
+_ATTACHMENT = "attachment://"
+_DEEPEST = 20
+
+
+def _proves(value: dict[str, Any]) -> bool:
+    told = mapping(value.get("eval"))
+    return "task" in told and ("run_id" in told or "eval_id" in told) and ("plan" in value or "status" in value)
+
+
+def _is_archive(head: bytes) -> bool:
+    return head.startswith(b"PK\x03\x04") and b"_journal/start.json" in head[:4096]
+
+
+class _Samples:
+    """Reads the samples of an evaluation, each a session of its own."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._eval: dict[str, Any] = {}
+
+    def read(self, value: dict[str, Any]) -> None:
+        self._eval = mapping(value.get("eval")) or self._eval
+        samples = [*sequence(value.get("samples")), *([value["sample"]] if "sample" in value else [])]
+        for place, sample in enumerate(map(mapping, samples), 1):
+            self._sample(sample, place)
+
+    def _sample(self, sample: dict[str, Any], place: int) -> None:
+        told = self._eval
+        run = text(told.get("eval_id")) or text(told.get("run_id")) or "eval"
+        own = text(sample.get("uuid")) or f"{run}-{sample.get('id', place)!s:.80}-{sample.get('epoch', 1)!s:.10}"
+        t = self._log.session(own)
+        version = mapping(told.get("packages")).get("inspect_ai")
+        t.describe(version, sample.get("started_at"), task=told.get("task"), model=told.get("model"), sample=sample.get("id"))
+        kept = mapping(sample.get("attachments"))
+        events = [mapping(event) for event in sequence(sample.get("events"))]
+        if not any(event.get("event") in ("model", "tool") for event in events):
+            for number, message in enumerate(map(mapping, sequence(sample.get("messages"))), 1):
+                t.place = number
+                read_message(t, _whole(message, kept))
+        else:
+            asked = sample.get("input")
+            words = asked if isinstance(asked, str) else "\n".join(
+                words_of(mapping(item).get("content")) for item in sequence(asked) if mapping(item).get("role") == "user"
+            )  # fmt: skip
+            t.place = "input"
+            speak(t, str(_whole(words, kept)), sample.get("started_at"), None)
+            self._events(t, events, kept)
+        if error := mapping(sample.get("error")):
+            t.place = "error"
+            t.failure(error.get("message"), sample.get("completed_at"), reason="sampleFailed")
+
+    def _events(self, root: Transcript, events: Sequence[dict[str, Any]], kept: Mapping[str, Any]) -> None:
+        """Add the events in their order; an agent's span inside another agent's is a sub-agent's."""
+        above: dict[str, str] = {}
+        agents: dict[str, str] = {}
+        for place, event in enumerate(events, 1):
+            kind, span = text(event.get("event")), text(event.get("id")) or ""
+            self._log.count.records += 1
+            if kind == "span_begin":
+                above[span] = text(event.get("parent_id")) or ""
+                if event.get("type") == "agent":
+                    agents[span] = text(event.get("name")) or "agent"
+                continue
+            t = self._part(root, text(event.get("span_id")) or "", above, agents)
+            t.place = text(event.get("uuid")) or place
+            _event(t, kind, event, kept)
+
+    def _part(self, root: Transcript, span: str, above: Mapping[str, str], agents: Mapping[str, str]) -> Transcript:
+        inside: list[str] = []
+        seen: set[str] = set()
+        while span and span not in seen:
+            seen.add(span)
+            if span in agents:
+                inside.append(span)
+            span = above.get(span, "")
+        if len(inside) < 2:
+            return root
+        name = f"{agents[inside[0]]}-{inside[0][:8]}"
+        return self._log.session(root.session, agent=name, part=f"{root.session}/{inside[0]}", parent="")
+
+
+def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
+    at, done = event.get("timestamp"), event.get("completed")
+    if kind == "model":
+        output = mapping(event.get("output"))
+        t.step = f"{t.part}:{t.place}"
+        for choice in sequence(output.get("choices"))[:1]:
+            message = mapping(_whole(mapping(choice).get("message"), kept))
+            read_message(t, {**message, "role": "assistant", "id": None}, done or at, None, response=t.place)
+        used = mapping(output.get("usage"))
+        t.usage(
+            done or at, t.place, event.get("model"), inputTokens=used.get("input_tokens"),
+            outputTokens=used.get("output_tokens"), cacheReadTokens=used.get("input_tokens_cache_read"),
+            reasoningTokens=used.get("reasoning_tokens"),
+        )  # fmt: skip
+        if event.get("error"):
+            t.failure(event.get("error"), done or at, reason="apiError")
+    elif kind == "tool":
+        t.call(event.get("id"), event.get("function"), _whole(event.get("arguments"), kept), at)
+        error = mapping(event.get("error"))
+        if event.get("pending") is True or ("result" not in event and not error):
+            return
+        status = "denied" if error.get("type") == "approval" else "error" if error or event.get("failed") is True else "ok"
+        t.result(event.get("id"), _whole(event.get("result"), kept), done, status=status, error=error.get("message"))
+    elif kind == "error":
+        t.failure(mapping(event.get("error")).get("message"), at)
+    elif kind == "interrupt":
+        t.event("interrupt", {"text": text(event.get("source")) or "interrupted"}, at)
+    elif kind == "compaction":
+        t.event("compaction", {"preTokens": event.get("tokens_before"), "postTokens": event.get("tokens_after")}, at)
+    elif kind == "sample_limit":
+        t.failure(event.get("message"), at, reason=text(event.get("type")) or "limit")
+
+
+def _whole(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return a value with the long texts in it that the log keeps apart."""
+    if isinstance(value, str) and value.startswith(_ATTACHMENT):
+        return kept.get(value[len(_ATTACHMENT) :], value)
+    if depth < _DEEPEST and isinstance(value, dict):
+        return {name: _whole(item, kept, depth + 1) for name, item in cast("dict[str, Any]", value).items()}
+    if depth < _DEEPEST and isinstance(value, list):
+        return [_whole(item, kept, depth + 1) for item in cast("list[Any]", value)]
+    return value
+
+
+def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
+    """Yield the document, or the header and the samples of an archive.
+
+    Raises:
+        OSError: when the file can't be read.
+    """
+    with open(open_regular(path), "rb") as stream:
+        if not stream.read(4).startswith(b"PK"):
+            yield from read_values(path, lists, report)
+            return
+        try:
+            archive = zipfile.ZipFile(stream)
+        except (zipfile.BadZipFile, ValueError, struct.error, EOFError) as error:
+            report(0, path.stat().st_size, f"damaged archive: {error}")
+            return
+        found = sorted(archive.infolist(), key=lambda info: info.filename)
+        heads = [info for info in found if info.filename in ("header.json", "_journal/start.json")]
+        samples = [info for info in found if info.filename.startswith("samples/") and info.filename.endswith(".json")]
+        for number, info in enumerate([*heads[-1:], *samples], 1):
+            value = _member(stream, info, report)
+            if value is not None:
+                yield Line(number, 0, {"sample": value} if info in samples else value)
+
+
+def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[str, Any] | None:
+    """Return a file of an archive; the standard library knows no zstd, so the bytes are taken and uncompressed here."""
+    try:
+        stream.seek(info.header_offset)
+        names, extra = struct.unpack("<HH", stream.read(_LOCAL_HEADER)[26:30])
+        stream.seek(info.header_offset + _LOCAL_HEADER + names + extra)
+        packed = stream.read(min(info.compress_size, _MOST_BYTES))
+        return mapping(json.loads(_uncompressed(info.compress_type, packed), parse_constant=str))
+    except ImportError:
+        report(info.header_offset, info.compress_size, ZSTD_REMEDY)
+    except (ValueError, struct.error, RecursionError, OverflowError, zlib.error) as error:
+        report(info.header_offset, info.compress_size, f"unreadable file in the archive: {error}")
+    return None
+
+
+def _uncompressed(method: int, packed: bytes) -> bytes:
+    """Return what was packed, up to a limit.
+
+    Raises:
+        ValueError, zlib.error: it is damaged, larger than the limit, or packed in another way.
+        ImportError: it is packed with zstd, and the module ``zstandard`` is absent.
+    """
+    if method == zipfile.ZIP_STORED:
+        return packed
+    if method == zipfile.ZIP_DEFLATED:
+        reader = zlib.decompressobj(-15)
+        found = reader.decompress(packed, _MOST_BYTES)
+        if reader.unconsumed_tail:
+            raise ValueError("larger than the limit")
+        return found
+    if method != _ZSTD:
+        raise ValueError(f"compressed by method {method}")
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True) as stream:
+            return stream.read(_MOST_BYTES)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from None
+
+
+INSPECT = JsonImporter(
+    name="inspect",
+    title="Inspect",
+    proves=_proves,
+    reader=_Samples,
+    coverage=Coverage(),
+    lists=("samples",),
+    marked=_is_archive,
+    values=_values,
+)

@@ -1,0 +1,199 @@
+"""The importer of any format whose logs are JSON: its description is all that a format adds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, plain_name, read_values
+from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.values import text
+from ctxmgr.log.codec import Record
+from ctxmgr.log.foreign_jsonl import Line, Report
+from ctxmgr.types.importing import FileCount
+
+_LONGEST_ID = 200
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Log:
+    """The files of one group while they are read, and the sessions in them.
+
+    Attributes:
+        name: of the format.
+        path, count: of the present file.
+        place: of what is being read: the line, behind the file's name where it is not the first file.
+    """
+
+    name: str
+    path: Path
+    count: FileCount
+    place: int | str = 0
+    transcripts: dict[tuple[str, str], Transcript] = field(default_factory=lambda: dict[tuple[str, str], Transcript]())
+    _first: Path | None = None
+
+    def turn_to(self, path: Path, count: FileCount) -> None:
+        """Go on to a file."""
+        self._first = self._first or path
+        self.path, self.count = path, count
+        for transcript in self.transcripts.values():
+            transcript.count = count
+
+    def go_to(self, number: int) -> None:
+        """Go on to a line."""
+        self.count.records += 1
+        self.place = number if self.path == self._first else f"{self.path.stem}:{number}"
+        for transcript in self.transcripts.values():
+            transcript.place = self.place
+
+    def session(self, session: object = None, *, agent: str = "main", part: str = "", parent: str | None = None) -> Transcript:
+        """Return the transcript of a session, or of an agent's part of it; a new one where there is none yet.
+
+        Args:
+            session: its id; what is none stands for that which the file's name tells.
+            agent: the agent's name.
+            part: what the ids of this agent's part begin with, where the session has several.
+            parent: the entry by which another agent started this one.
+        """
+        name = (text(session) or named_session(self.path))[:_LONGEST_ID]
+        key = name, part or name
+        if key not in self.transcripts:
+            self.transcripts[key] = Transcript(name, self.count, self.name, agent, part, parent, self.place)
+        return self.transcripts[key]
+
+    def unknown(self, name: object) -> None:
+        """Count a record type that is not known."""
+        self.count.unknown[(text(name) or "(no type)")[:100]] += 1
+
+    def take(self, *, final: bool = False) -> Iterator[Record]:
+        """Yield the records added since last time."""
+        for transcript in list(self.transcripts.values()):
+            if final:
+                transcript.finish()
+            yield from transcript.take(final=final)
+
+
+def named_session(path: Path, content: object = None) -> str:
+    """Return a session's id for a log that states none: the UUID in its path, else its name and what it begins with."""
+    for name in (plain_name(path), path.parent.name):
+        if found := _UUID.search(name):
+            return found[0].lower()
+    stem = plain_name(path).split(".")[0] or path.name
+    mark = sha256(f"{path.parent.name}/{plain_name(path)}\0{content!r}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{stem[:80]}-{mark[:8]}"
+
+
+class Reader(Protocol):
+    """Reads one log; a class of this kind is what a format's description names."""
+
+    def __init__(self, log: Log) -> None:
+        """Begin a log."""
+        ...
+
+    def read(self, value: dict[str, Any]) -> None:
+        """Take the next object: of JSON lines each line, else the document."""
+        ...
+
+
+@runtime_checkable
+class Finishing(Protocol):
+    """A reader that holds back what only the end of a log decides."""
+
+    def finish(self) -> None:
+        """Add what was held back."""
+        ...
+
+
+@dataclass(frozen=True)
+class JsonImporter:
+    """An importer by description; see `Importer` for what it promises.
+
+    Attributes:
+        proves: whether one object can stand only in a log of this format.
+        reader: reads a log of it.
+        lists: members of a document that hold its records, read even where the document is damaged.
+        related: the files that belong to the session in a file, the file itself among them; the main log first.
+        marked: whether the first bytes of a file that is no JSON itself prove the format.
+        values: yields the objects of a file.
+    """
+
+    name: str
+    title: str
+    proves: Callable[[dict[str, Any]], bool]
+    reader: type[Reader]
+    coverage: Coverage
+    places: Sequence[Place] = ()
+    lists: tuple[str, ...] = ()
+    related: Callable[[Path], Sequence[Path]] | None = None
+    marked: Callable[[bytes], bool] | None = None
+    values: Callable[[Path, Sequence[str], Report], Iterator[Line]] = read_values
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Whether the beginning of a file proves that it is of this format."""
+        if self.marked is not None and self.marked(head):
+            return True
+        return any(self.proves(value) for value in head_values(head, LISTS))
+
+    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """Yield the logs at the places where the agent keeps them."""
+        return found_at(self.places, home, environment)
+
+    def companions(self, path: Path) -> Sequence[Path]:
+        """Return the other files of the session in a file."""
+        return [other for other in self.related(path) if other != path] if self.related else ()
+
+    def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
+        """Put the files of each session into one group."""
+        groups: dict[Path, list[Path]] = {}
+        placed: set[Path] = set()
+        for path in sorted(set(paths)):
+            if path in placed:
+                continue
+            files = list(self.related(path)) if self.related else [path]
+            placed.update(files)
+            groups.setdefault(files[0] if files else path, files or [path])
+        return list(groups.values())
+
+    def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
+        """Yield the records of one session's files.
+
+        Raises:
+            OSError: when a file can't be read.
+        """
+        log: Log | None = None
+        reader: Reader | None = None
+        for path in group:
+            count = FileCount(path, bytes=path.stat().st_size)
+            counts.append(count)
+            log = log or Log(self.name, path, count)
+            log.turn_to(path, count)
+            reader = reader or self.reader(log)
+            for line in self.values(path, self.lists, _noting(count)):
+                log.go_to(line.number)
+                reader.read(line.value)
+                yield from log.take()
+        if isinstance(reader, Finishing):
+            reader.finish()
+        if log is not None:
+            yield from log.take(final=True)
+
+
+def _noting(count: FileCount) -> Report:
+    """Return what takes note of a file's damage."""
+
+    def damaged(offset: int, length: int, reason: str) -> None:
+        count.damaged.append((offset, length, reason))
+        if reason == ZSTD_REMEDY:
+            count.notes.append(reason)
+
+    return damaged
+
+
+LISTS = ("messages", "trajectory", "history", "steps", "samples", "events", "resourceSpans", "resourceLogs", "")
+"""Members that hold the records of some format's documents, for reading the beginning of one that is not all there."""

@@ -1,0 +1,142 @@
+"""LangGraph: the checkpoints of its SQLite saver, of which the writes tell each message once.
+
+Values are decoded as data; the classes that they name are never loaded, and pickles never opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from ctxmgr.importers.chat import read_message, role_of
+from ctxmgr.importers.interface import Coverage
+from ctxmgr.importers.json_importer import Log
+from ctxmgr.importers.tables import OpenTables, TableImporter, Tables
+from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.values import clean, mapping, moment, sequence, text
+
+_WRITES = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "type", "value")
+_GREGORIAN = 0x01B21DD213814000
+"""Ticks of 100 nanoseconds from 1582, when UUIDs begin to count, to 1970."""
+
+_DEEPEST = 60
+
+
+def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
+    wanted = {"checkpoints": {"thread_id", "checkpoint_id"}, "writes": {"thread_id", "task_id", "channel", "value"}}
+    return all(names <= set(columns.get(table, ())) for table, names in wanted.items())
+
+
+def _read(log: Log, tables: Tables) -> Iterator[None]:
+    """Read the writes of each thread in the order of its checkpoints."""
+    after: dict[tuple[str, str], str] = {}
+    for row in tables.rows("checkpoints", ("thread_id", "checkpoint_id", "parent_checkpoint_id")):
+        after.setdefault((str(row["thread_id"]), str(row.get("parent_checkpoint_id"))), str(row["checkpoint_id"]))
+    for row in tables.rows("writes", _WRITES, ("thread_id", "checkpoint_id", "task_path", "task_id", "idx")):
+        log.count.records += 1
+        thread, checkpoint = str(row.get("thread_id")), str(row.get("checkpoint_id"))
+        root = log.session(thread)
+        space = text(row.get("checkpoint_ns"))
+        t = log.session(thread, agent=space.split(":")[0], part=f"{thread}/{space}", parent="") if space else root
+        t.place = f"{checkpoint}.{row.get('task_id')}.{row.get('idx')}"
+        _write(log, root, t, row, _time(after.get((thread, checkpoint), checkpoint)))
+        yield
+
+
+def _write(log: Log, root: Transcript, t: Transcript, row: Mapping[str, Any], at: str | None) -> None:
+    channel, kind = text(row.get("channel")) or "", text(row.get("type"))
+    if channel not in ("messages", "__error__", "__interrupt__"):
+        return
+    value = _decoded(kind, row.get("value"))
+    if value is None:
+        if kind not in ("null", "empty"):
+            log.unknown(f"value of type {kind or '?'}")
+    elif channel == "__error__":
+        t.failure(value if isinstance(value, str) else json.dumps(clean(value))[:2_000], at, reason="nodeFailed")
+    elif channel == "__interrupt__":
+        t.event("waiting", {"reason": "interrupt"}, at)
+    else:
+        for message in map(mapping, sequence(value) or [value]):
+            _message(root, t, message, at)
+
+
+def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str | None) -> None:
+    """Add a message; one that another node, or the graph above, hands on again is the same."""
+    own = text(message.get("id"))
+    if (own is not None and root.seen(f"message {own}")) or role_of(message) == "remove":
+        return
+    read_message(t, message, at)
+    used = mapping(message.get("usage_metadata"))
+    model = mapping(message.get("response_metadata")).get("model_name")
+    t.usage(at, own, model, inputTokens=used.get("input_tokens"), outputTokens=used.get("output_tokens"))
+
+
+def _time(checkpoint: str) -> str | None:
+    """Return when a checkpoint was made, which its id, a UUID of version 6, tells."""
+    digits = checkpoint.replace("-", "")
+    try:
+        ticks = int(digits[:12] + digits[13:16], 16) - _GREGORIAN if len(digits) == 32 and digits[12] == "6" else 0
+    except ValueError:
+        return None
+    return moment(ticks / 1e7) if ticks > 0 else None
+
+
+def _decoded(kind: str | None, value: object) -> Any:
+    """Return what a value holds as plain JSON, None when it is of a kind that is not read, or damaged."""
+    if isinstance(value, str):
+        value = value.encode("utf-8", "replace")
+    if not isinstance(value, bytes) or kind not in ("msgpack", "json"):
+        return None
+    try:
+        return json.loads(value) if kind == "json" else _unpacked(value, 0)
+    except (ValueError, RecursionError, TypeError):
+        return None
+
+
+def _unpacked(data: bytes | memoryview, depth: int) -> Any:
+    """Decode msgpack; an object of a class becomes a mapping of the values that it was made with.
+
+    Raises:
+        ValueError: the data is damaged, or nested too deep.
+    """
+    from msgspec import DecodeError, msgpack
+
+    if depth > _DEEPEST:
+        raise ValueError("nested too deep")
+
+    def extension(code: int, inner: memoryview) -> Any:
+        held = sequence(_unpacked(inner, depth + 1))
+        if code in (4, 5) and len(held) > 2:
+            return mapping(held[2])
+        return held[2] if len(held) > 2 and code < 4 else None
+
+    try:
+        return _plain(msgpack.decode(data, ext_hook=extension), 0)
+    except DecodeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _plain(value: object, depth: int) -> Any:
+    """Return a value as JSON has it: bytes and odd keys become text."""
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {str(key): _plain(item, depth + 1) for key, item in cast("dict[object, object]", value).items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(item, depth + 1) for item in cast("Sequence[object]", value)]
+    if isinstance(value, str | int | float) or value is None:
+        return value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def langgraph(open_tables: OpenTables) -> TableImporter:
+    """Return the importer of LangGraph's checkpoints."""
+    return TableImporter(
+        name="langgraph",
+        title="LangGraph checkpoints (SQLite)",
+        open_tables=open_tables,
+        proves=_proves,
+        reader=_read,
+        coverage=Coverage(),
+    )

@@ -1,0 +1,320 @@
+"""Read the files that agents leave behind: JSON lines and JSON documents, plain or compressed, whole or damaged."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from ctxmgr.importers.values import mapping
+from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
+from ctxmgr.paths import open_regular
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_REMEDY = "compressed with zstd; install ctxmgr-cli[zstd] to read it"
+
+MOST_TIMES, MOST_BYTES = 100, 1 << 30
+"""A compressed log is read up to so many times its own size, and in any case up to so many bytes."""
+
+LONGEST_DOCUMENT = 256 * 1024 * 1024
+"""Bytes of a JSON document, which is held whole; JSON lines have no such limit."""
+
+ELEMENTS = ""
+"""The member that holds the elements of a document which is a list."""
+
+_SNIFFED_LINES = 50
+_MOST_TRIES = 10_000
+_OPENER = re.compile(r"[,\[\s](\{)")
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def plain_name(path: Path) -> str:
+    """Return the file's name as it was before it was compressed, so that both forms yield the same records."""
+    return path.name.removesuffix(".zst").removesuffix(".gz")
+
+
+@contextmanager
+def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
+    """Open a log, uncompressing gzip and zstd; what can't be uncompressed is told to ``report``.
+
+    A log that is compressed with zstd reads as an empty one where the module ``zstandard`` is absent.
+
+    Raises:
+        OSError: when the file can't be read or is not a regular file: a pipe or a device would block or never end.
+    """
+    with cast("io.BufferedReader", io.BufferedReader(io.FileIO(open_regular(path)), 1 << 20)) as file:
+        magic = file.peek(4)
+        if magic.startswith(ZSTD_MAGIC):
+            yield from _zstd(file, path.stat().st_size, report)
+        elif magic.startswith(GZIP_MAGIC):
+            yield from _gzip(file, path.stat().st_size, report)
+        else:
+            yield file
+
+
+def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.BufferedReader]:
+    try:
+        import zstandard
+    except ImportError:
+        report(0, size, ZSTD_REMEDY)
+        yield io.BufferedReader(cast("io.RawIOBase", io.BytesIO()))
+        return
+    # A frame of a few bytes may ask for a window of gigabytes.
+    reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(file, read_across_frames=True)
+    bounded = _Bounded(cast("IO[bytes]", reader), max(MOST_BYTES, size * MOST_TIMES))
+    try:
+        expected = zstandard.get_frame_parameters(file.peek(32)).content_size
+        yield io.BufferedReader(bounded, 1 << 18)
+    except zstandard.ZstdError as error:
+        report(0, size, f"damaged zstd data: {error}")
+        return
+    if bounded.is_cut:
+        report(0, size, f"zstd data expands to more than {bounded.most:,} bytes; the rest was not read")
+        return
+    # The library is silent about data that ends too early; a cut inside a line is told by the line reader.
+    known = expected not in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR)
+    if reader.tell() < (expected if known else 1):
+        report(0, size, "zstd data ends too early")
+
+
+def _gzip(file: io.BufferedReader, size: int, report: Report) -> Generator[io.BufferedReader]:
+    reader = _Whole(cast("IO[bytes]", gzip.GzipFile(fileobj=file)), max(MOST_BYTES, size * MOST_TIMES))
+    yield io.BufferedReader(reader, 1 << 18)
+    if reader.fault:
+        report(0, size, f"damaged gzip data: {reader.fault}")
+    elif reader.is_cut:
+        report(0, size, f"gzip data expands to more than {reader.most:,} bytes; the rest was not read")
+
+
+class _Bounded(io.RawIOBase):
+    """What a decompressor yields, up to a limit: a few kilobytes can hold terabytes of zeros."""
+
+    def __init__(self, source: IO[bytes], most: int) -> None:
+        super().__init__()
+        self._source, self._left, self.most = source, most, most
+        self.is_cut = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer)
+        piece = self._source.read(min(len(view), self._left + 1))
+        if len(piece) > self._left:
+            self.is_cut = True
+            piece = piece[: self._left]
+        self._left -= len(piece)
+        view[: len(piece)] = piece
+        return len(piece)
+
+
+class _Whole(_Bounded):
+    """Keeps what was read before the data broke off; the fault is told afterwards."""
+
+    fault = ""
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        try:
+            return 0 if self.fault else super().readinto(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            self.fault = str(error) or "it ends too early"
+            return 0
+
+
+def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
+    """Return the first bytes of what a compressed file holds, and of any other the ``head`` itself.
+
+    Raises:
+        OSError: when the file can't be read.
+    """
+    if not head.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
+        return head
+    with open_log(path, _ignore) as stream:
+        return stream.read(size) or head
+
+
+def _ignore(offset: int, length: int, reason: str) -> None:
+    """Leave damage to the reading of the whole file."""
+
+
+def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
+    """Yield the objects of a log: each line of JSON lines, or the one document.
+
+    A document that is a list becomes an object with the member `ELEMENTS`. A damaged one keeps the whole elements of
+    its ``lists``; a range that holds none is told to ``report``.
+
+    Raises:
+        OSError: when the file can't be read.
+    """
+    with open_log(path, report) as stream:
+        if _is_document(stream.peek(1 << 16)):
+            yield Line(1, 0, _read_document(stream, lists, report))
+        else:
+            yield from read_objects(cast("IO[bytes]", stream), report)
+
+
+def _is_document(head: bytes) -> bool:
+    """Whether a file is one JSON value: it begins with a list, or no object ends on its first line.
+
+    A first line that is longer than what is seen counts as the line of a document when it is the only one.
+    """
+    start = head.lstrip(b"\xef\xbb\xbf\0 \t\r\n")
+    if start.startswith(b"["):
+        return True
+    if not start.startswith(b"{"):
+        return False
+    first, _, rest = start.partition(b"\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return first.strip() == b"{" or (not rest and len(start) < 1 << 16) or not _has_lines(start)
+    return not rest.strip()
+
+
+def _has_lines(start: bytes) -> bool:
+    """Whether what follows the first line looks like further objects, one a line."""
+    lines = start.split(b"\n")[1:]
+    return any(line.startswith(b'{"') for line in lines)
+
+
+def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Report) -> dict[str, Any]:
+    raw = stream.read(LONGEST_DOCUMENT + 1)
+    if len(raw) > LONGEST_DOCUMENT:
+        report(0, len(raw), f"document is longer than the limit of {LONGEST_DOCUMENT:,} bytes")
+        return {}
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        report(error.start, error.end - error.start, "invalid UTF-8")
+        text = raw.decode("utf-8", "replace")
+    try:
+        value: object = json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return _salvaged(text, lists, report)
+    return {ELEMENTS: value} if isinstance(value, list) else mapping(value)
+
+
+class _Salvage:
+    """Reads what is whole of a damaged document; nothing is made up out of fragments."""
+
+    def __init__(self, text: str, report: Report) -> None:
+        self.text, self._report = text, report
+        self._decoder = json.JSONDecoder(parse_constant=str, strict=False)
+        self.told_of_end = False
+
+    def value(self, at: int) -> tuple[Any, int] | None:
+        """Return the value at a place and where it ends, or None."""
+        try:
+            return self._decoder.raw_decode(self.text, at)
+        except (ValueError, RecursionError):
+            return None
+
+    def past_space(self, at: int) -> int:
+        found = _SPACE.match(self.text, at)
+        return found.end() if found else at
+
+    def damaged(self, start: int, end: int) -> None:
+        """Report a range, given in characters."""
+        self.told_of_end = end >= len(self.text)
+        offset = len(self.text[:start].encode("utf-8", "surrogatepass"))
+        self._report(offset, len(self.text[start:end].encode("utf-8", "surrogatepass")), "torn or unreadable JSON")
+
+    def broken_off(self, end: int) -> None:
+        """Report a document whose end is not there, unless its last part was reported as torn."""
+        if end > len(self.text) and not self.told_of_end:
+            self.damaged(len(self.text), len(self.text))
+
+    def elements(self, at: int) -> tuple[list[Any], int]:
+        """Return the whole elements of the list whose content begins at a place, and where it ends."""
+        found: list[Any] = []
+        shapes: set[frozenset[str]] = set()
+        while (at := self.past_space(at)) < len(self.text) and self.text[at] != "]":
+            read = self.value(at)
+            if read is None:
+                start, at = at, self._next_element(at + 1, shapes)
+                self.damaged(start, at)
+                continue
+            found.append(read[0])
+            shapes.add(frozenset(mapping(read[0])))
+            at = self.past_space(read[1])
+            if self.text[at : at + 1] == ",":
+                at += 1
+        return found, at + 1
+
+    def _next_element(self, at: int, shapes: set[frozenset[str]]) -> int:
+        """Return where the next object begins that has the members of one read before; the end when there is none."""
+        for found in islice(_OPENER.finditer(self.text, at), _MOST_TRIES):
+            read = self.value(found.start(1))
+            if read is not None and frozenset(mapping(read[0])) in shapes:
+                return found.start(1)
+        return len(self.text)
+
+
+def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]:
+    """Return what can be read of a damaged document."""
+    reader = _Salvage(text, report)
+    at = reader.past_space(0)
+    if text.startswith("[", at):
+        elements, end = reader.elements(at + 1)
+        reader.broken_off(end)
+        return {ELEMENTS: elements}
+    found: dict[str, Any] = {}
+    wanted = re.compile(rf'"(?:{"|".join(map(re.escape, lists))})"\s*:\s*\[')
+    at = reader.past_space(at + 1)
+    while at < len(text) and text[at] != "}":
+        member = _member(reader, at, lists)
+        if member is None:
+            later = wanted.search(text, at + 1) if lists else None
+            start, at = at, later.start() if later else len(text)
+            reader.damaged(start, at)
+            continue
+        name, found[name], at = member
+        at = reader.past_space(at)
+        at = reader.past_space(at + 1) if text.startswith(",", at) else at
+    reader.broken_off(at + 1)
+    return found
+
+
+def _member(reader: _Salvage, at: int, lists: Sequence[str]) -> tuple[str, Any, int] | None:
+    """Return name, value and end of the member of an object at a place, or None."""
+    name = reader.value(at)
+    if name is None or not isinstance(name[0], str) or not reader.text.startswith(":", colon := reader.past_space(name[1])):
+        return None
+    at = reader.past_space(colon + 1)
+    if name[0] in lists and reader.text.startswith("[", at):
+        return name[0], *reader.elements(at + 1)
+    value = reader.value(at)
+    return None if value is None else (name[0], *value)
+
+
+@lru_cache(maxsize=1)
+def head_values(head: bytes, lists: tuple[str, ...] = ()) -> tuple[dict[str, Any], ...]:
+    """Return the objects in the first bytes of a file, as far as they can be read: what tells its format."""
+    if _is_document(head):
+        text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+        try:
+            value: object = json.loads(text)
+        except (ValueError, RecursionError):
+            return (_salvaged(text, lists, _ignore),)
+        return ({ELEMENTS: value} if isinstance(value, list) else mapping(value),)
+    found: list[dict[str, Any]] = []
+    for line in head.split(b"\n")[:_SNIFFED_LINES]:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        found.append(mapping(value))
+    return tuple(found)

@@ -1,0 +1,154 @@
+"""Sessions of opencode: one SQLite database for all sessions, of which the sub-agents' name the one that started them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ctxmgr.importers.chat import judged, speak
+from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.json_importer import Log
+from ctxmgr.importers.tables import OpenTables, TableImporter, Tables
+from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.values import mapping, parsed, text, whole
+
+_SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_created")
+_PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask", "retry"))
+
+
+def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
+    wanted = {"session": {"id", "directory", "version"}, "message": {"session_id", "data"}, "part": {"message_id", "data"}}
+    return all(names <= set(columns.get(table, ())) for table, names in wanted.items())
+
+
+def _read(log: Log, tables: Tables) -> Iterator[None]:
+    """Read the sessions in the order in which they began, so that a sub-agent's comes after the call that started it."""
+    rows = {str(row["id"]): row for row in tables.rows("session", _SESSION, ("time_created", "id"))}
+    started: dict[str, str] = {}
+    for own, row in rows.items():
+        root = _root(own, rows)
+        kind = text(row.get("agent")) or "agent"
+        if root == own:
+            t = log.session(own)
+        else:
+            t = log.session(root, agent=f"{kind}-{own[-8:]}", part=own, parent=started.get(own, ""))
+        t.describe(row.get("version"), row.get("time_created"), cwd=row.get("directory"), title=row.get("title"))
+        _session(log, tables, t, own, started)
+        yield
+
+
+def _root(own: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the session that a person began, in which this one's agent was started."""
+    seen: set[str] = set()
+    while own not in seen and (above := text(rows[own].get("parent_id"))) in rows and above is not None:
+        seen.add(own)
+        own = above
+    return own
+
+
+def _session(log: Log, tables: Tables, t: Transcript, own: str, started: dict[str, str]) -> None:
+    where = {"session_id": own}
+    parts: dict[str, list[tuple[str, dict[str, Any], object]]] = {}
+    for row in tables.rows("part", ("id", "message_id", "time_created", "data"), ("message_id", "id"), where):
+        part = mapping(parsed(row.get("data")))
+        parts.setdefault(str(row.get("message_id")), []).append((str(row["id"]), part, row.get("time_created")))
+    for row in tables.rows("message", ("id", "time_created", "data"), ("time_created", "id"), where):
+        log.count.records += 1
+        message, key = mapping(parsed(row.get("data"))), str(row["id"])
+        t.place = key
+        if message.get("role") == "user":
+            _said(t, key, parts.get(key, []), row.get("time_created"))
+        elif message.get("role") == "assistant":
+            _answered(log, t, key, message, parts.get(key, []), row.get("time_created"), started)
+        else:
+            log.unknown(f"role {text(message.get('role')) or '?'}")
+
+
+def _said(t: Transcript, key: str, parts: Sequence[tuple[str, dict[str, Any], object]], at: object) -> None:
+    said: list[str] = []
+    pictures = 0
+    for own, part, _ in parts:
+        kind, words = text(part.get("type")), text(part.get("text")) or ""
+        pictures += kind == "file"
+        if kind == "compaction":
+            t.event("compaction", {"trigger": "auto" if part.get("auto") is True else "manual"}, at, own)
+        elif kind == "text" and part.get("synthetic") is True:
+            t.nudge(words, "synthetic", at, own)
+        elif kind == "text" and part.get("ignored") is not True:
+            said.append(words)
+    speak(t, "\n".join(said), at, key, pictures=pictures)
+
+
+def _answered(
+    log: Log, t: Transcript, key: str, message: Mapping[str, Any], parts: Sequence[tuple[str, dict[str, Any], object]],
+    at: object, started: dict[str, str],
+) -> None:  # fmt: skip
+    t.step = f"{t.part}:{key}"
+    for own, part, created in parts:
+        log.count.records += 1
+        kind, words = text(part.get("type")), text(part.get("text")) or ""
+        begun = mapping(part.get("time")).get("start") or created
+        if kind == "text":
+            t.message(words, begun, own)
+        elif kind == "reasoning":
+            t.thought(words, begun, own)
+        elif kind == "tool":
+            _tool(t, part, created, started)
+        elif kind == "compaction":
+            t.event("compaction", {"text": words}, begun, own)
+        elif kind not in _PASSED:
+            log.unknown(f"part {kind or '?'}")
+    used = mapping(message.get("tokens"))
+    cache = mapping(used.get("cache"))
+    t.usage(
+        at, key, message.get("modelID"), inputTokens=used.get("input"), outputTokens=used.get("output"),
+        reasoningTokens=used.get("reasoning"), cacheReadTokens=cache.get("read"), cacheCreationTokens=cache.get("write"),
+    )  # fmt: skip
+    error = mapping(message.get("error"))
+    told = mapping(error.get("data")).get("message")
+    if error.get("name") == "MessageAbortedError":
+        t.event("interrupt", {"text": text(told) or "aborted"}, mapping(message.get("time")).get("completed") or at)
+    elif error:
+        t.failure(told or error.get("name"), at, reason=text(error.get("name")) or "error")
+
+
+def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
+    """Add a call and, when it ended, its result. A call of a tool that is none is stored as one of the tool ``invalid``."""
+    state, name = mapping(part.get("state")), part.get("tool")
+    given, spent, meta = mapping(state.get("input")), mapping(state.get("time")), mapping(state.get("metadata"))
+    if state.get("status") == "pending" and not given:
+        return  # the model is still writing what it asks for
+    missing = text(given.get("tool")) if name == "invalid" else None
+    entry = t.call(part.get("callID"), missing or name, given, spent.get("start") or created, timeout_ms=given.get("timeout"))
+    if child := text(meta.get("sessionId")) or text(meta.get("sessionID")):
+        started.setdefault(child, entry)
+    source = text(state.get("status"))
+    if source not in ("completed", "error"):
+        return
+    status, output, error = judged({}, state.get("output"))
+    code, kind = whole(meta.get("exit")), "toolError"
+    if source == "error":
+        status = judged({}, state.get("error"))[0]
+        status, error = "denied" if status == "denied" else "error", text(state.get("error"))
+    elif missing:
+        status, error = "error", text(given.get("error"))
+    elif code:
+        status, kind = "error", "exitCode"
+    told = {"sourceStatus": source, "exitCode": code}
+    t.result(part.get("callID"), output, spent.get("end"), status=status, error=error, kind=kind, meta=told)
+
+
+def opencode(open_tables: OpenTables) -> TableImporter:
+    """Return the importer of opencode's database."""
+    return TableImporter(
+        name="opencode",
+        title="opencode",
+        open_tables=open_tables,
+        proves=_proves,
+        reader=_read,
+        coverage=Coverage(),
+        places=(
+            Place(".local/share/opencode", "opencode*.db", variable="XDG_DATA_HOME", below="opencode"),
+            Place(".local/share/opencode", "storage/opencode*.db", variable="XDG_DATA_HOME", below="opencode"),
+        ),
+    )

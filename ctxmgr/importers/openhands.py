@@ -1,0 +1,170 @@
+"""OpenHands: a folder of events, one a file (since 1.0), or one list of events or one file each (before)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ctxmgr.importers.chat import judged, speak, words_of
+from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.json_importer import JsonImporter, Log
+from ctxmgr.importers.log_files import ELEMENTS
+from ctxmgr.importers.transcript import Transcript
+from ctxmgr.importers.values import mapping, parsed, sequence, text, whole
+
+_KINDS = frozenset(
+    (
+        "MessageEvent", "SystemPromptEvent", "ActionEvent", "ObservationEvent", "UserRejectObservation", "AgentErrorEvent",
+        "Condensation", "CondensationRequest", "CondensationSummaryEvent", "ConversationStateUpdateEvent",
+        "ConversationErrorEvent", "PauseEvent", "ACPToolCallEvent", "StreamingDelta", "TokenEvent", "HookExecutionEvent",
+    )
+)  # fmt: skip
+_NUMBER = re.compile(r"(\d+)")
+_QUIET = frozenset(("null", "agent_state_changed", "change_agent_state", "recall", "system", "agent_think", "think"))
+
+
+def _proves(value: dict[str, Any]) -> bool:
+    if {"id", "timestamp", "source"} <= value.keys():
+        return text(value.get("kind")) in _KINDS or (("action" in value or "observation" in value) and "message" in value)
+    first = [mapping(item) for item in sequence(value.get(ELEMENTS))[:2]]
+    return bool(first) and all("source" in item and ("action" in item or "observation" in item) for item in first)
+
+
+class _Conversation:
+    """Reads the events of a conversation, in the order of their files."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        name = log.path.parent
+        self._named = name.parent.name if name.name == "events" else None
+        self._calls: dict[str, str] = {}
+
+    def read(self, value: dict[str, Any]) -> None:
+        t = self._log.session(self._named)
+        listed = sequence(value.get(ELEMENTS))
+        for place, item in enumerate(listed, 1):
+            t.place = place
+            self._event(t, mapping(item))
+        if not listed and "source" in value:
+            self._event(t, value)
+        elif not listed:
+            t.describe(model=mapping(mapping(value.get("agent")).get("llm")).get("model"))
+
+    def _event(self, t: Transcript, value: dict[str, Any]) -> None:
+        kind, at = text(value.get("kind")), value.get("timestamp")
+        own = str(value["id"]) if isinstance(value.get("id"), str | int) else None
+        if own is not None and t.seen(own):
+            return
+        if kind is None:
+            self._old(t, value, own, at)
+        elif kind not in _KINDS:
+            self._log.unknown(kind)
+        elif kind == "ActionEvent":
+            self._action(t, value, own, at)
+        elif kind in ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent"):
+            self._observation(t, kind, value, own, at)
+        elif kind == "MessageEvent":
+            _thinking(t, value, at)
+            words = words_of(mapping(value.get("llm_message")).get("content"))
+            self._spoken(t, text(value.get("source")), words, own, at)
+        elif kind == "Condensation":
+            t.event("compaction", {"text": text(value.get("summary")) or ""}, at, own)
+        elif kind == "ConversationErrorEvent":
+            t.failure(value.get("detail"), at, own, reason=text(value.get("code")) or "error")
+        elif kind == "PauseEvent":
+            t.event("interrupt", {"text": "paused"}, at, own)
+
+    def _spoken(self, t: Transcript, source: str | None, words: str, own: str | None, at: object) -> None:
+        if source == "user":
+            speak(t, words, at, own)
+        elif source == "agent":
+            t.message(words, at, own)
+        elif words:
+            t.nudge(words, source or "environment", at, own)
+
+    def _action(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
+        t.step = f"{t.part}:{text(value.get('llm_response_id')) or own or t.place}"
+        _thinking(t, value, at)
+        t.message(words_of(value.get("thought")), at)
+        call = mapping(value.get("tool_call"))
+        given = parsed(call.get("arguments")) if call.get("arguments") is not None else value.get("action")
+        key = text(value.get("tool_call_id")) or text(call.get("id")) or f"event {own}"
+        t.call(key, value.get("tool_name") or call.get("name"), given, at)
+        self._calls[own or ""] = key
+
+    def _observation(self, t: Transcript, kind: str, value: dict[str, Any], own: str | None, at: object) -> None:
+        key = text(value.get("tool_call_id")) or self._calls.get(text(value.get("action_id")) or "")
+        if kind == "UserRejectObservation":
+            t.result(key, None, at, status="denied", error=value.get("rejection_reason"))
+        elif kind == "AgentErrorEvent":
+            t.result(key, None, at, status="error", error=value.get("error"))
+        else:
+            body = mapping(value.get("observation"))
+            status, output, error = judged(body, body.get("content", body.get("output")))
+            code = whole(body.get("exit_code", mapping(body.get("metadata")).get("exit_code")))
+            failed = status == "ok" and code not in (None, 0, -1)
+            t.result(
+                key, output, at, status="error" if failed else status, error=error, kind="exitCode" if failed else "toolError",
+                meta={"exitCode": code},
+            )  # fmt: skip
+
+    def _old(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
+        """Read an event from before 1.0, in which a result names its call by number."""
+        action, seen = text(value.get("action")), text(value.get("observation"))
+        args, extras = mapping(value.get("args")), mapping(value.get("extras"))
+        told = mapping(value.get("tool_call_metadata"))
+        if action == "message" or (action is None and seen is None):
+            words = text(args.get("content")) or text(value.get("message")) or ""
+            self._spoken(t, text(value.get("source")), words, own, at)
+        elif action is not None and action not in _QUIET:
+            t.message(text(args.get("thought")) or "", at)
+            given = {
+                name: item for name, item in args.items() if name not in ("thought", "security_risk", "confirmation_state")
+            }
+            t.step = f"{t.part}:{own or t.place}"
+            t.call(f"event {own}", text(told.get("function_name")) or action, given, at)
+        elif action in ("think", "agent_think"):
+            t.thought(text(args.get("thought")) or "", at, own)
+        elif seen is not None and "cause" in value and f"event {value['cause']}" in t.calls:
+            code = whole(mapping(extras.get("metadata")).get("exit_code", extras.get("exit_code")))
+            bad = seen == "error" or code not in (None, 0, -1)
+            status = "denied" if seen == "user_rejected" else "error" if bad else "ok"
+            t.result(
+                f"event {value['cause']}", text(value.get("content")), at, status=status,
+                kind="exitCode" if code else "toolError", meta={"exitCode": code},
+            )  # fmt: skip
+        elif seen == "error":
+            t.failure(value.get("content") or value.get("message"), at, own)
+
+
+def _thinking(t: Transcript, value: dict[str, Any], at: object) -> None:
+    blocks = [text(mapping(block).get("thinking")) or "" for block in sequence(value.get("thinking_blocks"))]
+    t.thought("\n".join(filter(None, blocks)) or text(value.get("reasoning_content")) or "", at)
+
+
+def _events(path: Path) -> Sequence[Path]:
+    """Return the files of a conversation by their numbers; a file that lies alone is the whole of it."""
+    if path.parent.name != "events":
+        return [path]
+    return sorted(path.parent.glob("*.json"), key=lambda file: (_number(file), file.name))
+
+
+def _number(path: Path) -> int:
+    found = _NUMBER.search(path.name)
+    return int(found[1][:18]) if found else -1
+
+
+OPENHANDS = JsonImporter(
+    name="openhands",
+    title="OpenHands",
+    proves=_proves,
+    reader=_Conversation,
+    coverage=Coverage(usage=False, sub_agents=False),
+    places=(
+        Place(".openhands/conversations", "*/events/*.json", variable="OPENHANDS_PERSISTENCE_DIR", below="conversations"),
+        Place(".openhands/sessions", "*/events/*.json"),
+    ),
+    related=_events,
+)

@@ -1,0 +1,290 @@
+"""Build the records of a session: what all formats share is here once.
+
+A call is an entry with an id, its result a record of its own; each response's usage counts once; ids are the source's own
+where it has some, else they name the place in the log, so that a log that has grown yields the same records again, and more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctxmgr.importers.log_files import plain_name
+from ctxmgr.importers.values import clean, elapsed, moment, number, text, whole
+from ctxmgr.log.codec import Record
+from ctxmgr.types.importing import FileCount
+from ctxmgr.types.record import build
+
+_UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
+_LONGEST_NAME = 200
+_LONGEST_ID = 300
+_LONGEST_MESSAGE = 2_000
+_TITLE = 80
+_HELD = 40
+_STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call that was made; ``answered`` once its result came, ``taken`` once its execution was seen."""
+
+    entry: str
+    at: str | None
+    action: str
+    answered: bool = False
+    taken: bool = False
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What one agent did in a session, while its log is read.
+
+    Attributes:
+        session: its id.
+        part: what the ids of this agent's part begin with: of the session itself its id. All parts are one process, since
+            a later one would be taken for the next attempt at the same work.
+        place: of what is being read: a line, or an element of a document; ids of what has none are made of it.
+        turn: id of the present human turn; step: of the present model response.
+        unnamed: entries of calls without an id, whose results come in the same order.
+        about: what the session record tells: {version, cwd, title, ...}.
+    """
+
+    session: str
+    count: FileCount
+    source: str
+    agent: str = "main"
+    part: str = ""
+    parent: str | None = None
+    place: int | str = 0
+    turn: str | None = None
+    step: str | None = None
+    started: str | None = None
+    about: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    unnamed: list[str] = field(default_factory=lambda: list[str]())
+    calls: dict[str, Call] = field(default_factory=lambda: dict[str, Call]())
+    _made: int = 0
+    _last_place: int | str = ""
+    _used: set[str] = field(default_factory=lambda: set[str]())
+    _records: list[Record] = field(default_factory=lambda: list[Record]())
+    _opened: bool = False
+    _orphans: int = 0
+
+    def __post_init__(self) -> None:
+        self.part = self.part or self.session
+        self.count.session = self.count.session or self.session
+        self.count.agent = self.count.agent or self.agent
+
+    def describe(self, version: object = None, started: object = None, **about: object) -> None:
+        """Take over what a header tells; what is known already stays."""
+        self.started = self.started or moment(started)
+        for name, value in {"version": version, **about}.items():
+            if value not in (None, "", {}, []):
+                self.about.setdefault(name, clean(value))
+        self.count.version = self.count.version or text(version) or ""
+
+    # --- people and the harness
+
+    def user(self, words: str, at: object = None, record_id: object = None, *, pictures: int = 0) -> None:
+        """Add what a person said: it begins a turn. In a part of another agent's it is that agent who spoke."""
+        if self.parent is not None:
+            self.nudge(words, "parentAgent", at, record_id)
+            return
+        self.count.user_messages += 1
+        self.turn = self.event("user_message", {"text": words, **({"pictures": pictures} if pictures else {})}, at, record_id)
+        self.about.setdefault("title", " ".join(words[: _TITLE * 10].split())[:_TITLE])
+        self.step = None
+
+    def nudge(self, words: str, origin: str, at: object = None, record_id: object = None) -> None:
+        """Add text that a program wrote in a person's name."""
+        self.count.harness_messages += 1
+        made = self.event("nudge", {"text": words, "origin": origin}, at, record_id)
+        self.turn = self.turn or made
+
+    # --- the model
+
+    def message(self, words: str, at: object = None, record_id: object = None) -> None:
+        """Add what the model said; an empty text is none."""
+        if words.strip():
+            self.count.messages += 1
+            self.event("message", {"text": words}, at, record_id)
+
+    def thought(self, words: str, at: object = None, record_id: object = None) -> None:
+        """Add what the model thought; an empty text is none."""
+        if words.strip():
+            self.count.thoughts += 1
+            self.event("thought", {"text": words}, at, record_id)
+
+    def call(
+        self,
+        call_id: object,
+        name: object,
+        given: object,
+        at: object = None,
+        *,
+        parent: str | None = None,
+        timeout_ms: object = None,
+        meta: Mapping[str, object] | None = None,
+    ) -> str:
+        """Add a tool call, open until its result comes; one that is open under the same id is the same call told again.
+
+        Returns:
+            The id of its entry.
+        """
+        action = (text(name) or "unknown")[:_LONGEST_NAME]
+        key = text(call_id) or ""
+        known = self.calls.get(key)
+        if key and known is not None and not known.answered:
+            return known.entry
+        entry = self._id(call_id)
+        self.calls[key or entry] = Call(entry, moment(at), action)
+        self.count.tool_calls[action] += 1
+        self.count.open += 1
+        limit = number(timeout_ms)
+        self._add(
+            "entry", at, id=entry, agent=self.agent, action=action, inputType=f"{action}Input", input=clean(given),
+            process=self.session, turn=self.turn, step=self.step, parent=parent or self.parent or None,
+            timeoutMs=limit if limit is not None and 0 < limit < 1e12 else None,
+            meta=_present(callId=key[:_LONGEST_ID] or None, place=self.place, **(meta or {})),
+        )  # fmt: skip
+        return entry
+
+    def answered(self, call_id: object) -> bool:
+        """Whether a call of this id was made and its result came."""
+        known = self.calls.get(text(call_id) or "")
+        return known is not None and known.answered
+
+    def result(
+        self,
+        call_id: object,
+        output: object = None,
+        at: object = None,
+        *,
+        status: str = "ok",
+        error: object = None,
+        kind: str = "toolError",
+        duration_ms: object = None,
+        meta: Mapping[str, object] | None = None,
+    ) -> None:
+        """Add the result of a call; one without its call is left out and counted, a second one is left out.
+
+        Args:
+            call_id: the id under which the call was made, or its entry's id where it had none.
+            output: what the tool returned.
+            at: when.
+            status: ``ok``, ``error``, ``denied`` or ``interrupted``; anything else counts as an error.
+            error: what went wrong, where that is told apart from the output.
+            kind: of the error.
+            duration_ms: else the time from the call to its result.
+            meta: what else the source tells.
+        """
+        call = self.calls.get(text(call_id) or "")
+        if call is None or call.answered:
+            self._orphans += call is None
+            return
+        call.answered = True
+        status = status if status in _STATUSES else "error"
+        self.count.open -= 1
+        self.count.failed += status != "ok"
+        told = number(duration_ms)
+        self._add(
+            "result", at, entry=call.entry, status=status, output=clean(output),
+            error=_error(status, kind, error, output),
+            durationMs=elapsed(call.at, at) if told is None or told < 0 else told,
+            meta=_present(**(meta or {})) or None,
+        )  # fmt: skip
+
+    def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
+        """Add the tokens of one model response; told again under the same id they do not count again."""
+        found = {name: max(count, 0) for name, value in tokens.items() if (count := whole(value)) is not None}
+        key = f"usage:{text(response) or self._place_id()}"
+        if not any(found.values()) or key in self._used:
+            return
+        self._used.add(key)
+        self.count.responses += 1
+        self.count.usage.update(found)
+        data = _present(**found, model=text(model), responseId=text(response))
+        self.event("usage", data, at, f"{self.part}:{key}"[:_LONGEST_ID])
+
+    # --- the rest
+
+    def event(self, kind: str, data: Mapping[str, object], at: object = None, record_id: object = None) -> str:
+        """Add an event and return its id."""
+        made = self._id(record_id)
+        self._add("event", at, id=made, type=kind, agent=self.agent, process=self.session, turn=self.turn, data=clean(data))
+        return made
+
+    def failure(self, words: object, at: object = None, record_id: object = None, *, reason: str = "error") -> None:
+        """Add an error that is no tool's: of the model host, of the program."""
+        self.event("error", {"text": (text(words) or reason)[:20_000], "reason": reason}, at, record_id)
+
+    def seen(self, name: object) -> bool:
+        """Whether this was asked about the same name before: the id of a record that may be written twice."""
+        key = f"seen:{text(name)}"
+        known = text(name) is not None and key in self._used
+        self._used.add(key)
+        return known
+
+    def end(self, outcome: str, at: object = None) -> None:
+        """Add the end of the session: ``completed``, ``failed`` or ``cancelled``."""
+        self._add("sessionEnd", at, outcome=outcome, process=self.session)
+
+    def take(self, *, final: bool = False) -> Iterator[Record]:
+        """Yield what was added since last time; the session itself first, as soon as its title is known."""
+        if not self._opened and (final or self.parent is not None or "title" in self.about or len(self._records) >= _HELD):
+            self._opened = True
+            if self.parent is None:
+                yield self._opening()
+        if self._opened:
+            yield from self._records
+            self._records.clear()
+
+    def finish(self) -> None:
+        """Complete the counts."""
+        if self._orphans:
+            self.count.notes.append(f"{self._orphans:,} results without their call were left out")
+
+    def _opening(self) -> Record:
+        about = dict(self.about)
+        version = about.pop("version", None)
+        name = plain_name(self.count.path)
+        return build(
+            "session", self.session, self.started, process=self.session, workflow=self.source,
+            source=_present(importer=self.source, version=version, path=name),
+            meta=_present(**about) or None,
+        )  # fmt: skip
+
+    def _add(self, record_kind: str, at: object, **fields: Any) -> None:
+        self._records.append(build(record_kind, self.session, moment(at), **fields))
+
+    def _place_id(self) -> str:
+        if self.place != self._last_place:
+            self._last_place, self._made = self.place, 0
+        self._made += 1
+        return f"{self.place}" if self._made == 1 else f"{self.place}.{self._made}"
+
+    def _id(self, name: object) -> str:
+        """Return an id that is unique everywhere: the source's own where it is one, else below that of the part."""
+        own = text(name)
+        if own is None:
+            wanted = f"{self.part}:{self._place_id()}"
+        elif _UNIQUE.match(own) or own.startswith(f"{self.part}:"):
+            wanted = own
+        else:
+            wanted = f"{self.part}:{own[:_LONGEST_ID]}"
+        while wanted in self._used:
+            wanted = f"{self.part}:{own[:_LONGEST_ID] if own else ''}:{self._place_id()}"
+        self._used.add(wanted)
+        return wanted
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    return {name: clean(value) for name, value in fields.items() if value is not None}
+
+
+def _error(status: str, kind: str, error: object, output: object) -> dict[str, str] | None:
+    if status == "ok":
+        return None
+    words = text(error) or text(output) or status
+    return {"type": kind if status == "error" else status, "message": words[:_LONGEST_MESSAGE]}

@@ -1,0 +1,316 @@
+"""Make a client call our hook, and undo that so that its settings are byte for byte as they were.
+
+What a file was before is kept beside the live state. As long as nobody changed the file since, undoing puts that back; after
+that it takes out what was added and leaves the rest alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ctxmgr import __file__ as package
+from ctxmgr.clients.interface import Client, as_object
+from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.live.json_text import blanked, inserted, removed
+from ctxmgr.live.rounds import state_folder
+from ctxmgr.live.state_files import write_private
+from ctxmgr.log.codec import digest
+from ctxmgr.paths import make_private_folder, read_regular
+
+Scope = Literal["user", "project"]
+
+_START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and exec(open(__file__).read())"
+_OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
+_HOOK = re.compile(r"/[^\s\"'\\]*ctxmgr/hook\.py")
+_PROGRAM = re.compile(r"(?<=[\"' ])/[^\s\"'\\]+")
+_NEAR = 400
+_TOP = "hooks"
+_MOST = 5_000_000
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an installation or its undoing would change.
+
+    Attributes:
+        client: of which.
+        path: of the file, its links resolved.
+        before: its content; None when there is no file.
+        after: the content that it gets; None when the file goes.
+    """
+
+    client: Client
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to change."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        old, new = ((each or b"").decode("utf-8", "replace").splitlines(keepends=True) for each in (self.before, self.after))
+        lines = difflib.unified_diff(old, new, self.path, self.path)
+        return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def hook_command(client: Client) -> list[str]:
+    """Return what the client starts: this interpreter without its site packages, and our file, both by absolute paths.
+
+    Python itself ends with 2 when a file is missing, and that code has clients block what the agent or the user wanted. So
+    the file is only run where it is, and a package that was removed leaves hooks that do nothing.
+    """
+    hook = os.path.join(os.path.dirname(os.path.abspath(package)), "hook.py")
+    return [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, hook, client.name]
+
+
+def planned(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
+    """Return what installing would change; installing anew replaces what an earlier one wrote.
+
+    Raises:
+        InvalidInput: the settings are not what the client could read, or none exist for this scope.
+        StorageFailed: they can't be read.
+    """
+    path = _place(client, scope, folder, environment)
+    before = _read(path)
+    whole = client.whole_file(hook_command(client))
+    if whole is not None:
+        if before is not None and not _OURS.search(before.decode("utf-8", "replace")):
+            raise InvalidInput(f"{path} is there and is not ours", "move it away first; nothing was changed")
+        return Change(client, path, before, whole.encode("utf-8"))
+    text = _text(path, before)
+    entries = client.entries(hook_command(client))
+    with _about(path):
+        bare = removed(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
+        after = inserted(bare, entries, comments=client.comments)
+    if _holds(text, entries, client):  # wherever in its lists it stands
+        after = text
+    return Change(client, path, before, after.encode("utf-8"))
+
+
+def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Client) -> bool:
+    """Whether settings that were checked hold these items, and no others of ours."""
+    if not text.strip():
+        return False
+    root: Any = json.loads((blanked(text) if client.comments else text).removeprefix("\ufeff"))
+    hooks: dict[str, list[Any]] = root.get(_TOP) or {}
+    items = [item for listed in hooks.values() for item in listed]
+    wanted = [item for _, item in entries]
+    return sum(_OURS.search(json.dumps(item)) is not None for item in items) == len(wanted) and all(
+        item in hooks.get(keys[-1], []) for keys, item in entries
+    )
+
+
+def undone(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
+    """Return what uninstalling would change.
+
+    Raises:
+        InvalidInput: somebody made the settings unreadable since. StorageFailed: they can't be read.
+    """
+    path = _place(client, scope, folder, environment)
+    before = _read(path)
+    kept = _kept(path)
+    if before is None:
+        return Change(client, path, None, None)
+    if kept is not None and kept["after"] == digest(before):
+        return Change(client, path, before, None if kept["before"] is None else b64decode(kept["before"]))
+    if client.whole_file(hook_command(client)) is not None:
+        ours = _OURS.search(before.decode("utf-8", "replace")) is not None
+        return Change(client, path, before, None if ours else before)
+    text = _text(path, before)
+    with _about(path):
+        after = removed(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
+    return Change(client, path, before, after.encode("utf-8"))
+
+
+def apply(change: Change, *, undo: bool = False) -> None:
+    """Write a change, and keep what is needed to undo it.
+
+    Raises:
+        StorageFailed: the system refused, or the file was changed meanwhile; it is as it was.
+    """
+    if _read(change.path) != change.before:
+        raise StorageFailed(f"{change.path} was changed just now", "try again")
+    record = _record(change.path)
+    try:
+        if not undo:
+            _keep(change, record)
+        if change.needed and change.after is None:
+            os.unlink(change.path)
+        elif change.needed and change.after is not None:
+            _write(change.path, change.after)
+        if undo:
+            with suppress(FileNotFoundError):
+                os.unlink(record)
+    except OSError as error:
+        raise StorageFailed(f"can't write {error.filename or change.path}: {error.strerror}", "check its permissions") from None
+
+
+def is_installed(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> bool:
+    """Whether the client's settings start our hook, in this or an earlier installation."""
+    try:
+        before = _read(_place(client, scope, folder, environment))
+    except (InvalidInput, StorageFailed):
+        return False
+    return before is not None and _OURS.search(before.decode("utf-8", "replace")) is not None
+
+
+def commands_in(path: str) -> list[str]:
+    """Return the absolute paths, as words, of the lines of a settings file that start our hook, or stand beside it."""
+    try:
+        text = read_regular(path, _MOST).decode("utf-8", "replace")
+    except OSError:
+        return []
+    place = text.find(found[0]) if (found := _HOOK.findall(text)) else -1
+    near = text[max(0, place - _NEAR) : place]
+    return [*dict.fromkeys(found), *_PROGRAM.findall(near)[-1:]]
+
+
+def compile_hook(client: Client) -> bool:
+    """Compile what the hook loads, and prove that it starts and is silent; return whether it is.
+
+    It may run later where nobody may write beside the package.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.abspath(package)))
+    names = ("__init__", "errors", "paths", *(f"log/{name}" for name in ("__init__", "fast_json")),
+             *(f"live/{name}" for name in ("__init__", "event_answer", "rounds", "state_files")),
+             *(f"clients/{name}" for name in ("__init__", "interface", client.name.replace("-", "_"))))  # fmt: skip
+    files = [os.path.join(root, "ctxmgr", f"{name}.py") for name in names]
+    with suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-m", "compileall", "-q", *files], capture_output=True, timeout=_SECONDS, check=False
+        )
+        ran = subprocess.run(hook_command(client), input=b"{}", capture_output=True, timeout=_SECONDS, check=False)
+        return (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+    return False
+
+
+def version_of(client: Client) -> tuple[int, ...] | None:
+    """Return the version of the client that its command names; None when it can't be asked."""
+    try:
+        said = subprocess.run(
+            [client.program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = _VERSION.search((said.stdout or said.stderr).decode("utf-8", "replace"))
+    return None if found is None else tuple(int(part) for part in found[0].split("."))
+
+
+def require_version(client: Client, named: str | None) -> tuple[int, ...]:
+    """Return the client's version, the one that is named or the one it says.
+
+    Raises:
+        InvalidInput: it is not known, or too old to know the events and settings that are used.
+    """
+    found = version_of(client) if named is None else tuple(int(part) for part in _VERSION.findall(named + ".0")[0].split("."))
+    least = ".".join(map(str, client.least))
+    if found is None:
+        raise InvalidInput(
+            f"{client.title}: '{client.program} --version' could not be asked, and before {least} one unknown name in its "
+            "settings switches all hooks off",
+            "install it first, or say which version it is with --client-version",
+        )
+    if found < client.least:
+        said = ".".join(map(str, found))
+        raise InvalidInput(f"{client.title} {said} is too old: {least} is the first that is supported", "update it first")
+    return found
+
+
+def _place(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> str:
+    path = client.settings_file(scope, str(folder), environment)
+    if path is None:
+        raise InvalidInput(f"{client.title} has no hooks of a {scope}", "try --scope user")
+    real = os.path.realpath(path)
+    if scope == "project" and not Path(real).is_relative_to(os.path.realpath(folder)):
+        raise InvalidInput(f"{path} leads out of the project, to {real}", "install it for the user, or remove that link")
+    return real
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return read_regular(path, _MOST)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageFailed(f"can't read {path}: {error.strerror}", "check the file and its permissions") from None
+
+
+def _text(path: str, content: bytes | None) -> str:
+    try:
+        return "" if content is None else content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path}: it is not UTF-8", "mend the file first; nothing was changed") from None
+
+
+@contextmanager
+def _about(path: str) -> Generator[None]:
+    """Say of which file a fault tells."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error.message}", error.hint) from None
+
+
+def _record(path: str) -> str:
+    return os.path.join(os.path.dirname(state_folder()), "installed", digest(os.fsencode(path))[:32] + ".json")
+
+
+def _kept(path: str) -> dict[str, Any] | None:
+    try:
+        found: Any = json.loads(read_regular(_record(path), 4 * _MOST, follow=False))
+    except (OSError, ValueError):
+        return None
+    fields = as_object(found)
+    return fields if fields is not None and fields.get("path") == path else None
+
+
+def _keep(change: Change, record: str) -> None:
+    kept = _kept(change.path)
+    before = change.before
+    original = None if before is None else b64encode(before).decode("ascii")
+    if kept is not None and before is not None and kept["after"] == digest(before):
+        original = kept["before"]  # an installation over an earlier one: what was there before that one counts
+    elif before is not None and _OURS.search(before.decode("utf-8", "replace")):
+        return  # changed since an earlier one; it is undone by taking out what is ours
+    make_private_folder(os.path.dirname(record))
+    after = digest(change.after or b"")
+    fields = {"v": 1, "client": change.client.name, "path": change.path, "before": original, "after": after}
+    write_private(record, json.dumps(fields).encode("ascii"))
+
+
+def _write(path: str, content: bytes) -> None:
+    """Put the content in place at once, with the rights that the file had."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    mode = 0o600
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    draft = f"{path}.{os.getpid()}.tmp"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with open(descriptor, "wb") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise

@@ -1,0 +1,211 @@
+"""Add items to the lists of a JSON text, and take them out again, without touching anything else in it.
+
+Blanks, order, comments and line ends stay as people wrote them; what is added is laid out like its surroundings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctxmgr.errors import InvalidInput
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ATOM = re.compile(r"[^\s,\]}]+")
+_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n\r]*|/\*.*?\*/', re.DOTALL)
+_INDENT = re.compile(r"[\[{,][ \t]*\r?\n([ \t]+)")
+_DEEPEST = 100
+_BOM = "\ufeff"
+
+
+@dataclass(slots=True)
+class Node:
+    """A value in the text: where it starts and ends, the members of an object, the items of a list."""
+
+    start: int
+    end: int
+    kind: str
+    members: dict[str, tuple[int, Node]] = field(default_factory=dict[str, tuple[int, "Node"]])
+    items: list[Node] = field(default_factory=list["Node"])
+
+
+def parse(text: str, *, comments: bool) -> Node:
+    """Return the object that a text holds.
+
+    Raises:
+        InvalidInput: it is no JSON object, has one key twice, or has comments where none may be.
+    """
+    bare = blanked(text) if comments else text
+    body = bare[len(_BOM) :] if bare.startswith(_BOM) else bare
+    try:
+        value: Any = json.loads(body, object_pairs_hook=_unique)
+    except RecursionError:
+        raise InvalidInput("it is nested too deeply", "mend the file first") from None
+    except ValueError as error:
+        raise InvalidInput(f"it is not valid JSON: {error}", "mend the file first; nothing was changed") from None
+    if not isinstance(value, dict):
+        raise InvalidInput("it holds no JSON object", "mend the file first; nothing was changed")
+    return _node(bare, _skip(bare, len(bare) - len(body)), 0)
+
+
+def blanked(text: str) -> str:
+    """Return the text with blanks for its comments, so that every value stays in its place."""
+    return _COMMENT.sub(_blanked, text)
+
+
+def _blanked(found: re.Match[str]) -> str:
+    whole = found[0]
+    return whole if whole.startswith('"') else re.sub(r"[^\r\n]", " ", whole)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("an object has one key twice")
+    return members
+
+
+def _skip(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return place if found is None else found.end()
+
+
+def _text_end(text: str, start: int) -> int:
+    found = _TEXT.match(text, start)
+    return start if found is None else found.end()
+
+
+def _node(text: str, start: int, depth: int) -> Node:
+    """Return the value at a place of a text that is known to be valid JSON."""
+    if depth > _DEEPEST:
+        raise InvalidInput("it is nested too deeply", "mend the file first; nothing was changed")
+    if text[start] == '"':
+        return Node(start, _text_end(text, start), "text")
+    if text[start] not in "{[":
+        found = _ATOM.match(text, start)
+        return Node(start, start if found is None else found.end(), "atom")
+    node = Node(start, start, "object" if text[start] == "{" else "list")
+    place = _skip(text, start + 1)
+    while text[place] not in "}]":
+        name, at = "", place
+        if node.kind == "object":
+            end = _text_end(text, place)
+            name = str(json.loads(text[place:end]))
+            place = _skip(text, _skip(text, end) + 1)
+        inner = _node(text, place, depth + 1)
+        if node.kind == "object":
+            node.members[name] = (at, inner)
+        else:
+            node.items.append(inner)
+        place = _skip(text, inner.end)
+        if text[place] == ",":
+            place = _skip(text, place + 1)
+    node.end = place + 1
+    return node
+
+
+def inserted(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comments: bool) -> str:
+    """Return the text with every item at the end of its list; lists and objects on the way are made where missing.
+
+    Args:
+        text: JSON; empty or blank counts as an empty object.
+        entries: the keys that lead to a list, and the item for it.
+        comments: whether the text may hold comments.
+
+    Raises:
+        InvalidInput: as `parse`, or what stands on the way is no object or list.
+    """
+    if not text.strip():
+        text = "{}" + ("\r\n" if "\r\n" in text else "\n")
+    for keys, item in entries:
+        text = _inserted(text, keys, item, comments)
+    return text
+
+
+def _inserted(text: str, keys: tuple[str, ...], item: Any, comments: bool) -> str:
+    node = parse(text, comments=comments)
+    for depth, key in enumerate(keys):
+        if node.kind != "object":
+            raise InvalidInput(f"{'.'.join(keys[:depth])} is no object", "mend the file first; nothing was changed")
+        found = node.members.get(key)
+        if found is None:
+            value: Any = [item]
+            for inner in reversed(keys[depth + 1 :]):
+                value = {inner: value}
+            return _put(text, node, value, depth + 1, key)
+        node = found[1]
+    if node.kind != "list":
+        raise InvalidInput(f"{'.'.join(keys)} is no list", "mend the file first; nothing was changed")
+    return _put(text, node, item, len(keys) + 1)
+
+
+def _put(text: str, node: Node, value: Any, depth: int, key: str | None = None) -> str:
+    """Return the text with one more member of an object, or item of a list, behind the last one."""
+    newline, unit = layout(text)
+    last = max([inner.end for _, inner in node.members.values()] + [inner.end for inner in node.items], default=None)
+    flat = newline == "" or (last is not None and "\n" not in text[node.start : node.end])
+    label = "" if key is None else json.dumps(key, ensure_ascii=False) + (": " if not flat or ": " in text else ":")
+    if flat:
+        chunk = label + json.dumps(value, ensure_ascii=False)
+        return text[:last] + ", " + chunk + text[last:] if last else text[: node.start + 1] + chunk + text[node.start + 1 :]
+    body = json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", newline + unit * depth)
+    chunk = newline + unit * depth + label + body
+    if last is not None:
+        return text[:last] + "," + chunk + text[last:]
+    rest = text[node.start + 1 : node.end - 1]
+    return text[: node.start + 1] + chunk + ("" if "\n" in rest else newline + unit * (depth - 1)) + text[node.start + 1 :]
+
+
+def layout(text: str) -> tuple[str, str]:
+    """Return the line end and the indent of a text; no line end when it stands on one line."""
+    found = _INDENT.search(text)
+    lines = text.rstrip("\r\n")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if found is None:
+        return (newline if lines.strip(_BOM + " \t") in ("{}", "{ }") or "\n" in lines else ""), "  "
+    return newline, found[1]
+
+
+def removed(text: str, is_ours: re.Pattern[str], top: str, *, comments: bool) -> str:
+    """Return the text without the items of lists below a top key that a pattern finds, nor what becomes empty by that.
+
+    Raises:
+        InvalidInput: as `parse`.
+    """
+    while True:
+        span = _span(text, parse(text, comments=comments), is_ours, top)
+        if span is None:
+            return text
+        text = text[: span[0]] + text[span[1] :]
+
+
+def _span(text: str, root: Node, is_ours: re.Pattern[str], top: str) -> tuple[int, int] | None:
+    """Return where the first item of ours starts and ends, with the comma that separates it."""
+    if top not in root.members or root.members[top][1].kind != "object":
+        return None
+    at, hooks = root.members[top]
+    for start, listed in hooks.members.values():
+        for place, item in enumerate(listed.items):
+            if not is_ours.search(text[item.start : item.end]):
+                continue
+            if len(listed.items) > 1:
+                return _cut(listed.start, [(each.start, each.end) for each in listed.items], place, text)
+            spans = [(begin, inner.end) for begin, inner in hooks.members.values()]
+            if len(spans) > 1:
+                return _cut(hooks.start, spans, spans.index((start, listed.end)), text)
+            above = [(begin, inner.end) for begin, inner in root.members.values()]
+            return _cut(root.start, above, above.index((at, hooks.end)), text)
+    return None
+
+
+def _cut(opening: int, spans: list[tuple[int, int]], place: int, text: str) -> tuple[int, int]:
+    """Return what is cut out for one part of several: from the end of the one before, or up to the next one."""
+    if place:
+        return spans[place - 1][1], spans[place][1]
+    if len(spans) > 1:
+        return spans[0][0], spans[1][0]
+    return opening + 1, spans[0][1] + len(text[spans[0][1] :]) - len(text[spans[0][1] :].lstrip(" \t\r\n"))

@@ -1,0 +1,206 @@
+"""Count a session's rounds from the fingerprints of its last calls, kept in one small file.
+
+The count only says where a look is worth it: it blurs numbers and ids, so that it rather asks once too often. What is a
+loop is decided by the detectors alone. The file is a list of rows that only grows, until it is cut:
+
+    c CALL EXACT RESULT FAILED   a call and what came back
+    u                            a person spoke: what came before counts no more
+    n CALL RESULT                the detectors saw no loop here
+    t STEP EXACT...              the agent was told: the count starts anew
+    d EXACT                      this call is refused, once, as long as nothing new was done
+    s EXACT                      this call is refused until a person speaks
+    x EXACT                      it was refused
+"""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr.clients.interface import as_object
+from ctxmgr.log.fast_json import dumps
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole hook
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ctxmgr.clients.interface import Call, Event
+
+ROUNDS = 3
+"""Identical rounds at which the detectors are asked (design ruling 6)."""
+
+_LONGEST_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
+_WINDOW = 64
+_TAIL, _MOST = 16_384, 65_536
+_END = 4_000
+_BLURRED = b"0123456789abcdef"
+_COMMANDS = ("command", "cmd", "script")
+_COSMETIC = frozenset({"description", "explanation", "justification"})
+_FAILURES = ("Exit code ", "Error", "error", "<tool_use_error>", "Traceback")
+
+
+def state_folder() -> str:
+    """Return where the files lie (XDG Base Directory Specification)."""
+    base = os.environ.get("XDG_STATE_HOME") or ""
+    if not base.startswith("/"):
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "ctxmgr", "live")
+
+
+def _digest(data: bytes) -> str:
+    from _blake2 import blake2b
+
+    return blake2b(data, digest_size=6).hexdigest()
+
+
+def fingerprints(call: Call) -> tuple[str, str]:
+    """Return the fingerprints of a call's action and input: blurred, and exact."""
+    given = as_object(call.given)
+    if given is not None:
+        bare = any(name in given for name in _COMMANDS)
+        parts = [key + dumps(given[key]) for key in sorted(given) if not (bare and key in _COSMETIC)]
+        text = "\n".join(parts)
+    else:
+        text = dumps(call.given)
+    data = f"{call.action}\n{text}".encode("utf-8", "surrogatepass")
+    return _digest(data.translate(None, _BLURRED)), _digest(data)
+
+
+def answer(result: Any) -> tuple[str, bool]:
+    """Return the blurred fingerprint of a result, and whether it reads like a failure."""
+    text = result if isinstance(result, str) else dumps(result)
+    if len(text) > 2 * _END:
+        text = text[:_END] + text[-_END:]
+    failed = text.startswith(_FAILURES) or "Traceback (most" in text or "rror: " in text
+    return _digest(text.encode("utf-8", "surrogatepass").translate(None, _BLURRED)), failed
+
+
+class Rounds:
+    """The rows of one session's agent.
+
+    Attributes:
+        path: of the file; its name is a digest, whatever the client calls the session.
+        reason: path of the file with what the agent was told last.
+        rows: the last ones, those just appended included, since a person spoke.
+    """
+
+    def __init__(self, client: str, session: str, agent: str) -> None:
+        whole = "\0".join((client, session, agent)).encode("utf-8", "surrogatepass")
+        self.path = os.path.join(state_folder(), f"{client}-{_digest(whole)}")
+        self.reason = self.path + ".told"
+        self.rows: list[list[str]] = []
+
+    def read(self) -> None:
+        """Read the last rows; none when there is no file.
+
+        Raises:
+            OSError: it can't be read, or is no file of ours.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            self._load(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def append(self, *rows: Sequence[str]) -> None:
+        """Append rows in one write, so that hooks beside one another lose none; then read the last ones.
+
+        Raises:
+            OSError: the disk is full, or the file can't be written.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self.path, flags, 0o600)
+        except FileNotFoundError:
+            self._prepare()
+            descriptor = os.open(self.path, flags, 0o600)
+        try:
+            os.write(descriptor, "".join(" ".join(row) + "\n" for row in rows).encode("ascii"))
+            size = self._load(descriptor)
+        finally:
+            os.close(descriptor)
+        if size > _MOST:
+            self._cut()
+
+    def _load(self, descriptor: int) -> int:
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        os.lseek(descriptor, max(0, size - _TAIL), os.SEEK_SET)
+        lines = os.read(descriptor, _TAIL).decode("ascii", "replace").split("\n")
+        rows = [line.split(" ") for line in (lines[1:] if size > _TAIL else lines) if line]
+        spoken = max((place for place, row in enumerate(rows) if row[0] == "u"), default=-1)
+        self.rows = rows[spoken + 1 :]
+        return size
+
+    def _prepare(self) -> None:
+        from ctxmgr.live.state_files import prepare
+
+        prepare(os.path.dirname(self.path))
+
+    def _cut(self) -> None:
+        from ctxmgr.live.state_files import cut
+
+        cut(self.path, _TAIL)
+
+    def since(self) -> list[list[str]]:
+        """Return the calls since the agent was told last, the last ones of them."""
+        told = max((place for place, row in enumerate(self.rows) if row[0] == "t"), default=-1)
+        return [row for row in self.rows[told + 1 :] if row[0] == "c" and len(row) == 5][-_WINDOW:]
+
+    def worth_asking(self, new: int) -> list[str] | None:
+        """Return the row of a call, among the ``new`` last ones, that goes in circles by this count; else None."""
+        calls = self.since()
+        for place in range(max(0, len(calls) - new), len(calls)):
+            if circles(calls[: place + 1]) and self._due(calls[: place + 1]):
+                return calls[place]
+        return None
+
+    def _due(self, calls: list[list[str]]) -> bool:
+        """Whether enough was added since the detectors saw no loop in the same call: each time one round more."""
+        last = calls[-1]
+        denied = [place for place, row in enumerate(self.rows) if row[0] == "n" and row[1:] == [last[1], last[3]]]
+        if not denied:
+            return True
+        later = sum(row[0] == "c" and row[1:4:2] == [last[1], last[3]] for row in self.rows[denied[-1] + 1 :])
+        return later > len(denied)
+
+    def refused(self, exact: str) -> bool:
+        """Whether this call, which is about to be made, is refused as it is."""
+        for place in range(len(self.rows) - 1, -1, -1):
+            row = self.rows[place]
+            if row[0] == "s" and row[1:] == [exact]:
+                return True
+            if row[0] == "x" and row[1:] == [exact]:
+                return any(each[0] == "s" and each[1:] == [exact] for each in self.rows)
+            if row[0] == "d" and row[1:] == [exact]:
+                known = {tuple(each[1:4:2]) for each in self.rows[:place] if each[0] == "c"}
+                return all(tuple(each[1:4:2]) in known for each in self.rows[place:] if each[0] == "c")
+        return False
+
+
+def circles(calls: Sequence[Sequence[str]]) -> bool:
+    """Whether the last of these calls completes a third identical round, or comes back again and again."""
+    pairs = [(row[1], row[3]) for row in calls]
+    last, failed = pairs[-1], calls[-1][4] == "1"
+    for period in range(1, _LONGEST_PERIOD + 1):
+        block = pairs[-period:]
+        if len(pairs) >= ROUNDS * period and pairs[-ROUNDS * period :] == block * ROUNDS:
+            return True
+    if pairs.count(last) >= (ROUNDS if failed else _ANYWHERE):
+        return True
+    same = [row[3] == last[1] for row in calls]
+    if failed:
+        return sum(same) >= _SAME_ERROR
+    return len(same) >= _SAME_ANSWER and all(same[-_SAME_ANSWER:])
+
+
+def rows_of(event: Event) -> list[tuple[str, ...]]:
+    """Return the rows for the calls of an event."""
+    rows: list[tuple[str, ...]] = []
+    for call in event.calls:
+        blurred, exact = fingerprints(call)
+        result, failed = answer(call.result)
+        rows.append(("c", blurred, exact, result, "1" if failed else "0"))
+    return rows

@@ -1,0 +1,283 @@
+"""What each tool answers. Every call opens the store anew, so it sees what was recorded up to now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from ctxmgr.errors import InvalidInput, NoHistory, NotStuck
+from ctxmgr.mcp_server import rows
+from ctxmgr.types.memory import RecallRequest, RetainRequest
+from ctxmgr.types.operations import AgentRequest, DetectRequest, RecoverRequest
+from ctxmgr.types.query import (
+    AddNoteRequest,
+    ListRequest,
+    MessagesRequest,
+    SearchRequest,
+    ShowRequest,
+    TraceRequest,
+)
+from ctxmgr.types.view import EntryView
+from ctxmgr.workspace import Workspace
+
+MOST_ROWS = 20
+"""Rows of a page; an agent that wants more asks for the next page."""
+
+_LOOKED_AT = 5000
+"""Calls of an action that `Tools.tried_before` compares, the latest first."""
+
+_SHOWN = 5
+"""Earlier calls that `Tools.tried_before` shows."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools over one store.
+
+    Attributes:
+        store: its path, or any log; None for the nearest.
+        agent: who asks: its access rules hold. None for the operator.
+        readonly: refuse to write; answers are worked out and not recorded.
+    """
+
+    store: str | None = None
+    agent: str | None = None
+    readonly: bool = False
+
+    def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False) -> _T:
+        if writes and self.readonly:
+            raise InvalidInput("this server only reads", "start it without --read-only")
+        with Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes) as workspace:
+            return work(workspace)
+
+    def stuck_check(self, session: str | None = None) -> rows.Stuck:
+        """Say whether a session is stuck: in a loop, hung, or healthy; the latest session if none is named."""
+
+        def work(workspace: Workspace) -> rows.Stuck:
+            verdicts = workspace.detect(DetectRequest(session=session)).verdicts
+            if not verdicts:
+                raise NoHistory("record a run, or import its log")
+            verdict = verdicts[0]
+            lasting = [finding for finding in verdict.findings if finding.resolved is None]
+            found = [
+                rows.Trouble(
+                    id=each.id, kind=each.kind, severity=each.severity, count=each.count, agent=each.scope.agent,
+                    reason=each.reason, cause=each.diagnosis.cause if each.diagnosis else None,
+                    next_step=each.diagnosis.next_step if each.diagnosis else None,
+                )
+                for each in lasting
+            ]  # fmt: skip
+            summary = verdict.summary or verdict.verdict
+            return rows.Stuck(session=verdict.session, verdict=verdict.verdict, summary=summary, findings=found)
+
+        return self._ask(work)
+
+    def continuation(self, session: str | None = None, agent: str | None = None) -> rows.Next:
+        """Return exactly one continuation for a stuck session: the cause, the next step and what is known, as a text to act on.
+
+        The same history gives the same answer, told again.
+        """
+
+        def work(workspace: Workspace) -> rows.Next:
+            try:
+                found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
+            except NotStuck as error:
+                return rows.Next(stuck=False, id=None, target=None, reason=error.message, prompt=None)
+            return rows.Next(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
+
+        return self._ask(work, writes=not self.readonly)
+
+    def context_request(
+        self,
+        type: str,  # noqa: A002 - the name that an agent reads
+        agent: str,
+        reason: str,
+        goal: str,
+        to: str | None = None,
+        session: str | None = None,
+    ) -> rows.Next:
+        """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``)."""
+        kinds = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
+        if type not in kinds:
+            raise InvalidInput(f"unknown type {type!r}", "types: introspect, proceed")
+        asked = AgentRequest.model_validate({
+            "session": session, "type": kinds[type], "requester": agent, "to": to, "reason": reason, "goal": goal,
+            "plan": self.readonly,
+        })  # fmt: skip
+
+        def work(workspace: Workspace) -> rows.Next:
+            found = workspace.request(asked).continuation
+            return rows.Next(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
+
+        return self._ask(work, writes=not self.readonly)
+
+    def tried_before(self, action: str, input: str, session: str | None = None) -> rows.Tried:  # noqa: A002
+        """Say whether an action was already done with this input, and how it went. ``input`` is JSON, or the text itself."""
+        wanted = _comparable(_parsed(input))
+
+        def work(workspace: Workspace) -> rows.Tried:
+            asked = ListRequest(session=session, action=[action], newest_first=True, limit=_LOOKED_AT)
+            entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
+            same = [entry for entry in entries if wanted in (_comparable(entry.input), *_values(entry.input))]
+            failed = sum(entry.status in ("error", "denied") for entry in same)
+            return rows.Tried(
+                times=len(same), ok=sum(entry.status == "ok" for entry in same), failed=failed,
+                latest=[rows.entry_row(entry) for entry in same[:_SHOWN]],
+            )  # fmt: skip
+
+        return self._ask(work)
+
+    def history_search(
+        self, query: str, session: str | None = None, all_sessions: bool = False, limit: int = 10, offset: int = 0
+    ) -> rows.HitPage:
+        """Find a text anywhere in the history, taken literally and regardless of case."""
+
+        def work(workspace: Workspace) -> rows.HitPage:
+            asked = SearchRequest(
+                query=query, session=session, all_sessions=all_sessions, max_results=_rows(limit), offset=offset
+            )
+            found = workspace.search(asked)
+            hits = [
+                rows.Hit(
+                    session=hit.row.session, index=hit.row.index if isinstance(hit.row, EntryView) else None, id=hit.row.id,
+                    field=hit.field, excerpt=hit.excerpt,
+                )
+                for hit in found.hits
+            ]  # fmt: skip
+            return rows.HitPage(hits=hits, total=found.page.total, next_offset=found.page.next_offset)
+
+        return self._ask(work)
+
+    def history_list(
+        self, session: str | None = None, agent: str | None = None, action: str | None = None, status: str | None = None,
+        newest_first: bool = False, limit: int = 10, offset: int = 0,
+    ) -> rows.EntryPage:  # fmt: skip
+        """Page through a session's actions. ``status`` is ok, error, denied, interrupted or open."""
+
+        def work(workspace: Workspace) -> rows.EntryPage:
+            asked = ListRequest.model_validate({
+                "session": session, "agent": _named(agent), "action": _named(action), "status": _named(status),
+                "newest_first": newest_first, "limit": _rows(limit), "offset": offset,
+            })  # fmt: skip
+            found = workspace.list(asked)
+            return rows.EntryPage(
+                session=found.session, entries=[rows.entry_row(entry) for entry in found.entries],
+                next_offset=found.page.next_offset,
+            )  # fmt: skip
+
+        return self._ask(work)
+
+    def history_trace(
+        self, action: str | None = None, agent: str | None = None, session: str | None = None, limit: int = 10, offset: int = 0
+    ) -> rows.EntryPage:
+        """Return everything that happened under an action or agent, in order."""
+
+        def work(workspace: Workspace) -> rows.EntryPage:
+            asked = TraceRequest(session=session, action=_named(action), agent=_named(agent), limit=_rows(limit), offset=offset)
+            found = workspace.trace(asked)
+            return rows.EntryPage(
+                session=found.session, entries=[rows.entry_row(entry) for entry in found.entries],
+                next_offset=found.page.next_offset,
+            )  # fmt: skip
+
+        return self._ask(work)
+
+    def history_show(self, index: int, session: str | None = None, start: int = 0) -> rows.Whole:
+        """Return one entry whole; -1 is the last. A long text comes in pages: ``start`` is where this one begins."""
+
+        def work(workspace: Workspace) -> rows.Whole:
+            entry = workspace.show(ShowRequest(session=session, index=index)).entry
+            row = rows.entry_row(entry, rows.MOST_PAGE, max(start, 0))
+            return rows.Whole(entry=row, next_from=max(start, 0) + rows.MOST_PAGE if row.cut else None)
+
+        return self._ask(work)
+
+    def history_messages(
+        self, index: int | None = None, session: str | None = None, limit: int = 10, offset: int = 0
+    ) -> rows.SaidPage:
+        """Return what was said at an entry and on the way to it, or in the whole session."""
+
+        def work(workspace: Workspace) -> rows.SaidPage:
+            found = workspace.messages(MessagesRequest(session=session, index=index, limit=_rows(limit), offset=offset))
+            said = [rows.event_row(event) for event in found.messages]
+            return rows.SaidPage(session=found.session, messages=said, next_offset=found.page.next_offset)
+
+        return self._ask(work)
+
+    def note_add(
+        self,
+        entries: list[int],
+        text: str,
+        tags: list[str] | None = None,
+        author: str | None = None,
+        session: str | None = None,
+    ) -> rows.Note:
+        """Leave a note on entries, named by their index. Notes add to the history and never change it."""
+        asked = AddNoteRequest(
+            session=session, entry_indices=entries, content=text, tags=tags or [], author=author or self.agent
+        )
+        return self._ask(lambda workspace: rows.note_row(workspace.add_note(asked).note), writes=True)
+
+    def memory_recall(self, query: str, limit: int = 5) -> list[rows.Note]:
+        """Return what earlier sessions learned about the words of a query, the best first."""
+
+        def work(workspace: Workspace) -> list[rows.Note]:
+            found = workspace.recall(RecallRequest(query=query, limit=min(_rows(limit), MOST_ROWS)))
+            return [
+                rows.Note(id=each.id, session=each.session, entries=each.indexes, text=each.text, tags=list(each.tags),
+                          author=each.author)
+                for each in found.episodes
+            ]  # fmt: skip
+
+        return self._ask(work)
+
+    def memory_retain(
+        self, text: str, tags: list[str] | None = None, entries: list[int] | None = None, session: str | None = None
+    ) -> rows.Note:
+        """Keep what was learned, so that any later session can recall it. ``entries`` are where it came from."""
+        asked = RetainRequest(session=session, text=text, tags=tags or [], entry_indices=entries or [], author=self.agent)
+
+        def work(workspace: Workspace) -> rows.Note:
+            kept = workspace.retain(asked).episode
+            return rows.Note(
+                id=kept.id, session=kept.session, entries=kept.indexes, text=kept.text, tags=list(kept.tags), author=kept.author
+            )
+
+        return self._ask(work, writes=True)
+
+    def continuation_text(self, continuation_id: str) -> str:
+        """Return the text of a recorded continuation.
+
+        Raises:
+            NotFound: there is none with this id.
+        """
+        return self._ask(lambda workspace: workspace.continuation(None, continuation_id).prompt)
+
+
+def _rows(limit: int) -> int:
+    return max(1, min(limit, MOST_ROWS))
+
+
+def _named(name: str | None) -> list[str]:
+    return [] if name is None else [name]
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _comparable(value: object) -> str:
+    return json.dumps(value, sort_keys=True) if not isinstance(value, str) else value.strip()
+
+
+def _values(value: object) -> list[str]:
+    """Return what an input of one field holds, so that a command alone is found in ``{"command": ...}``."""
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return [_comparable(held) for held in fields.values()] if len(fields) == 1 else []

@@ -1,0 +1,244 @@
+"""``ctxmgr mcp``: what an agent gets over the protocol, by the SDK's own client."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client, MCPError
+
+from ctxmgr.mcp_server.server import LOOPBACK, build_server, require_token
+from ctxmgr.mcp_server.tools import MOST_ROWS, Tools
+from ctxmgr.store import open_store
+from tests import builders as b
+
+_T = TypeVar("_T")
+
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+}}  # fmt: skip
+WORDS = ["> Make it green.", "Read:a -> one", *["!Bash:make build -> missing separator on line 7"] * 4]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Return the path of a store with a looping session and a long calm one before it."""
+    path = str(tmp_path / "history.db")
+    with closing(open_store(path, create=True)) as opened:
+        opened.append(
+            [{**record} for record in b.steps("calm", [f"Read:file{number} -> text {number}" for number in range(50)])]
+        )
+        opened.append(b.steps("stuck", WORDS))
+    return path
+
+
+def ask(tools: Tools, work: Callable[[Client], Awaitable[_T]]) -> _T:
+    """Connect a client to a server over these tools, and do the work."""
+
+    async def connected() -> _T:
+        async with Client(build_server(tools)) as client:
+            return await work(client)
+
+    return anyio.run(connected)
+
+
+def call(tools: Tools, name: str, **given: Any) -> Any:
+    """Return the structured answer of a tool; a refusal fails the test."""
+
+    async def work(client: Client) -> Any:
+        return await client.call_tool(name, given)
+
+    answer = ask(tools, work)
+    assert not answer.is_error, answer.content
+    return answer.structured_content
+
+
+def refusal(tools: Tools, name: str, **given: Any) -> str:
+    """Return what a tool says when it refuses."""
+
+    async def work(client: Client) -> Any:
+        return await client.call_tool(name, given)
+
+    answer = ask(tools, work)
+    assert answer.is_error
+    return answer.content[0].text
+
+
+def test_a_stuck_run_is_told_with_cause_and_next_step(store: str) -> None:
+    """The first two tools are all that a looping agent needs."""
+    found = call(Tools(store), "stuck_check", session="stuck")
+    told = call(Tools(store), "continuation", session="stuck")
+
+    assert found["verdict"] == "loop"
+    assert found["findings"][0]["count"] == 4
+    assert told["stuck"]
+    assert told["prompt"].startswith("[ctxmgr]")
+    assert call(Tools(store), "continuation", session="stuck")["id"] == told["id"]
+    calm = call(Tools(store), "continuation", session="calm")
+    assert (calm["stuck"], calm["prompt"]) == (False, None)
+
+
+def test_the_history_is_read_in_pages(store: str) -> None:
+    """No answer holds more rows than the limit, and the pages together hold all of them."""
+    seen: list[int] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = call(Tools(store), "history_list", session="calm", limit=1000, offset=offset)
+        assert len(page["entries"]) <= MOST_ROWS
+        seen += [entry["index"] for entry in page["entries"]]
+        offset = page["next_offset"]
+    assert seen == list(range(50))
+
+
+def test_each_reading_tool_answers(store: str) -> None:
+    """Search, trace, show and messages find what was recorded."""
+    tools = Tools(store)
+    assert call(tools, "history_search", query="separator", session="stuck")["total"] == 4
+    assert len(call(tools, "history_trace", action="Bash", session="stuck")["entries"]) == 4
+    assert call(tools, "history_show", index=-1, session="stuck")["entry"]["status"] == "error"
+    assert call(tools, "history_messages", session="stuck")["messages"][0]["text"] == "Make it green."
+
+
+def test_tried_before_counts_equal_inputs(store: str) -> None:
+    """A command is found by itself and as the only field of an input; another one is not."""
+    tools = Tools(store)
+    found = call(tools, "tried_before", action="Bash", input="make build", session="stuck")
+    assert (found["times"], found["ok"], found["failed"]) == (4, 0, 4)
+    assert call(tools, "tried_before", action="Bash", input="make test", session="stuck")["times"] == 0
+    with closing(open_store(store)) as opened:
+        opened.append([b.entry("fields", 0, "Bash", {"command": "ls"}), b.result("fields", 0, "a")])
+    for spelled in ("ls", '{"command": "ls"}'):
+        assert call(tools, "tried_before", action="Bash", input=spelled, session="fields")["times"] == 1
+
+
+def test_a_long_output_comes_in_pages(store: str) -> None:
+    """A list cuts long texts and says so; the pages of the entry hold all of it."""
+    text = "".join(f"line {number}\n" for number in range(3000))
+    with closing(open_store(store)) as opened:
+        opened.append([b.entry("long", 0, "Bash", "cat log"), b.result("long", 0, text)])
+    tools = Tools(store)
+
+    assert call(tools, "history_list", session="long")["entries"][0]["cut"] == ["output"]
+    parts: list[str] = []
+    start: int | None = 0
+    while start is not None:
+        whole = call(tools, "history_show", index=0, session="long", start=start)
+        parts.append(whole["entry"]["output"])
+        start = whole["next_from"]
+    assert "".join(parts) == text
+
+
+def test_notes_and_memory_are_written_and_found(store: str) -> None:
+    """What an agent notes and retains is there for the next one."""
+    tools = Tools(store)
+    assert call(tools, "note_add", entries=[1], text="the tab is missing", session="stuck")["entries"] == [1]
+    assert call(tools, "history_show", index=1, session="stuck")["entry"]["notes"] == ["the tab is missing"]
+    call(tools, "memory_retain", text="make wants a tab before each recipe", session="stuck")
+    assert call(tools, "memory_recall", query="make recipe tab")["result"][0]["text"] == "make wants a tab before each recipe"
+
+
+def test_a_server_that_only_reads_writes_nothing(store: str) -> None:
+    """Writing tools are not offered, and an answer is worked out without being recorded."""
+    tools = Tools(store, readonly=True)
+
+    async def names(client: Client) -> set[str]:
+        return {tool.name for tool in (await client.list_tools()).tools}
+
+    before = Path(store).read_bytes()
+    assert {"note_add", "memory_retain"}.isdisjoint(ask(tools, names))
+    assert call(tools, "continuation", session="stuck")["prompt"].startswith("[ctxmgr]")
+    assert Path(store).read_bytes() == before
+
+
+def test_tools_say_what_they_are(store: str) -> None:
+    """Each tool has a description, a schema of its answer, and hints; only writers are not read-only."""
+
+    async def tools(client: Client) -> list[Any]:
+        return list((await client.list_tools()).tools)
+
+    listed = ask(Tools(store), tools)
+    assert listed[0].name == "stuck_check"
+    for tool in listed:
+        assert tool.description
+        assert tool.output_schema
+        assert tool.annotations.destructive_hint is False
+    assert {tool.name for tool in listed if not tool.annotations.read_only_hint} == {
+        "continuation", "context_request", "note_add", "memory_retain",
+    }  # fmt: skip
+
+
+def test_errors_say_what_to_do_and_nothing_else_leaks(store: str) -> None:
+    """A deliberate error reaches the agent with its kind and hint; arguments that do not fit are refused."""
+    tools = Tools(store)
+    assert "Index out of bounds" in refusal(tools, "history_show", index=99, session="stuck")
+    assert "notFound" in refusal(tools, "history_list", session="nowhere")
+    assert "types: introspect, proceed" in refusal(tools, "context_request", type="x", agent="a", reason="r", goal="g")
+    assert refusal(tools, "history_show", index="first")
+    assert "Query cannot be empty" in refusal(tools, "history_search", query=" ")
+
+
+def test_access_rules_hold(store: str) -> None:
+    """An agent without a grant finds nothing, and a missing session looks the same."""
+    tools = Tools(store, agent="reader")
+    hidden, missing = (refusal(tools, "history_list", session=name) for name in ("stuck", "nowhere"))
+    assert hidden.replace("stuck", "?") == missing.replace("nowhere", "?")
+
+
+def test_resources_and_prompts_answer(store: str) -> None:
+    """Sessions, entries and continuations are resources; the two prompts hold text to act on."""
+    told = call(Tools(store), "continuation", session="stuck")
+
+    async def work(client: Client) -> tuple[str, str, str, str]:
+        session = (await client.read_resource("history://session/stuck")).contents[0]
+        entry = (await client.read_resource("history://entry/stuck/0")).contents[0]
+        text = (await client.read_resource(f"history://continuation/{told['id']}")).contents[0]
+        prompt = await client.get_prompt("continue", {"session": "stuck"})
+        with pytest.raises(MCPError):
+            await client.read_resource("history://entry/stuck/many")
+        said = [getattr(each, "text", "") for each in (session, entry, text, prompt.messages[0].content)]
+        return said[0], said[1], said[2], said[3]
+
+    session, entry, text, prompt = ask(Tools(store), work)
+    assert json.loads(session)["verdict"] == "loop"
+    assert json.loads(entry)["entry"]["action"] == "Read"
+    assert text == told["prompt"] == prompt
+
+
+def test_http_needs_the_token(store: str) -> None:
+    """Without the token, or with a wrong one, nothing is answered but 401; with it the handshake is."""
+    inner = build_server(Tools(store)).streamable_http_app(host=LOOPBACK)
+
+    async def statuses(*tokens: str | None) -> list[int]:
+        transport = httpx2.ASGITransport(app=require_token(inner, "secret"))
+        base = f"http://{LOOPBACK}:8000"
+        async with inner.router.lifespan_context(inner), httpx2.AsyncClient(transport=transport, base_url=base) as client:
+            found: list[int] = []
+            for token in tokens:
+                sent = {"accept": "application/json, text/event-stream"}
+                sent |= {} if token is None else {"authorization": f"Bearer {token}"}
+                found.append((await client.post("/mcp", json=HELLO, headers=sent)).status_code)
+            return found
+
+    assert anyio.run(statuses, None, "wrong", "secrets", "secret") == [401, 401, 401, 200]
+
+
+def test_it_speaks_over_stdin_and_survives_garbage(store: str) -> None:
+    """The command answers the handshake; what is no message is answered with an error or passed over."""
+    lines = ["not json", json.dumps([]), json.dumps({"jsonrpc": "2.0"}), json.dumps(HELLO)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "ctxmgr", "mcp", "--store", store, "--read-only"],
+        input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert ended.returncode == 0, ended.stderr
+    assert [each["result"]["serverInfo"]["name"] for each in answers if each.get("id") == 1] == ["ctxmgr"]
+    assert "Traceback" not in ended.stderr
