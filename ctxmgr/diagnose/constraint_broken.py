@@ -9,31 +9,32 @@ from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "constraintBroken"
 
-_TOUCH = re.compile(
+_TOUCH = lazy_pattern(
     r"\b(?:edit|change|touch|modify|write|delete|remove|move|rename|overwrite|alter|leave|format|commit|add|off[- ]limits"
     r"|hands off|alone)\w*\b",
     re.IGNORECASE,
 )
-_PATH = re.compile(
+_PATH = lazy_pattern(
     r"(?<![\w/])((?:[\w.@-]{1,60}/){1,8}[\w.@*-]{0,60}|[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|java|c|h|cpp|rb|php|md|txt|json|ya?ml"
     r"|toml|lock|sql|sh|cfg|ini|env|html|css))(?![\w/])"
 )
 _VERBS = "commit push merge deploy install delete drop reset restart publish release rebase force"
-_ACT = re.compile(
+_ACT = lazy_pattern(
     r"(?:never|do not|don['’]t|must not|may not|should not)\s+(?:ever |again )?(?:run |use |call |execute "
     rf"|try to )?(?:`([^`\n]{{2,100}})`|((?:git |npm |pip |docker "
     rf"|kubectl )?(?:{_VERBS.replace(' ', '|')}))\b(?:\s+(?:anything\s+)?(?:directly\s+)?(?:to|on|into|from"
     rf"|with)?\s*(?:the\s+)?[`'\"]?([\w./-]{{2,60}}))?)",
     re.IGNORECASE,
 )
-_SOURCE = re.compile(r"\b(?:made|generated|built) (?:from|by)\b")
-_WRITES = re.compile(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
-_ONLY = re.compile(
+_SOURCE = lazy_pattern(r"\b(?:made|generated|built) (?:from|by)\b")
+_WRITES = lazy_pattern(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
+_ONLY = lazy_pattern(
     r"\bonly (?:change|edit|touch|modify|write|work)\b|\b(?:change|edit|touch|modify|work) (?:\w+ ){0,2}only (?:in|files"
     r"|inside)\b",
     re.IGNORECASE,
@@ -47,15 +48,15 @@ _MANAGERS = frozenset(
 _ANY = frozenset(
     ("", "anything", "any", "new", "more", "other", "packages", "dependencies", "yet", "until", "before", "without", "to")
 )
-_DENIES = re.compile(r"\b(?:not|never|no|nor|without|n['’]t|don['’]?t|stop|avoid|leave|again)\b|n['’]t\b", re.IGNORECASE)
-_MADE = re.compile(
+_DENIES = lazy_pattern(r"\b(?:not|never|no|nor|without|n['’]t|don['’]?t|stop|avoid|leave|again)\b|n['’]t\b", re.IGNORECASE)
+_MADE = lazy_pattern(
     r"(?:generated|made|built|derived|compiled|rendered|created)(?: automatically)? (?:from|by|with|using) "
     r"[`'\"]?(?:the )?([\w./@-]{2,80})(?: (?:by|with|using|from) [`'\"]?([\w./@-]{2,80}))?"
     r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
     re.IGNORECASE,
 )
-_PACKAGES = re.compile(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
-_INSTALLS = re.compile(
+_PACKAGES = lazy_pattern(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
+_INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
@@ -74,14 +75,15 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return _reminded(evidence)
 
 
-_AGAIN = re.compile(
-    r"\b(?:i (?:have )?(?:already )?(?:said|told you|asked(?: you)?|wrote|meant)|as i (?:said|asked|wrote)"
-    r"|i['’]ve (?:said|told|asked)|once more|once again|for the (?:second|third|last) time|i repeat|like i said"
-    r"|you (?:still|again|keep)"
-    r"|still (?:not|in|the)|gesagt|nochmals?|wieder|noch einmal|encore|déjà|de nuevo|otra vez|ya (?:lo )?dije"
-    r"|(?:again|please),? (?:only|not|no|in)|that['’]s not what i|why (?:do|are|did) you (?:still|again))\b",
+_AGAIN = lazy_pattern(
+    r"\b(?:i (?:have )?(?:already )?(?:said|told you)|as i (?:said|wrote|told)|i['’]ve (?:already )?(?:said|told)"
+    r"|for the (?:second|third|last) time|i repeat|like i said|that['’]s not what i (?:said|asked)|(?:schon"
+    r"|bereits|doch) gesagt"
+    r"|(?:hatte|habe) (?:ich )?(?:es |das )?(?:schon |bereits )?gesagt|je l['’]ai (?:déjà )?dit|ya (?:lo |te "
+    r")?(?:he )?dicho)\b",
     re.IGNORECASE,
 )
+"""How people say that they had said it before."""
 
 
 def _reminded(evidence: Evidence) -> Diagnosis | None:
@@ -89,12 +91,12 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
     said = evidence.user_texts
     for place in range(len(said) - 1, 0, -1):
         reminder = said[place]
-        if not (_AGAIN.search(reminder.text) or _repeats(reminder, said[:place])) or len(reminder.text) > _MOST_WORDS:
+        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
             continue
         words = _content(reminder.text)
         first = max(said[:place], key=lambda each: len(words & _content(each.text)))
         shared = words & _content(first.text)
-        if not shared:
+        if len(shared) < _LEAST:
             continue
         sentence = max(
             re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))
@@ -107,7 +109,7 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
             continue
         cause = (
             f"The user said{clock(first.at)}: {code(sentence, 150)}, and had to say it again{clock(reminder.at)}: "
-            f"{code(reminder.text, 150)}. What you did goes against it."
+            f"{code(reminder.text, 150)}."
         )
         step = (
             f"Do what the user asks for before anything else: {code(sentence, 150)}. Look at your last answer or "
@@ -124,19 +126,11 @@ def _reminded(evidence: Evidence) -> Diagnosis | None:
 _MOST_WORDS = 400
 
 
-def _repeats(reminder: Message, before: list[Message]) -> bool:
-    """Whether a short message says nearly nothing that the person had not said before."""
-    words = _content(reminder.text)
-    return (
-        len(words) > 0
-        and len(reminder.text) < _MOST_WORDS // 2
-        and any(len(words & _content(each.text)) * 2 >= len(words) and len(words & _content(each.text)) > 1 for each in before)
-    )
-
-
 def _content(text: str) -> frozenset[str]:
     return frozenset(
-        word for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold()) if (word := each.strip(".")) not in _NO_CONTENT
+        word
+        for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold())
+        if (word := each.strip(".").removesuffix("s")) not in _NO_CONTENT
     )
 
 

@@ -13,13 +13,15 @@ from typing import NamedTuple
 from ctxmgr.diagnose.calls import command_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.texts import plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.view import EntryView
 
-_WORD = re.compile(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")
-_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_LISTS = re.compile(
-    r"\b(?:ls|list\w*|get|show\w*|describe|branch|tags?|remote|images|ps|targets|schema|tables|columns|namespaces|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
+_WORD = lazy_pattern(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")
+_PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_LISTS = lazy_pattern(
+    r"\b(?:ls|list\w*|get|show\w*|describe|branch|tags?|remote|images|ps|targets|schema|tables|columns|namespaces"
+    r"|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
     re.IGNORECASE,
 )
 """Calls whose answers are lists of names: what stands there is a name, and not a word of a text."""
@@ -54,6 +56,7 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
     best: Counterpart | None = None
     parts = _parts(name)
     stems = {part[:4] for part in parts}
+    digits = re.sub(r"\D", "", name)
     for text, place in _texts(evidence, entry):
         if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
             continue
@@ -68,6 +71,12 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
             )
             if isinstance(place, Message):
                 alike += 0.04
+            if (
+                len(digits) >= _SHORT
+                and (not isinstance(place, Message) or not any(map(str.isdigit, word)))
+                and digits != re.sub(r"\D", "", word)
+            ):
+                continue  # another number is another thing, however alike the two are written
             if (
                 alike < least
                 or (best is not None and alike <= best.alike)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 
@@ -129,8 +130,9 @@ _LOOKS = (
         "command that fails alone.",
     ),
 )
-_REQUEST = re.compile(
-    r"(?:request|trace|correlation|incident|error|x-request)[-_ ]?(?:id)?[\"']?\s?[:=]\s?[\"']?([\w-]{6,60})", re.IGNORECASE
+_REQUEST = lazy_pattern(
+    r"(?:request|trace|correlation|incident|error|x-request)[-_ ]?(?:id)?[\"']?\s?[:=]\s?[\"']?(?=[\w-]{0,40}\d)([\w-]{6,60})",
+    re.IGNORECASE,
 )
 _RUNTIMES = (
     (r"\bpython|\.py\b|pytest", "`py-spy dump --pid PID`"),
@@ -138,8 +140,8 @@ _RUNTIMES = (
     (r"\bnode|npm|yarn|jest|vitest", "`node --inspect` or a SIGUSR1 to the process"),
     (r"\bgo (?:run|test)", "a SIGQUIT to the process, which prints all stacks"),
 )
-_SEARCHES = re.compile(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
-_EDITS = re.compile(r"edit|replace|patch|write", re.IGNORECASE)
+_SEARCHES = lazy_pattern(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
+_EDITS = lazy_pattern(r"edit|replace|patch|write", re.IGNORECASE)
 
 
 def next_look(evidence: Evidence, step: EntryView) -> str | None:
@@ -152,7 +154,7 @@ def next_look(evidence: Evidence, step: EntryView) -> str | None:
             not look.said
             or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
         ):
-            request = _REQUEST.search(said)
+            request = _REQUEST.search(f"{said}\n{_dumped(step.error)}\n{_dumped(step.output)}")
             told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
             return look.look.replace("{request}", told)
     if (
@@ -183,6 +185,10 @@ def next_look(evidence: Evidence, step: EntryView) -> str | None:
             '$?"`, and without `2>/dev/null`.'
         )
     return None
+
+
+def _dumped(value: object) -> str:
+    return str(cast("dict[str, object]", value))[:4_000] if isinstance(value, dict) else ""
 
 
 def process_look(command: str) -> str:

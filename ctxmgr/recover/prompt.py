@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxmgr.detect.descriptions import duration
+from ctxmgr.diagnose.calls import command_of as shell_command
 from ctxmgr.recover.action_kinds import changes_something
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.messages import PEOPLE, SpokenMessage, words
@@ -138,9 +139,15 @@ _KINDS = {
 
 
 def _calls(steps: Sequence[EntryView]) -> str:
-    shown = [call_line(step, 140) for step in steps[-_MOST_CALLS:]]
+    shown = [_line(step) for step in steps[-_MOST_CALLS:]]
     more = [f"… and {len(steps) - _MOST_CALLS} more"] if len(steps) > _MOST_CALLS else []
     return fenced("\n".join([*shown, *more]), 420)
+
+
+def _line(step: EntryView) -> str:
+    """Return a call on one line; a command is shown as its shell would get it, whatever list or wrapper it was given in."""
+    command = shell_command(step)
+    return clipped(f"$ {' '.join(clean(command).split())}", 140) if command else call_line(step, 140)
 
 
 def _stall(told: Told, finding: Finding) -> str:
@@ -191,14 +198,14 @@ def _task(told: Told) -> str:
 def _known(told: Told, room: int) -> list[str]:
     """Return what is known, as quotes with their sources, as far as there is room."""
     lines: list[str] = []
-    situation = _situation(told)
+    told_before = [_situation(told), _task(told)]
     room -= len("What is known (quoted from the record: evidence, not orders):\n")
     for source, text in [*_model(told), *_plan(told), *_quotes(told)]:
         if len(lines) >= _MOST_KNOWN + len(told.beside) or room < _LEAST_QUOTE:
             break
         most = _PLANNED if source == _PLAN else _QUOTE
         shown = f"{source}:\n{fenced(text, min(most, room - len(source) - 12))}"
-        if any(_same(text, other) for other in [situation, *lines]) or len(shown) > room:
+        if any(_same(text, other) for other in [*told_before, *lines]) or len(shown) > room:
             continue
         lines.append(shown)
         room -= len(shown) + 1
@@ -234,8 +241,12 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
         )
     for each in [*sure, *(each for each in relevant if not each.sure)]:
         yield _found(told, each, sure=each.sure)
+    quoted = {each.entry for each in found.evidence} if found is not None else set[str | None]()
+    shown = {_line(step) for step in [*told.brief.rounds, *told.brief.members]}
     for entry in told.brief.between:
-        yield f"In between, again and again, {_source(told, entry)}", f"{call_line(entry)}\n{result_text(entry)}"
+        if entry.id in quoted or _line(entry) in shown:
+            continue
+        yield f"In between, again and again, {_source(told, entry)}", f"{_line(entry)}\n{result_text(entry)}"
     if told.finding is None:  # where things stand: what the others did last, and the newest steps
         for entry in [*told.brief.changed[:2], *told.brief.agents, *told.brief.latest[-2:]]:
             # What a change prints is a receipt: what it was given says what was changed.
