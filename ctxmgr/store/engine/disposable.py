@@ -11,7 +11,7 @@ import stat
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.log.codec import digest
 from ctxmgr.store.engine import schema
-from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
+from ctxmgr.store.engine.sqlite import MEMORY, SIDE_FILES, SqliteEngine, remove_database
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _MARKS = {
 """What tells other tools that a folder holds nothing of value: to git, and to backups (see bford.info/cachedir)."""
 
 _OLD = 7 * 86_400.0
-_SIDE_FILES = ("", "-wal", "-shm")
 
 
 def cache_name(identity: bytes) -> str:
@@ -111,7 +110,7 @@ def _open_in(folder: str, stem: str, variant: str, source: str = "") -> SqliteEn
 
 def open_in_memory() -> SqliteEngine:
     """Return an index that ends with the process."""
-    return _prepared(SqliteEngine(MEMORY, disposable=True))
+    return prepared(SqliteEngine(MEMORY, disposable=True))
 
 
 def _folders() -> Iterator[str]:
@@ -131,30 +130,37 @@ def _forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
             continue
         place = os.path.join(folder, name)
         try:
-            used = max(os.stat(place + suffix).st_mtime for suffix in _SIDE_FILES if os.path.exists(place + suffix))
+            used = max(os.stat(place + suffix).st_mtime for suffix in SIDE_FILES if os.path.exists(place + suffix))
             if time.time() - used >= unused or not unused:
-                _remove(place)
+                remove_database(place)
         except OSError:  # somebody else's work, or gone meanwhile
             continue
 
 
 def _usable(place: str) -> SqliteEngine:
     try:
-        return _prepared(SqliteEngine(place, disposable=True))
+        return prepared(SqliteEngine(place, disposable=True))
     except Damaged:  # or of another version: it holds nothing that can't be had again
-        _remove(place)
-        return _prepared(SqliteEngine(place, disposable=True))
+        remove_database(place)
+        return prepared(SqliteEngine(place, disposable=True))
 
 
-def _remove(place: str) -> None:
-    for suffix in _SIDE_FILES:
-        try:
-            os.unlink(place + suffix)
-        except FileNotFoundError:
-            continue
+def discard_if_damaged(engine: SqliteEngine) -> bool:
+    """Remove an index in which SQLite's own check finds something wrong; return whether it was removed.
+
+    The check sees what contradicts itself. A value that was changed where nothing else tells it is not seen.
+    """
+    try:
+        sound = [str(row[0]) for row in engine.query("PRAGMA integrity_check(1)")] == ["ok"]
+    except Damaged:
+        sound = False
+    if not sound:
+        remove_database(engine.path)
+    return not sound
 
 
-def _prepared(engine: SqliteEngine) -> SqliteEngine:
+def prepared(engine: SqliteEngine) -> SqliteEngine:
+    """Return an index, brought up to the newest schema; raises `Damaged` for one of an older version."""
     try:
         if 0 < int(engine.query("PRAGMA user_version")[0][0]) < schema.LATEST:
             raise Damaged(f"{engine.path} is of an older version", "it is made anew")

@@ -22,6 +22,9 @@ BUSY_MS = 10_000
 MEMORY = ":memory:"
 """The path of a database that is in no file."""
 
+SIDE_FILES = ("", "-wal", "-shm")
+"""What the names of a database and of the files beside it end in."""
+
 
 class SqliteEngine:
     """One connection; any thread may use it, one at a time.
@@ -40,6 +43,7 @@ class SqliteEngine:
         require_sound_library()
         self.path = path
         self.readonly = readonly
+        self._disposable = disposable
         self._depth = 0
         self._functions: set[str] = set()
         self._sync: WalSync | None = None
@@ -49,12 +53,15 @@ class SqliteEngine:
             place = _absolute(path)
             self._sync = WalSync(place, lambda: SqliteEngine(place, readonly=True), durable=durable)
         self.raised: BaseException | None = None
+        self._open(durable)
+
+    def _open(self, durable: bool) -> None:
         try:
-            self._connection = self._connect(path, readonly)
+            self._connection = self._connect(self.path, self.readonly)
             try:
-                for pragma in _pragmas(readonly, durable, disposable):
+                for pragma in _pragmas(self.readonly, durable, self._disposable):
                     self._connection.execute(pragma)
-                if not readonly:
+                if not self.readonly:
                     _write_ahead(self._connection)
             except sqlite.Error:
                 self._connection.close()
@@ -62,6 +69,14 @@ class SqliteEngine:
         except _ERRORS as error:
             raise self._translated(error) from None
         self._boundary = self._connection.cursor().execute  # begins and ends transactions
+
+    def move_to_memory(self) -> None:
+        """Go on with an empty database in memory, where the disk refuses a disposable one; whatever it held is gone."""
+        self.path = MEMORY
+        self._functions.clear()
+        self._open(durable=False)
+        if self._depth:  # whoever began the transaction ends it
+            self._boundary("BEGIN IMMEDIATE")
 
     @staticmethod
     def _connect(path: str, readonly: bool) -> Any:
@@ -234,6 +249,9 @@ class SqliteEngine:
     def _translated(self, error: Exception) -> BaseException:
         """Return what is raised for an error of the driver: what a function raised that was called, or one of ours."""
         raised, self.raised = self.raised, None
+        if raised is None and self._disposable and self.path != MEMORY and _is_damage(error):
+            remove_database(self.path)
+            return Damaged(f"the index {self.path} was damaged, and was removed", "run it again: the index is made anew")
         if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
             return Damaged(f"{self.path} is damaged", "run 'ctxmgr verify', or restore a backup")
         return raised or _ours(self.path, error)
@@ -325,6 +343,7 @@ def _uri(path: str) -> str:
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")
 _NO_SIDE_FILES = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_NO_TEXT = "Could not decode to UTF-8"
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 _ERRORS = (sqlite.Error, UnicodeDecodeError)
 
@@ -340,6 +359,21 @@ class _Transaction:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._engine.end(commit=kind is None)
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Whether an error of the driver says that a database is damaged: by its code, or as text that is none."""
+    name = str(getattr(error, "sqlite_errorname", "") or "")
+    return name.startswith(_DAMAGED) or isinstance(error, UnicodeDecodeError) or _NO_TEXT in str(error)
+
+
+def remove_database(path: str) -> None:
+    """Remove a database with its side files, as far as the system allows; whoever has it open keeps what he has."""
+    for suffix in SIDE_FILES:
+        try:
+            os.unlink(path + suffix)
+        except OSError:
+            continue
 
 
 def _ours(path: str, error: BaseException) -> CtxmgrError:

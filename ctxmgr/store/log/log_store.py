@@ -12,7 +12,7 @@ from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.log.anchor import Anchor, parse, spell
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
-from ctxmgr.store.engine.disposable import BORN, open_beside
+from ctxmgr.store.engine.disposable import BORN, discard_if_damaged, open_beside, prepared
 from ctxmgr.store.engine.sqlite import MEMORY
 from ctxmgr.store.log_bytes import LogBytes
 from ctxmgr.store.normalise import storable
@@ -59,17 +59,33 @@ class LogStore(Store):
     ) -> None:
         require_regular_file(path)
         self.path = path
-        engine = open_beside(path)
+        self._index = engine = open_beside(path)
         super().__init__(engine, path, readonly=readonly, masked=masked)
         self._bytes = LogBytes(path)
-        self._bytes.serve(engine)
-        engine.execute(schema.LINES_AS_RECORDS)
+        self._serve()
         self._durable = durable
         self._kept = engine.path != MEMORY
         self._tail: list[DamagedRange] = []
         self._seen: Anchor | None = None
         self._looked_back = False
         self._rows: LogRows | None = None
+        try:
+            self.catch_up(progress)
+        except StorageFailed:
+            if not self._kept:
+                raise
+            self._move_to_memory(progress)
+
+    def _serve(self) -> None:
+        self._bytes.serve(self._index)
+        self._index.execute(schema.LINES_AS_RECORDS)
+
+    def _move_to_memory(self, progress: Progress | None = None) -> None:
+        """Index the log in memory for as long as this process lives: the disk, which may be full, refuses its index."""
+        self._index.move_to_memory()
+        self._kept, self._rows = False, None
+        prepared(self._index)
+        self._serve()
         self.catch_up(progress)
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> AppendResult:
@@ -91,7 +107,8 @@ class LogStore(Store):
         except StorageFailed:
             if not written:
                 raise
-        # With the log written the append has succeeded; an index that could not follow does so at the next opening.
+            # With the log written the append has succeeded; the index on the disk follows at the next opening.
+            self._move_to_memory()
         return report
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
@@ -144,9 +161,14 @@ class LogStore(Store):
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
     def examine(self) -> Examined:
-        """Read the whole log again and check every sum, and the whole against the anchors outside of it."""
+        """Read the whole log again and check every sum, and the whole against the anchors outside of it.
+
+        Its index is looked at too: one that is damaged is removed, and made anew by who asks next.
+        """
         from ctxmgr.store.integrity import examine_log
 
+        if self._kept:
+            discard_if_damaged(self._index)
         return examine_log(self.path, self._seen)
 
     def accept(self) -> None:
