@@ -156,7 +156,9 @@ def _agreed(row: InstallationView, how: Shown) -> bool:
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"
         )
     views.show_diff(printer(), row)
-    return typer.confirm(f"Change {safe(row.path or '')}?", default=True)
+    from typer import confirm
+
+    return confirm(f"Change {safe(row.path or '')}?", default=True)
 
 
 def _answered(rows: list[InstallationView]) -> Answer:

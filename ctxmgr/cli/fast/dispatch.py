@@ -61,4 +61,9 @@ def _called(command: Command, values: dict[str, Any]) -> int:
         function(**values)
     except Exit as end:
         return end.exit_code
+    except Exception as end:
+        typers = sys.modules.get("typer")  # loaded by a command that declares with typer itself
+        if typers is None or not isinstance(end, typers.Exit):
+            raise
+        return int(end.exit_code)
     return 0
