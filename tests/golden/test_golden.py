@@ -45,4 +45,5 @@ def test_every_command_that_answers_in_json_is_pinned() -> None:
         "install",
         "uninstall",
         "hook",
+        "mcp",
     }
