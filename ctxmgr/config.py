@@ -11,19 +11,15 @@ one table of what it may set. What it may not is left out and named, unless the 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import secrets
 import stat
-import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from ctxmgr import paths
 from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.ids import now
 from ctxmgr.paths import MOST_SETTINGS, is_inside, make_private_folder, read_regular, sync_folder
 
@@ -72,7 +68,7 @@ def find(path: str | os.PathLike[str], content: bytes, environment: Mapping[str,
     if _holds(os.path.dirname(place), folder) or not _is_private(folder):
         return None
     found = _read(os.path.join(folder, _name(place)))
-    return found if found is not None and found.path == place and found.digest == sha256(content).hexdigest() else None
+    return found if found is not None and found.path == place and found.digest == _digest(content) else None
 
 
 def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str], environment: Mapping[str, str]) -> Trust:
@@ -82,13 +78,15 @@ def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str
         InvalidInput: the state folder lies in the project, whose author could trust himself there.
         StorageFailed: the system refused; the trust is as it was.
     """
+    import json
+
     folder, place = trust_folder(environment), identity(path)
     if _holds(os.path.dirname(place), folder):
         raise InvalidInput(
             f"{place} can't be trusted: the state folder {folder} lies in the same project",
             f"write these settings into the user's own file instead, {os.path.join('~', '.config', 'ctxmgr', 'config.toml')}",
         )
-    made = Trust(place, sha256(content).hexdigest(), frozenset(commands), now())
+    made = Trust(place, _digest(content), frozenset(commands), now())
     fields = {"v": 1, "path": place, "digest": made.digest, "commands": sorted(made.commands), "since": made.since}
     try:
         make_private_folder(folder)
@@ -126,7 +124,13 @@ def listed(environment: Mapping[str, str]) -> list[Trust]:
 
 
 def _name(place: str) -> str:
-    return sha256(os.fsencode(place)).hexdigest() + _SUFFIX
+    return _digest(os.fsencode(place)) + _SUFFIX
+
+
+def _digest(content: bytes) -> str:
+    from hashlib import sha256  # most projects have no settings to be trusted
+
+    return sha256(content).hexdigest()
 
 
 def _holds(project: str, folder: str) -> bool:
@@ -143,6 +147,8 @@ def _is_private(folder: str) -> bool:
 
 
 def _read(path: str) -> Trust | None:
+    import json
+
     try:
         status = os.lstat(path)
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
@@ -161,6 +167,8 @@ def _read(path: str) -> Trust | None:
 
 
 def _write(folder: str, name: str, text: str) -> None:
+    import secrets
+
     draft = os.path.join(folder, f"{name}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -356,6 +364,8 @@ def _user(environment: Mapping[str, str]) -> SettingsFile | None:
 def _file(path: Path, names: tuple[str, ...], *, lenient: bool) -> SettingsFile | None:
     try:
         content = read_regular(path, MOST_SETTINGS)
+        import tomllib
+
         value: Any = tomllib.loads(content.decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         if lenient:  # somebody else's pyproject.toml is not ours to complain about

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, NotFound, StorageFailed
 from ctxmgr.history.open_history import check_asking, open_history
 from ctxmgr.history.query.address import session_key
+from ctxmgr.light_dataclass import replace
 from ctxmgr.store import Store, exists
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record
-from ctxmgr.types.record import check_whole
 from ctxmgr.types.record_check import check, is_plain
+from ctxmgr.types.record_models import check_whole
 
 _VALUES = st.one_of(
     st.none(),

@@ -9,6 +9,8 @@ import pytest
 
 import ctxmgr
 from ctxmgr import goals
+from ctxmgr.clients import CLIENTS, client
+from ctxmgr.config import SETTINGS
 from ctxmgr.types import query
 
 PAGE = Path(__file__).parents[1] / "docs" / "python.md"
@@ -43,3 +45,15 @@ def test_the_names_of_the_page_are_there() -> None:
     for name in ("TraceRequest", "ListRequest", "SearchRequest", "ShowRequest", "CreateSnapshotRequest", "AddNoteRequest"):
         assert f"`{name}`" in TEXT
         assert hasattr(query, name)
+
+
+def test_the_page_about_clients_names_them_all() -> None:
+    """Every client stands in its table with the oldest version that is supported, and every setting is shown."""
+    page = (PAGE.parent / "live.md").read_text(encoding="utf-8")
+    for name in CLIENTS:
+        found = client(name)
+        assert found is not None
+        assert f"| `{name}` | {'.'.join(map(str, found.least))} |" in page
+    for name in SETTINGS:
+        table, _, key = name.partition(".")
+        assert table != "live" or f"\n{key} = " in page

@@ -1,4 +1,4 @@
-"""What each command loads: the lane nothing that draws, parses for all or validates; the others no more than they need."""
+"""What each command loads: none typer, pydantic or rich; answers from rows nothing that draws; the others what they need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ NEVER = MODEL_STACK | {"sqlite_utils", "psycopg", "mcp", "numpy", "tree_sitter",
 """What no command loads that can do without it."""
 
 _WRITING = (
-    "runner streams fast fast.dispatch fast.answer fast.annotations fast.table envelope pydantic_plugins record_input address"
+    "runner streams fast fast.dispatch fast.parser fast.rows fast.answer fast.annotations fast.table envelope "
+    "pydantic_plugins record_input address"
 )
 WRITING = {"ctxmgr.cli", *(f"ctxmgr.cli.{name}" for name in _WRITING.split())}
 """Modules of the command line that writing for programs needs."""
@@ -212,19 +213,45 @@ EVERY = {
     "watch": ("watch", "--help"),
     "doctor": ("doctor",),
     "trust": ("trust", "--list"),
+    "install": ("install", "--list"),
+    "uninstall": ("uninstall", "codex", "--dry-run"),
+    "hook": ("hook", "codex"),
     "schema": ("schema", "exits"),
     "demo": ("demo", "--help"),
 }
 """Each command with arguments that make it do its work, where it ends by itself."""
 
 
+MODELLED = frozenset({"schema"})
+"""Commands that show what pydantic knows."""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["person", "program"])
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_no_command_loads_what_it_can_do_without(name: str, tmp_path: Path) -> None:
-    """No command loads a language model's client, another engine, a tokenizer, a parser of code, or what draws boxes."""
-    ran = _ran(*EVERY[name], folder=tmp_path)
+def test_no_command_loads_what_it_can_do_without(name: str, form: tuple[str, ...], tmp_path: Path) -> None:
+    """No command loads typer or pydantic, a language model's client, another engine, a parser of code, or what draws boxes."""
+    words = EVERY[name] if EVERY[name][-1] == "--help" or name in ("export", "schema") else (*EVERY[name], *form)
+    ran = _ran(*words, folder=tmp_path)
 
     assert ran.code in (0, 3, 21), ran.code
-    assert ran.loaded & (NEVER | {"rich"}) == set()
+    assert ran.loaded & (NEVER | {"rich", "typer", "click"}) == set()
+    assert ("pydantic" in ran.loaded and "pydantic_core" in ran.loaded) == (name in MODELLED)
     own = {COMMANDS[name][0], "artifact"} if name == "version" else {COMMANDS[name][0]}  # versions are versions of artifacts
     others = {module for _, (module, _) in COMMANDS.items()} - own
     assert ran.loaded & {f"ctxmgr.cli.{module}" for module in others} == set()
+
+
+def test_what_an_agent_asks_at_every_step_loads_no_detectors(tmp_path: Path) -> None:
+    """To look at a goal loads neither the detectors nor the store; to record an action loads the detectors alone."""
+    for words in (("start", "ship it"), ("add", "write it", "test it"), ("next",)):
+        assert _ran("goal", *words, folder=tmp_path).code == 0
+    record = ("record", "run_tests", "--args", "{}", "--result", "success")
+    heavy = {"typer", "pydantic_core", "dataclasses", "inspect", "ctxmgr.store", "ctxmgr.workspace", "ctxmgr.config"}
+    for words in (("brief",), ("tree",), record, ("brief",), ("done",), ("next",)):
+        ran = _ran("goal", *words, "--json", folder=tmp_path)
+
+        assert ran.code == 0, words
+        detecting = {name for name in ran.loaded if name.startswith("ctxmgr.detect.detectors")}
+        assert bool(detecting) == (words == record), words
+        if not detecting:
+            assert ran.loaded & heavy == set(), words

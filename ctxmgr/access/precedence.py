@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ctxmgr.access.patterns import ANY, ASKED, agent_fault, check_choice, parse_pattern
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.access import AccessRule
 
 # What is granted or forbidden by a permission: write grants read, so it counts for both.

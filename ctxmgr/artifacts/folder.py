@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
 import secrets
 import stat
 from collections.abc import Generator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, StorageFailed
 from ctxmgr.log.journal import lock_within
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 FOLDER = "artifacts"
 OBJECTS = "objects"
@@ -23,7 +23,7 @@ _LOCK = ".lock"
 _RESERVE = ".reserve"
 _RESERVED = 1 << 20  # bytes
 _UNDER_WAY, _AT_REST = b"under way\n", b"at rest  \n"  # as long as each other: on a full disk it can still be said
-_HASH = re.compile("[0-9a-f]{64}")
+_HASH = lazy_pattern("[0-9a-f]{64}")
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MARKER_DRAFT = _MARKER + "-"
 LOCK_SECONDS = 30.0

@@ -5,19 +5,19 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-import re
 from bisect import bisect_left
-from dataclasses import dataclass
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.text.content_kind import kind_of, known_kind
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, Estimate
 
 BINARY = "binary"
 """The type of content that is no text."""
 
 _MOST_TOLD = 5
-_ESCAPED = re.compile(rb"\\(.)")
+_ESCAPED = lazy_pattern(rb"\\(.)")
 _HEAD, _TAIL = 100_000, 4_096  # characters that the kind is told by
 MASKED_AT_MOST = 16 * 2**20
 """Texts larger than this, in bytes, are not searched for secrets."""

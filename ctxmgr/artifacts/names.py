@@ -12,21 +12,22 @@ from ctxmgr.access.patterns import check_owner, is_unnameable, quoted
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log import codec
 from ctxmgr.log.masking import mask
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 MAX_NAME = 255
 """Longest name of an artifact, in bytes of UTF-8, its slashes included."""
 
 _HINT = f"use 1 to {MAX_NAME} printable bytes, e.g. architecture.yaml or src/main.py"
 _MAX_PART = 255  # bytes of one part of a path, on nearly every file system
-_PLAIN = re.compile(r"[A-Za-z0-9_+=@,()\[\]{}!#$&'^`-][A-Za-z0-9_+=@,()\[\]{}!#$&'^` .-]*")
-_ALL_PLAIN = re.compile(
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_+=@,()\[\]{}!#$&'^`-][A-Za-z0-9_+=@,()\[\]{}!#$&'^` .-]*")
+_ALL_PLAIN = lazy_pattern(
     r"(?:(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])[ .\n])[a-z0-9_+=@,()\[\]{}!#$&'^`-](?:[a-z0-9_+=@,()\[\]{}!#$&'^` .-]*"
     r"[a-z0-9_+=@,()\[\]{}!#$&'^`-])?+\n)+",
     re.IGNORECASE | re.ASCII,
 )
 _UNSAFE = frozenset('%~\\:*?"<>|/')
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # what a listing would not show as it is
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=[ .]|$)", re.IGNORECASE)
+_DEVICE = lazy_pattern(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=[ .]|$)", re.IGNORECASE)
 
 
 def check_names(agent: str, name: str) -> None:

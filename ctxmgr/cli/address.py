@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".db", ".sqlite", ".sqlite3", ".log")
+_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".traj", ".eval", ".db", ".sqlite", ".sqlite3", ".log")
 
 
 def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, list[int], list[str]]:

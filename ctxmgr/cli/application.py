@@ -9,18 +9,40 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from ctxmgr.cli import COMMANDS, OPERATOR_ONLY, pydantic_plugins
-from ctxmgr.cli.as_agent import Command, remember
+from ctxmgr.cli import COMMANDS, OPERATOR_ONLY, declarations, pydantic_plugins
+from ctxmgr.cli.as_agent import remember
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output_options import asking_how
+from ctxmgr.cli.output_options import as_typer_knows
 from ctxmgr.cli.runner import tell
 from ctxmgr.cli.streams import quiet
 from ctxmgr.errors import InvalidInput
 
 pydantic_plugins.leave_out()
+
+
+def _remembered(context: typer.Context, option: object, value: str | None) -> str | None:
+    return remember(value)
+
+
+class Command(TyperCommand):
+    """A command that knows ``--as`` where it knows ``--store``, unless it declares the option itself."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        named = {name for parameter in self.params for name in parameter.opts}
+        if "--store" in named and "--as" not in named:
+            place = next(number for number, parameter in enumerate(self.params) if "--store" in parameter.opts)
+            self.params.insert(
+                place + 1,
+                TyperOption(
+                    param_decls=["--as", "as_agent"], type=str, default=None, callback=_remembered, expose_value=False,
+                    metavar="AGENT", help="Ask as this agent: its access rules hold.", rich_help_panel="Store",
+                    show_default=False,
+                ),
+            )  # fmt: skip
 
 
 class CommandLine(TyperGroup):
@@ -32,6 +54,8 @@ class CommandLine(TyperGroup):
             return super().main(args, *rest, standalone_mode=False, **options)
         try:
             code = super().main(args, *rest, standalone_mode=False, **options)
+        except declarations.Exit as end:
+            code = end.exit_code
         except TyperException as error:
             code = _misused(error, sys.argv[1:] if args is None else list(args))
         except SystemExit:
@@ -67,23 +91,25 @@ def build(only: str | None = None) -> typer.Typer:
         if only in (None, name) or only not in COMMANDS:
             command: Any = getattr(import_module(f"ctxmgr.cli.{module}"), attribute)
             kind = TyperCommand if name in OPERATOR_ONLY else Command
-            if isinstance(command, typer.Typer):
-                _prepare(command, kind)
-                app.add_typer(command, name=name)
+            if isinstance(command, declarations.Typer | typer.Typer):
+                app.add_typer(_group(command, kind), name=name)
             else:
-                app.command(name, cls=kind, help=_help(command))(asking_how(command))
+                app.command(name, cls=kind, help=_help(command))(as_typer_knows(command))
     return app
 
 
-def _prepare(group: typer.Typer, kind: type[TyperCommand]) -> None:
-    """Give every command of a group, and of the groups inside it, its help text and its kind."""
-    for part in group.registered_commands:
-        part.help = _help(part.callback)
-        part.cls = kind
-        part.callback = asking_how(part.callback)
-    for inner in group.registered_groups:
-        if inner.typer_instance is not None:
-            _prepare(inner.typer_instance, kind)
+def _group(declared: Any, kind: type[TyperCommand]) -> typer.Typer:
+    """Return a group, and the groups inside it, as typer knows it: every command with its help text and its kind."""
+    if isinstance(declared, typer.Typer):
+        made, inner = typer.Typer(), [(str(each.name), each.typer_instance) for each in declared.registered_groups]
+        made.info = declared.info
+    else:
+        made, inner = typer.Typer(**declared.options), declared.registered_groups
+    for part in declared.registered_commands:
+        made.command(part.name, cls=kind, help=_help(part.callback))(as_typer_knows(part.callback))
+    for name, group in inner:
+        made.add_typer(_group(group, kind), name=name)
+    return made
 
 
 def _help(command: Any) -> str:

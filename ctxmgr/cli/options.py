@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from ctxmgr.cli.as_agent import remember
+from ctxmgr.cli import declarations as typer
 
 _WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
 
@@ -15,12 +13,6 @@ Store = Annotated[
     typer.Option("--store", metavar="PATH", help="A store or any log; else CTXMGR_STORE, else the nearest .ctxmgr.",
                  rich_help_panel=_WHERE),
 ]  # fmt: skip
-As = Annotated[
-    str | None,
-    typer.Option(
-        "--as", metavar="AGENT", help="Ask as this agent: its access rules hold.", callback=remember, rich_help_panel=_WHERE
-    ),
-]
 Session = Annotated[
     str | None,
     typer.Option("--session", "-s", metavar="ID", help="Session id or prefix, or a log; else the latest one.",

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.address import located
 from ctxmgr.cli.as_agent import asking
 from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, told, write_json, write_lines
@@ -17,6 +15,7 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.streams import quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
+from ctxmgr.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from ctxmgr.types.query import Page

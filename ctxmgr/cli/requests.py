@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ctxmgr.cli.envelope import tell_session as tell
 from ctxmgr.cli.times import moment
 from ctxmgr.errors import InvalidInput
+from ctxmgr.types.base import first_fault
 
 if TYPE_CHECKING:
     from ctxmgr.types.base import Shape
@@ -22,16 +23,14 @@ def build(request: type[_Request], **values: Any) -> _Request:
     Raises:
         InvalidInput: naming the first value that can't be used.
     """
-    from pydantic import ValidationError
-
     given = {name: value for name, value in values.items() if value is not None}
     for name in ("since", "until"):
         if name in given:
             given[name] = moment(given[name], time.time())
     try:
         return request.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+    except ValueError as error:
+        first = first_fault(error)
         name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "the request"
         raise InvalidInput(f"{name}: {first['msg']}", f"given: {first['input']!r}") from None
 

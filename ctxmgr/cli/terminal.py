@@ -7,7 +7,6 @@ byte is written, and a table is plain columns, one row a line. Colour is asked f
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -204,9 +203,23 @@ class Printer:
         self._out.write("\n")
 
 
+def _columns() -> int:
+    """Return the cells of a line as `shutil.get_terminal_size` does, whose module brings four ways of packing files."""
+    try:
+        columns = int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        columns = 0
+    if columns <= 0:
+        try:
+            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ is not None else 0
+        except (ValueError, OSError):
+            columns = 0
+    return columns or 80
+
+
 def printer() -> Printer:
     """Return the printer for standard output, set up from the environment (COLUMNS, NO_COLOR, FORCE_COLOR, TERM)."""
     terminal = sys.stdout.isatty()
     forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     colour = not os.environ.get("NO_COLOR") and (forced or (terminal and os.environ.get("TERM") != "dumb"))
-    return Printer(sys.stdout, sys.stderr, terminal=terminal, width=shutil.get_terminal_size().columns, colour=colour)
+    return Printer(sys.stdout, sys.stderr, terminal=terminal, width=_columns(), colour=colour)

@@ -20,6 +20,7 @@ class Copilot(Client):
     title = "Copilot CLI"
     program = "copilot"
     least = (1, 0, 102)
+    writes_late = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return what Copilot CLI says."""

@@ -19,6 +19,7 @@ class Gemini(Client):
     title = "Gemini CLI"
     program = "gemini"
     least = (0, 61, 0)
+    writes_late = True
     comments = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:

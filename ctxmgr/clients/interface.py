@@ -77,6 +77,7 @@ class Client:
         least: the oldest version that knows every event and setting that we use; an older one may disable all its hooks.
         comments: whether its settings file may hold comments.
         seconds: until the client gives a hook up.
+        writes_late: whether it writes the result of a call into its log only after the hooks.
     """
 
     name = ""
@@ -85,6 +86,7 @@ class Client:
     least: tuple[int, ...] = ()
     comments = False
     seconds = 10
+    writes_late = False
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return what the client says; None when it does not concern us."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from pydantic import ValidationError
-
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context.budget import Item, Reserves, usual_reserves
 from ctxmgr.context.candidates import GOAL, CandidateCollector
@@ -102,7 +100,7 @@ def needs_of(store: Store, agent: str | None) -> list[AgentNeed]:
     """
     try:
         return store.shared.needs(agent)
-    except ValidationError:
+    except ValueError:
         raise Damaged("a recorded need is none", "set it again with 'ctxmgr context need add'") from None
 
 

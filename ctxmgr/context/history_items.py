@@ -15,6 +15,7 @@ from ctxmgr.errors import NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.by_id import find_record
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.project import Execution, ListExecutionsRequest
 from ctxmgr.types.query import Filters
 from ctxmgr.types.view import EntryView
@@ -23,7 +24,7 @@ LATEST = 20
 """Failures or runs that a package tells of at most."""
 
 _LOOKED_AT = 2_000
-_ADDRESS = re.compile(r"(.*)@(-?[0-9]{1,15}|last)", re.DOTALL)
+_ADDRESS = lazy_pattern(r"(.*)@(-?[0-9]{1,15}|last)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Any, cast
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import plain
 from ctxmgr.store.reserved import EXECUTION
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.yaml_writer import block, mapping
 from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.project import Execution
 from ctxmgr.types.view import EntryView
 
-_PLAIN_KEY = re.compile(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII | re.IGNORECASE)
+_PLAIN_KEY = lazy_pattern(r"(?!(?:true|false|null|yes|no|on|off|y|n)$)[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII | re.IGNORECASE)
 _UNSAID = ("v", "kind", "sum")
 _DEEPEST = 6
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Literal
 
 from ctxmgr.log.json_value import plain
 from ctxmgr.text.content_kind import JSON, YAML
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import Counter
 from ctxmgr.text.yaml_writer import block, flow, mapping, quoted
 from ctxmgr.types.context_package import ContextPackage, PackageItem
 
 Format = Literal["yaml", "json"]
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 def render(package: ContextPackage, form: Format = "yaml") -> str:

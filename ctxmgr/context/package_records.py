@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pydantic import ValidationError
-
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id
 from ctxmgr.store import Store
@@ -66,7 +64,7 @@ def read_record(record: Record) -> RecordedPackage:
         mark = row.pop("mark", None)
         try:
             made = Decision.model_validate(row)
-        except ValidationError:
+        except ValueError:
             continue
         decisions.append(made)
         if made.got == "full":
@@ -76,7 +74,7 @@ def read_record(record: Record) -> RecordedPackage:
         mark = row.pop("mark", None)
         try:
             one = HeldItem.model_validate(row)
-        except ValidationError:
+        except ValueError:
             continue
         held.append(one)
         marks.setdefault((one.type, one.id), mark if isinstance(mark, str) else None)

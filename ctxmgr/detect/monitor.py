@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from ctxmgr.detect import DETECTORS
 from ctxmgr.detect.agent_state import AgentScope
+from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.hung import BEGINS, StallWatch
 from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.finding_lifecycle import OpenFinding

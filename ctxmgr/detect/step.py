@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.vocabulary import ActionClass
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.observation import Observation
 
 _SLACK = 4

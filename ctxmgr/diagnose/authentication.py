@@ -9,12 +9,13 @@ from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "authenticationRefused"
 
-_REFUSED = re.compile(
+_REFUSED = lazy_pattern(
     r"\b401\b[^\n]{0,60}unauthori[sz]ed|(?:status|http/[\d.]+|error|code|returned error:)\W{0,3}401\b|unauthori[sz]ed"
     r"|unauthenticated|authentication (?:failed|required|error)|bad credentials"
     r"|invalid (?:api[ _-]?key|credentials|token|access token|password)|incorrect (?:api key|password|username)"
@@ -35,28 +36,28 @@ _REFUSED = re.compile(
     r"not authenticate|auth(?:entication|orization)? (?:is )?(?:required|failed)",
     re.IGNORECASE,
 )
-_CREDENTIAL = re.compile(
+_CREDENTIAL = lazy_pattern(
     r"\b(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|log ?in|sign in|account|auth\w*"
     r"|\w+_(?:TOKEN|KEY|PASSWORD|SECRET))\b",
     re.IGNORECASE,
 )
-_WHERE = re.compile(
+_WHERE = lazy_pattern(
     r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{1,60}|\$?\b[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40}\b|(?<![\w.])\.env[\w.]{0,20}"
     r"|\bvault\b|\bkeychain\b|\b1password\b)",
     re.IGNORECASE,
 )
 _THING = r"(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|logins?|ones?)"
-_LIES = re.compile(
+_LIES = lazy_pattern(
     rf"\b{_THING}\b.{{0,60}}\b(?:is|are|lies?|stored|saved|kept|found|moved|now)\b"
     rf"|\b(?:use|take|read|get|load|with)\b.{{0,60}}\b{_THING}\b(?:.{{0,60}}\b(?:from|in|at|under)\b|\s+[~/.$])"
     rf"|\b(?:use|export|set|read)\b.{{0,20}}\$?\b\w+_(?:TOKEN|KEY|PASSWORD|SECRET)\b",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(
+_LOGIN = lazy_pattern(
     r"\b(?:log|sign) in (?:with|by|using)\b|\b(?:run|use)\b.{0,40}\blogin\b|\b[a-z]+ (?:\w+ )?login\b", re.IGNORECASE
 )
-_SENTENCE = re.compile(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
-_SCOPE = re.compile(
+_SENTENCE = lazy_pattern(r"[^.!?\n]{1,400}(?:[.!?](?!\s|$)[^.!?\n]{0,200}){0,6}[.!?]?")
+_SCOPE = lazy_pattern(
     r"[\"'](?:required_?|missing_?|needed_?)?(?:scopes?|required|missing"
     r"|needed)[\"']\s?:\s?\[?\s?[\"']([\w.:/-]{2,60})|(?:missing|required|needs?|lacks?|requires?|without|add"
     r"|grant)(?: the| one of| any of)?(?: required)?(?: oauth)? scopes?\W{1,4}([\w.:/-]{2,60})"
@@ -67,7 +68,7 @@ _SCOPE = re.compile(
 _NO_SCOPE = frozenset(
     ["the", "a", "this", "that", "is", "to", "for", "required", "missing", "insufficient", "scope", "scopes", "token", "access"]
 )
-_CERTIFICATE = re.compile(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
+_CERTIFICATE = lazy_pattern(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 _LOOKED_AT = 300
 
 

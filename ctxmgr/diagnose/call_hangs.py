@@ -9,6 +9,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -17,18 +18,18 @@ KIND: str = "callHangs"
 
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
-_FOLLOWS = re.compile(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
+_FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
 _STEP_FOLLOW = (
     "Stop it and make the call without the option that follows (such as `-f`), so that it shows what is there and "
     "ends; to wait for something, give it a limit, `timeout 60 COMMAND`."
 )
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
-_READS_INPUT = re.compile(
+_READS_INPUT = lazy_pattern(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
     r"|\bscanf\s*\(|\bselect \w+ in\b"
 )
-_SERVES = re.compile(
+_SERVES = lazy_pattern(
     r"http\.server|\b(?:runserver|serve_forever)\b|\b(?:flask|rails|php artisan|hugo|mkdocs|jekyll) (?:run|s|server|serve)\b"
     r"|\b(?:uvicorn|gunicorn|nodemon|vite|webpack-dev-server|live-server)\b"
     r"|\b(?:npm|yarn|pnpm|bun)(?: run)? (?:start|dev|serve|watch)\b|\bnext dev\b|\btail\b[^"
@@ -38,16 +39,16 @@ _SERVES = re.compile(
     r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
     r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
 )
-_LOOPS = re.compile(r"\b(?:until|while !|while)\s([^;\n]{2,200});\s{0,4}do\b")
-_CONDITION = re.compile(r"[\w ./:=@\[\]\"'$!-]{2,70}")
-_STARTS = re.compile(r"\b(?:serve|server|dev|start|run|runserver|vite|nodemon|tsc|webpack\S*|jest|vitest|cargo)\b")
-_NETWORK = re.compile(
+_LOOPS = lazy_pattern(r"\b(?:until|while !|while)\s([^;\n]{2,200});\s{0,4}do\b")
+_CONDITION = lazy_pattern(r"[\w ./:=@\[\]\"'$!-]{2,70}")
+_STARTS = lazy_pattern(r"\b(?:serve|server|dev|start|run|runserver|vite|nodemon|tsc|webpack\S*|jest|vitest|cargo)\b")
+_NETWORK = lazy_pattern(
     r"^(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|docker pull|pip install|npm (?:i|install|ci))\b"
 )
 
 
 _MOST_ASKED = 14
-_ASKED = re.compile(r"[\w ,.()\[\]/?:>'-]{3,70}")
+_ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -65,12 +66,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_PROMPT = re.compile(
+_PROMPT = lazy_pattern(
     r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password"
     r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
     re.IGNORECASE,
 )
-_SECRET = re.compile(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
+_SECRET = lazy_pattern(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
 _ANSWERS = (
     (r"\bopenssl req\b", "give the subject with `-subj` and the rest with `-batch`"),
     (r"\bopenssl\b", "give its answers by options, such as `-passin`, `-passout` and `-batch`"),

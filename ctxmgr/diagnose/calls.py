@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.texts import clean, clip, code
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _COMMANDS = ("command", "cmd", "script")
@@ -21,12 +22,12 @@ _EDITOR_VERBS = frozenset(("view", "create", "str_replace", "insert", "undo_edit
 _MOST_COMMAND = 4_000
 _MOST_WORDS = 80
 _MOST_BLANKS = 2
-_WRAPPER = re.compile(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
-_PART = re.compile(r"&&|\|\||;|\||\n")
-_PATH_WORDS = re.compile(r"(?:\[[\w.-]{1,60}\]|\([\w.-]{1,60}\)|[\w@+=~%./:, -])+")
-_TOOL = re.compile(r"[A-Za-z][\w.:-]{0,59}")
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*=\S*")
+_WRAPPER = lazy_pattern(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
+_PART = lazy_pattern(r"&&|\|\||;|\||\n")
+_PATH_WORDS = lazy_pattern(r"(?:\[[\w.-]{1,60}\]|\([\w.-]{1,60}\)|[\w@+=~%./:, -])+")
+_TOOL = lazy_pattern(r"[A-Za-z][\w.:-]{0,59}")
+_QUOTED = lazy_pattern(r"'[^']*'|\"[^\"]*\"")
+_ASSIGNED = lazy_pattern(r"[A-Za-z_]\w*=\S*")
 
 
 class Change(NamedTuple):
@@ -155,7 +156,7 @@ def same_file(one: str, other: str) -> bool:
     return bool(first and second) and (first == second or first.endswith(f"/{second}") or second.endswith(f"/{first}"))
 
 
-_PATCH_FILE = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,400})$", re.MULTILINE)
+_PATCH_FILE = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,400})$", re.MULTILINE)
 
 
 def patch_of(entry: EntryView) -> str:
@@ -185,8 +186,8 @@ def edited_paths(entry: EntryView) -> list[str]:
     return [own] if own and (changes_of(entry) or written(entry) is not None) else patched_paths(entry)
 
 
-_APPLIES = re.compile(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
-_DIFF_FILE = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]{1,300})", re.MULTILINE)
+_APPLIES = lazy_pattern(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
+_DIFF_FILE = lazy_pattern(r"^\+\+\+ (?:b/)?([^\t\n]{1,300})", re.MULTILINE)
 
 
 def diff_changes(text: str) -> list[tuple[str, Change]]:

@@ -9,27 +9,28 @@ from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, path_of, s
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "testUnaffected"
 
-_FRAME = re.compile(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
-_CACHED = re.compile(
+_FRAME = lazy_pattern(r"File \"([^\"\n]{1,300})\"|(?:^|[\s(])((?:/|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5}):\d{1,6}", re.MULTILINE)
+_CACHED = lazy_pattern(
     r"^.{0,200}?(\(cached\)|\b(?:nothing to be done|is up to date|already up[- ]to[- ]date|from cache|cache hit|FULL TURBO"
     r"|no work to do|UP-TO-DATE|CACHED)\b)",
     re.MULTILINE | re.IGNORECASE,
 )
-_NONE_RUN = re.compile(
+_NONE_RUN = lazy_pattern(
     r"^.{0,80}?\b(no tests ran|ran 0 tests|0 tests? (?:collected|run|passed)|collected 0 items|no tests? (?:found|to run)"
     r"|running 0 tests)\b",
     re.MULTILINE | re.IGNORECASE,
 )
-_BUILDS = re.compile(
+_BUILDS = lazy_pattern(
     r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*|yarn build|mvn|gradle"
     r"|dotnet build|docker build)\b"
 )
-_RUNS = re.compile(
+_RUNS = lazy_pattern(
     r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run|yarn|pnpm)\b"
 )
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
@@ -46,7 +47,7 @@ _COPIES = (
     "vendor/",
     "egg",
 )
-_OUTPUT = re.compile(r"-o\s+(\S{1,120})")
+_OUTPUT = lazy_pattern(r"-o\s+(\S{1,120})")
 _LEAST = 2
 
 
@@ -156,15 +157,15 @@ def _build(evidence: Evidence, entry: EntryView) -> str | None:
     return None
 
 
-_TIMES = re.compile(
+_TIMES = lazy_pattern(
     r"\b(?:duration|time|elapsed|took|start(?:ed)? at)\w*[: =]+[\d.:]+ ?\w{0,3}|\b\d+\.\d+ ?(?:ms|s|sec"
     r"|seconds)?\b|\(\d+ ?ms\)",
     re.IGNORECASE,
 )
-_LOADS = re.compile(
+_LOADS = lazy_pattern(
     r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
 )
-_TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
+_TESTS = lazy_pattern(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
 _LOOKED_AT, _LONG = 200, 400
 
 
@@ -232,11 +233,11 @@ def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[Entry
     )  # fmt: skip
 
 
-_BUILDS_TO = re.compile(
+_BUILDS_TO = lazy_pattern(
     r"\b(?:javac|kotlinc|scalac|tsc|gcc|g\+\+|cc|clang|go build|esbuild|babel|rollup|webpack|cmake|swiftc"
     r"|rustc)\b[^|;&\n]{0,300}?\s(?:-d|-o|--out-?[dD]ir|--outfile|--out|-B|--output-path)[ =](\S{1,120})"
 )
-_RUNS_FROM = re.compile(
+_RUNS_FROM = lazy_pattern(
     r"\b(?:java|kotlin|scala)\b[^|;&\n]{0,200}?\s(?:-cp|-classpath|--class-path)[ =](\S{1,200})|\bnode "
     r"(\S{1,120}\.[cm]?js)\b|(?:^|[;&|]\s{0,4})(\./\S{1,120})"
 )
@@ -310,7 +311,7 @@ def _artefact(command: str) -> list[str] | None:
     return None
 
 
-_IMAGE = re.compile(r"\b(?:docker|podman) run\b(?: -\S+(?:[ =][\w./:-]+(?= -))?)*? ([a-z][\w./:-]{1,80})(?:\s|$)")
+_IMAGE = lazy_pattern(r"\b(?:docker|podman) run\b(?: -\S+(?:[ =][\w./:-]+(?= -))?)*? ([a-z][\w./:-]{1,80})(?:\s|$)")
 
 
 def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:

@@ -9,31 +9,32 @@ from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "constraintBroken"
 
-_TOUCH = re.compile(
+_TOUCH = lazy_pattern(
     r"\b(?:edit|change|touch|modify|write|delete|remove|move|rename|overwrite|alter|leave|format|commit|add|off[- ]limits"
     r"|hands off|alone)\w*\b",
     re.IGNORECASE,
 )
-_PATH = re.compile(
+_PATH = lazy_pattern(
     r"(?<![\w/])((?:[\w.@-]{1,60}/){1,8}[\w.@*-]{0,60}|[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|java|c|h|cpp|rb|php|md|txt|json|ya?ml"
     r"|toml|lock|sql|sh|cfg|ini|env|html|css))(?![\w/])"
 )
 _VERBS = "commit push merge deploy install delete drop reset restart publish release rebase force"
-_ACT = re.compile(
+_ACT = lazy_pattern(
     r"(?:never|do not|don['’]t|must not|may not|should not)\s+(?:ever |again )?(?:run |use |call |execute "
     rf"|try to )?(?:`([^`\n]{{2,100}})`|((?:git |npm |pip |docker "
     rf"|kubectl )?(?:{_VERBS.replace(' ', '|')}))\b(?:\s+(?:anything\s+)?(?:directly\s+)?(?:to|on|into|from"
     rf"|with)?\s*(?:the\s+)?[`'\"]?([\w./-]{{2,60}}))?)",
     re.IGNORECASE,
 )
-_SOURCE = re.compile(r"\b(?:made|generated|built) (?:from|by)\b")
-_WRITES = re.compile(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
-_ONLY = re.compile(
+_SOURCE = lazy_pattern(r"\b(?:made|generated|built) (?:from|by)\b")
+_WRITES = lazy_pattern(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
+_ONLY = lazy_pattern(
     r"\bonly (?:change|edit|touch|modify|write|work)\b|\b(?:change|edit|touch|modify|work) (?:\w+ ){0,2}only (?:in|files"
     r"|inside)\b",
     re.IGNORECASE,
@@ -47,15 +48,15 @@ _MANAGERS = frozenset(
 _ANY = frozenset(
     ("", "anything", "any", "new", "more", "other", "packages", "dependencies", "yet", "until", "before", "without", "to")
 )
-_DENIES = re.compile(r"\b(?:not|never|no|nor|without|n['’]t|don['’]?t|stop|avoid|leave|again)\b|n['’]t\b", re.IGNORECASE)
-_MADE = re.compile(
+_DENIES = lazy_pattern(r"\b(?:not|never|no|nor|without|n['’]t|don['’]?t|stop|avoid|leave|again)\b|n['’]t\b", re.IGNORECASE)
+_MADE = lazy_pattern(
     r"(?:generated|made|built|derived|compiled|rendered|created)(?: automatically)? (?:from|by|with|using) "
     r"[`'\"]?(?:the )?([\w./@-]{2,80})(?: (?:by|with|using|from) [`'\"]?([\w./@-]{2,80}))?"
     r"|(?:source|input|template|schema)\s?: [`'\"]?([\w./-]{2,80}\.\w{1,8})",
     re.IGNORECASE,
 )
-_PACKAGES = re.compile(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
-_INSTALLS = re.compile(
+_PACKAGES = lazy_pattern(r"\b(?:dependenc\w+|packages?|librar(?:y|ies)|install\w*|modules?)\b", re.IGNORECASE)
+_INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
@@ -74,7 +75,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return _reminded(evidence)
 
 
-_AGAIN = re.compile(
+_AGAIN = lazy_pattern(
     r"\b(?:i (?:have )?(?:already )?(?:said|told you)|as i (?:said|wrote|told)|i['’]ve (?:already )?(?:said|told)"
     r"|for the (?:second|third|last) time|i repeat|like i said|that['’]s not what i (?:said|asked)|(?:schon"
     r"|bereits|doch) gesagt"

@@ -19,14 +19,15 @@ from ctxmgr.diagnose.calls import (
     written,
 )
 from ctxmgr.diagnose.texts import clean, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
-_NUMBERED = re.compile(r"^ {0,8}(\d{1,7})(?:\t| {4}|→|\| ?|: )(.*)$")
+_NUMBERED = lazy_pattern(r"^ {0,8}(\d{1,7})(?:\t| {4}|→|\| ?|: )(.*)$")
 _READS = frozenset(("read", "view", "open", "cat", "show"))
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_RANGE = re.compile(r"(\d{1,7}),(\d{1,7})p")
+_WORD = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_RANGE = lazy_pattern(r"(\d{1,7}),(\d{1,7})p")
 _MOST_LINES = 20_000
-_REWRITES = re.compile(
+_REWRITES = lazy_pattern(
     r"\b(?:git (?:checkout|restore|reset|stash|pull|merge|rebase|apply|revert|switch|am|cherry-pick)|ruff format|black|isort"
     r"|prettier|gofmt|goimports|rustfmt|cargo fmt|clang-format|eslint .{0,40}--fix|ruff check .{0,40}--fix|autopep8|patch)\b"
 )

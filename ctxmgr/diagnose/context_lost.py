@@ -8,6 +8,7 @@ from ctxmgr.diagnose.calls import command_of, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -92,7 +93,7 @@ def _dropped(evidence: Evidence, last: Message) -> Message | None:
     return None
 
 
-_VALUE = re.compile(r"(?<![\w-])(?=[\w./:@-]{0,60}[\d_/@:-])[A-Za-z0-9][\w./:@-]{1,60}[A-Za-z0-9](?![\w-])|`([^`\n]{2,60})`")
+_VALUE = lazy_pattern(r"(?<![\w-])(?=[\w./:@-]{0,60}[\d_/@:-])[A-Za-z0-9][\w./:@-]{1,60}[A-Za-z0-9](?![\w-])|`([^`\n]{2,60})`")
 _SINCE = 3
 
 

@@ -11,12 +11,13 @@ from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_chang
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "unknown"
 
-_POINTER = re.compile(
+_POINTER = lazy_pattern(
     r"File \"([^\"\n]{1,300})\", line (\d{1,6})|(?<![\w/.~@-])((?:/"
     r"|\.{1,2}/)?(?:[\w.@+-]{1,60}/){0,12}[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,5})(?::(\d{1,6}))?(?![\w/])"
 )
@@ -30,16 +31,16 @@ _FOREIGN = (
     "/rustc/",
     "<frozen",
 )
-_TELLING = re.compile(
+_TELLING = lazy_pattern(
     r"error|exception|fail|fatal|denied|refused|cannot|can't|not found|missing|invalid|expected",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:)", re.IGNORECASE)
-_PLAIN = re.compile(r"[\w@+=~%./:,'\" &|-]+")
+_NAMED = lazy_pattern(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:)", re.IGNORECASE)
+_PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
 _SEVERAL, _MANY, _OFTEN = 2, 8, 3
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
-    (re.compile(rf"\b{program}\b(?!.*{given})"), option)
+    (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)
     for program, given, option in (
         ("pytest", r"\s-v", "-x -vv"),
         ("unittest", r"\s-v", "-v"),

@@ -13,12 +13,13 @@ from typing import NamedTuple
 from ctxmgr.diagnose.calls import command_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.texts import plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.view import EntryView
 
-_WORD = re.compile(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")
-_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_LISTS = re.compile(
+_WORD = lazy_pattern(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")
+_PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_LISTS = lazy_pattern(
     r"\b(?:ls|list\w*|get|show\w*|describe|branch|tags?|remote|images|ps|targets|schema|tables|columns|namespaces"
     r"|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
     re.IGNORECASE,

@@ -10,13 +10,14 @@ from ctxmgr.diagnose.calls import command_of, fields_of, path_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "decidedBefore"
 
-_QUESTION = re.compile(r"[^.!?\n]{6,300}\?")
-_WORD = re.compile(r"\w{2,}")
+_QUESTION = lazy_pattern(r"[^.!?\n]{6,300}\?")
+_WORD = lazy_pattern(r"\w{2,}")
 _ALIKE = 0.72
 _MOST = 40
 
@@ -115,13 +116,13 @@ def _alike(one: str, other: str) -> bool:
     return bool(first and second) and difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
 
 
-_WEIGHS = re.compile(
+_WEIGHS = lazy_pattern(
     r"\b(?:compar\w+|weigh\w*|versus|vs\.?|or (?:should|stay|rather|better|maybe)|which \w+(?: \w+)? (?:to use|is "
     r"better|should)|decid\w+|choos\w+|not sure (?:which|whether)|on the other hand|alternatives?"
     r"|trade-?offs?|pros and cons|reconsider\w*|rethink\w*|option [ab12])\b|\w+ or \w+(?: \w+)?\?",
     re.IGNORECASE,
 )
-_SETTLED = re.compile(
+_SETTLED = lazy_pattern(
     r"\b(?:decided|decision|accepted|agreed|settled|chosen|we (?:chose|use|picked|went with|stay with|go with|take"
     r"|keep)|(?:has |have )?won\b|not to be (?:proposed|reopened|discussed|changed)|is final|no longer open"
     r"|approved"
@@ -222,7 +223,7 @@ def _weighed(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_DOCUMENT = re.compile(
+_DOCUMENT = lazy_pattern(
     r"adr|decision|\.(?:md|rst|txt|adoc)\b|docs?/|rfc|notes|minutes|memory|wiki|knowledge|message|mail|issue"
     r"|ticket|comment|search|design",
     re.IGNORECASE,

@@ -12,12 +12,13 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code, listed, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "documentedWay"
 
-_LACKS = re.compile(
+_LACKS = lazy_pattern(
     r"can(?:not|['’]t)(?: be)? (?:locate|find|load|resolve|open|import)|cannot be found|could not (?:find|locate"
     r"|load|resolve|open)|no module named|module not found|not found|no such file"
     r"|is not set|must be set|unset|undefined|not defined|missing|not installed|unable to (?:find|locate|resolve"
@@ -26,14 +27,16 @@ _LACKS = re.compile(
     r"|cannot open shared object|not available|required",
     re.IGNORECASE,
 )
-_DOCS = re.compile(
+_DOCS = lazy_pattern(
     r"(?:README|CONTRIBUTING|HACKING|INSTALL|DEVELOP\w*|AGENTS|CLAUDE|NOTES|RUNBOOK|Makefile|justfile"
     r"|package\.json|tox\.ini|noxfile)|\.(?:md|rst|txt|adoc)\b|\bdocs?/",
     re.IGNORECASE,
 )
-_INLINE = re.compile(r"`([^`\n]{4,90})`")
-_BLOCK = re.compile(r"^(?:\s{0,6}\d{1,5}(?:→| {2,4}|\|) {0,8}(?:\$ )?| {4,8}|\t|\$ |> )(\S[^\n]{3,88})$", re.MULTILINE)
-_SAFE = re.compile(r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}")
+_INLINE = lazy_pattern(r"`([^`\n]{4,90})`")
+_BLOCK = lazy_pattern(r"^(?:\s{0,6}\d{1,5}(?:→| {2,4}|\|) {0,8}(?:\$ )?| {4,8}|\t|\$ |> )(\S[^\n]{3,88})$", re.MULTILINE)
+_SAFE = lazy_pattern(
+    r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}"
+)
 _NEVER = frozenset(
     [
         "curl",
@@ -65,9 +68,9 @@ _NEVER = frozenset(
     ]
 )
 _ROOTS = (
-    (re.compile(r"\.p[ml]$"), re.compile(r"\b(perl|prove)\b"), "-I{root}"),
-    (re.compile(r"\.(?:h|hh|hpp|hxx)$"), re.compile(r"\b(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)\b"), "-I{root}"),
-    (re.compile(r"\.rb$"), re.compile(r"\b(ruby|rspec|rake)\b"), "-I{root}"),
+    (lazy_pattern(r"\.p[ml]$"), lazy_pattern(r"\b(perl|prove)\b"), "-I{root}"),
+    (lazy_pattern(r"\.(?:h|hh|hpp|hxx)$"), lazy_pattern(r"\b(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)\b"), "-I{root}"),
+    (lazy_pattern(r"\.rb$"), lazy_pattern(r"\b(ruby|rspec|rake)\b"), "-I{root}"),
 )
 _LOOKED_AT = 300
 

@@ -10,12 +10,13 @@ from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "environmentMissing"
 
-_MISSING = re.compile(
+_MISSING = lazy_pattern(
     r"(?:ModuleNotFoundError: |ImportError: )?No module named '?([\w.]{1,80})'?"
     r"|(?:^|[\s:])(pytest|python[\d.]*|pip[\d.]*|ruff|mypy|flask|django-admin|uvicorn|alembic|celery|tox"
     r"|black): (?:command )?not found|env: ['‘]?(python[\d.]*|node)['’]?: No such file"
@@ -24,11 +25,11 @@ _BIN = (
     r"(?:[\w.~-]{1,40}/){0,8}\.?(?:virtual)?v?env[\w.-]{0,30}/bin/(?:python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?"
     r"|activate|[a-z]\w{1,20})"
 )
-_ENVIRONMENT = re.compile(
+_ENVIRONMENT = lazy_pattern(
     rf"(?<![\w./-])(/?{_BIN})(?![\w/-])|\b((?:uv|poetry|pipenv|hatch|pixi|rye) run)\b"
     rf"|\b(conda (?:activate|run -n) [\w.-]{{1,40}})\b"
 )
-_PYTHON = re.compile(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
+_PYTHON = lazy_pattern(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
 _LOOKED_AT = 400
 
 

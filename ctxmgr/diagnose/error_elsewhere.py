@@ -9,17 +9,18 @@ from ctxmgr.diagnose.calls import edited_paths, same_file
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "errorElsewhere"
 
-_FRAME = re.compile(
+_FRAME = lazy_pattern(
     r"File \"([^\"\n]{1,300})\", line (\d{1,6})|^[ \t]*(?:at .{0,120}\()?((?:/"
     r"|\.{0,2}/)?[\w@./+-]{1,300}\.\w{1,5})[:(](\d{1,6})(?:[:,]\d{1,6})?\)?(?=[:\s)]|$)|-->\s*([\w./+-]{1,300}):(\d{1,6})",
     re.MULTILINE,
 )
-_CAUSE = re.compile(
+_CAUSE = lazy_pattern(
     r"^(?:E\s+)?((?:\w+\.)*\w*(?:Error|Exception)\b:? ?[^\n]{0,200})"
     r"|(?:^|: )((?:fatal )?error(?:\[\w+\]| \w{2,10})?: [^\n]{1,200})",
     re.MULTILINE,
@@ -38,7 +39,7 @@ _FOREIGN = (
 )
 _AT = r"(?P<path>(?:/|\.{0,2}/)?[\w@./+-]{1,200}\.\w{1,8})"
 _SURE = tuple(
-    re.compile(pattern, re.MULTILINE)
+    lazy_pattern(pattern, re.MULTILINE)
     for pattern in (
         rf"^(?:e: )?(?:ERROR in )?{_AT}[:(](?P<line>\d{{1,6}})(?:[:,]\d{{1,6}})?\)?:? ?-? ?(?:fatal |syntax |parse "
         r"|\[)?(?:error|Error|ERROR)\b",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.texts import plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _Q = r"[`'\"‘’“”«»]"
 _NAME = rf"{_Q}?((?:[\w@~$%+-]|[./:](?=[\w@~/$*-])){{2,120}}){_Q}?"
@@ -34,7 +35,7 @@ _FINDS = (
 )
 
 _UNKNOWN = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    lazy_pattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b{_LACKS} (?P<noun>(?:[A-Za-z-]{{2,24}} ){{0,2}}[A-Za-z-]{{2,24}}?) ?(?:named|called|with (?:the "
         rf")?(?:name|id)|by the name(?: of)?|for|of|is|are|was)?[:=]? ?{_QUOTED.replace('(', '(?P<name>', 1)}",
@@ -62,7 +63,7 @@ _LIST = (
     r"|\n\s{1,12}[-*]?\s{0,2})?){1,24})"
 )
 _OFFERS = tuple(
-    re.compile(pattern + _LIST, re.IGNORECASE)
+    lazy_pattern(pattern + _LIST, re.IGNORECASE)
     for pattern in (
         r"\b(?:did you mean|(?:perhaps|maybe) you meant|you might want|most similar \w{2,20}|is similar|similar names? exists?)"
         r"(?: (?:to reference the|one of|these|this|instead|is|are|the|column|table|commands?|names?|targets?"
@@ -75,7 +76,7 @@ _OFFERS = tuple(
         r"(?: [a-z]{2,20}){0,2}(?:\s?[:=]| (?:are|is|include):?)",
     )
 )
-_WORD = re.compile(r"[\w@+-](?:[\w./:@+-]{0,80}[\w*-])?")
+_WORD = lazy_pattern(r"[\w@+-](?:[\w./:@+-]{0,80}[\w*-])?")
 _SMALL = frozenset(
     [
         "a",

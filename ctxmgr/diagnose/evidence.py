@@ -14,6 +14,7 @@ from ctxmgr.diagnose import contents
 from ctxmgr.diagnose.calls import command_of, edited_paths, readable, same_file, short_path, subject
 from ctxmgr.diagnose.outcomes import reports_failure
 from ctxmgr.diagnose.texts import clean, ends, excerpt, spaced, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Quote
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView, EventView
@@ -30,14 +31,14 @@ _MOST_TEXT = 20_000
 _PEOPLE = ("user_message", "user_message_chunk")
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
 
-_ASKS_SERVER = re.compile(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
-_SENDS = re.compile(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
-CHECKS = re.compile(
+_ASKS_SERVER = lazy_pattern(r"(?:curl|wget -\S*O-|http GET)\b[^|;&>]{0,2000}$")
+_SENDS = lazy_pattern(r"\s(?:-X|--request|-d|--data\S*|-F|--form|-T|--upload-file|-o|-O|--output|--json)\b")
+CHECKS = lazy_pattern(
     r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|cypress)\b"
     r"|\b(?:go|cargo|mvn|gradle|gradlew|npm|yarn|pnpm|bun|make|dotnet|mix|rake|rails|bazel|deno"
     r"|just)(?: run)?(?: -\S+)* (?:\S*test|check|verify|spec)"
 )
-_BARE = re.compile(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
+_BARE = lazy_pattern(r"^(?:curl: \(22\)|HTTP/\d|Exit code \d)")
 
 By = Literal["user", "agent", "program"]
 

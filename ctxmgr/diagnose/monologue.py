@@ -8,18 +8,21 @@ from typing import Any, cast
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 
 KIND: str = "monologue"
 
-_FINISHED = re.compile(
+_FINISHED = lazy_pattern(
     r"\b(?:all (?:done|set|tests pass)|task (?:is )?(?:complete|done|finished)|i(?:'ve| have) (?:finished|completed)"
     r"|nothing (?:else|more) to do|done\.)",
     re.IGNORECASE,
 )
-_PLANNED = re.compile(r"\b(?:i will|i'll|let me|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE)
+_PLANNED = lazy_pattern(
+    r"\b(?:i will|i'll|let me|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE
+)
 _LEAST, _SHARED = 4, 0.4
-_PATH = re.compile(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.\w{1,6})(?![\w/])")
+_PATH = lazy_pattern(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.\w{1,6})(?![\w/])")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from ctxmgr.diagnose.evidence import Evidence, clock, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 
 KIND: str = "mutualWait"
 
-_WAITS = re.compile(
+_WAITS = lazy_pattern(
     r"\b(?:(?:am|are|is|be|still|keep|'m|’m) (?:still )?(?:waiting|blocked)|wait(?:ing)? (?:for|on|until)|await(?:ing)?"
     r"|hold(?:ing)? (?:off|on) until|blocked (?:on|by|until)|as soon as you|once you|until you|after you (?:have )?"
     r"|when you (?:have|send|are)|once i (?:have|get|know)|(?:can['’]t|cannot|can not|won['’]t|unable to) "

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 
@@ -129,7 +130,7 @@ _LOOKS = (
         "command that fails alone.",
     ),
 )
-_REQUEST = re.compile(
+_REQUEST = lazy_pattern(
     r"(?:request|trace|correlation|incident|error|x-request)[-_ ]?(?:id)?[\"']?\s?[:=]\s?[\"']?(?=[\w-]{0,40}\d)([\w-]{6,60})",
     re.IGNORECASE,
 )
@@ -139,8 +140,8 @@ _RUNTIMES = (
     (r"\bnode|npm|yarn|jest|vitest", "`node --inspect` or a SIGUSR1 to the process"),
     (r"\bgo (?:run|test)", "a SIGQUIT to the process, which prints all stacks"),
 )
-_SEARCHES = re.compile(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
-_EDITS = re.compile(r"edit|replace|patch|write", re.IGNORECASE)
+_SEARCHES = lazy_pattern(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
+_EDITS = lazy_pattern(r"edit|replace|patch|write", re.IGNORECASE)
 
 
 def next_look(evidence: Evidence, step: EntryView) -> str | None:

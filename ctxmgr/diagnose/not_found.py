@@ -10,6 +10,7 @@ from ctxmgr.diagnose.error_texts import Unknown, meant_names, offered_names, unk
 from ctxmgr.diagnose.evidence import Evidence, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -36,7 +37,7 @@ _LISTS = (
     (r"\bcurl|wget|http\b", "the address one level higher"),
 )
 """Where a program lists the names that it knows."""
-_ABOUT_FILES = re.compile(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
+_ABOUT_FILES = lazy_pattern(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
 _NO_NOUN = frozenset(
     (
         "error",
@@ -76,13 +77,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_NO_ADDRESS = re.compile(
+_NO_ADDRESS = lazy_pattern(
     r"\b404\b|not[ _]found|no route|cannot (?:get|post|put|patch|delete) /|unknown (?:endpoint|path|route|url)|405\b",
     re.IGNORECASE,
 )
-_URL = re.compile(r"https?://[^/\s'\"`]{1,100}(/[\w./~{}:-]{1,160})")
-_ROUTE = re.compile(r"(?<![\w./<:])(?:https?://[^/\s'\"`]{1,100})?(/[A-Za-z][\w-]{0,40}(?:/[\w.~{}:<>-]{1,60}){1,8})(?![\w])")
-_FIXED = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
+_URL = lazy_pattern(r"https?://[^/\s'\"`]{1,100}(/[\w./~{}:-]{1,160})")
+_ROUTE = lazy_pattern(r"(?<![\w./<:])(?:https?://[^/\s'\"`]{1,100})?(/[A-Za-z][\w-]{0,40}(?:/[\w.~{}:<>-]{1,60}){1,8})(?![\w])")
+_FIXED = lazy_pattern(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
 
 
 def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:

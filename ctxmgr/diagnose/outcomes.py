@@ -6,16 +6,17 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.calls import command_of, parts_of, path_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
-_EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
-_HTTP = re.compile(
+_EXIT = lazy_pattern(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
+_HTTP = lazy_pattern(
     r"^(?:< )?HTTP(?:/[\d.]{1,3})?[ :=]{1,3}[45]\d\d\b|^\s{0,4}[\"']?(?:http_?)?(?:status"
     r"|code)(?:_?code)?[\"']?\s{0,2}[:=]\s{0,2}[45]\d\d\b|^[45]\d\d$"
     r"|^\s{0,4}\{\s{0,4}\"(?:status|code|statusCode)\"\s{0,2}:\s{0,2}[45]\d\d\b",
     re.MULTILINE | re.IGNORECASE,
 )
-_REFUSAL = re.compile(
+_REFUSAL = lazy_pattern(
     r"\A\s{0,4}[\[{].{0,300}?\"(?:error|errors|error_code|errorMessage|fault|exception)\"\s{0,2}:\s{0,2}(?!null"
     r"|false|\[\s?\]|\{\s?\}|\"\"|0\b)"
     r"|\A\s{0,4}\{.{0,200}?\"(?:isError|is_error|failed)\"\s{0,2}:\s{0,2}true"
@@ -26,7 +27,7 @@ _REFUSAL = re.compile(
     r"|denied|invalid)\"",
     re.DOTALL | re.IGNORECASE,
 )
-_REPORT = re.compile(
+_REPORT = lazy_pattern(
     r"^(?:not ok \d|--- FAIL|FAILED\b|FAIL(?:URE)?[:!]|BUILD FAILED|Traceback \(most recent call last\)|(?:fatal"
     r"|panic): |npm (?:ERR!|error)"
     r"|\s{0,4}(?:\S{1,200}:\d{1,6}:(?:\d{1,5}:)? )?(?:fatal )?error(?:\[\w{1,12}\])?: |(?:g?make"

@@ -8,12 +8,13 @@ from ctxmgr.diagnose.calls import command_of, fields_of, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "outputCut"
 
-_CUT = re.compile(
+_CUT = lazy_pattern(
     r"[\d,]+ (?:more )?(?:lines|characters|chars|bytes|tokens) (?:truncated|omitted|not shown|hidden)"
     r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d+"
     r"|[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b"
@@ -23,8 +24,8 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _MARK = 120
-_NUMBERED = re.compile(r"\s*\d{1,7}(?: {2,}|→|[|:])")
-_SHOWN = re.compile(
+_NUMBERED = lazy_pattern(r"\s*\d{1,7}(?: {2,}|→|[|:])")
+_SHOWN = lazy_pattern(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
     re.IGNORECASE,
 )
@@ -44,12 +45,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_MORE = re.compile(
+_MORE = lazy_pattern(
     r"\"?(next_?(?:cursor|page_?token|page|token|offset)|cursor|continuation_?token|NextToken"
     r"|after)\"?\s?[:=]\s?\"?([\w=+/.-]{1,120})\"?",
     re.IGNORECASE,
 )
-_HAS_MORE = re.compile(r"\"?(?:has_?more|has_?next(?:_?page)?|is_?truncated|more)\"?\s?[:=]\s?true", re.IGNORECASE)
+_HAS_MORE = lazy_pattern(r"\"?(?:has_?more|has_?next(?:_?page)?|is_?truncated|more)\"?\s?[:=]\s?true", re.IGNORECASE)
 
 
 def _page(evidence: Evidence, entry: EntryView) -> Diagnosis | None:

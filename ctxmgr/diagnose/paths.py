@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.calls import command_of, parts_of, patched_paths, path_of
 from ctxmgr.diagnose.evidence import Evidence, given
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
-PATH = re.compile(r"(?<![\w/.:~@-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w.@+-]{1,100})(?![\w/])")
-_FILE = re.compile(r"[\w@+-][\w.@+-]*\.\w{1,8}$|(?:Makefile|Dockerfile|justfile|Procfile|LICENSE|README)$")
+PATH = lazy_pattern(r"(?<![\w/.:~@-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w.@+-]{1,100})(?![\w/])")
+_FILE = lazy_pattern(r"[\w@+-][\w.@+-]*\.\w{1,8}$|(?:Makefile|Dockerfile|justfile|Procfile|LICENSE|README)$")
 _MOST = 4_000
-_HEADER = re.compile(r"^(\S[^\n:]{0,300}):$")
+_HEADER = lazy_pattern(r"^(\S[^\n:]{0,300}):$")
 
 
 class Mention(NamedTuple):

@@ -10,20 +10,21 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import asked_paths
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
 from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "permissionDenied"
 
-_DENIED = re.compile(
+_DENIED = lazy_pattern(
     r"permission (?:was )?denied|\bEACCES\b|\bEPERM\b|operation not permitted|read-only file system|access (?:is )?denied"
     r"|not permitted|denied by|blocked by (?:policy|permission|the user|a hook)|not allowed to"
     r"|insufficient (?:permissions?|privileges)|must be (?:run as )?root|requires? (?:permission|approval)|haven't granted"
     r"|user (?:rejected|denied|declined)|doesn't want to proceed",
     re.IGNORECASE,
 )
-_EXECUTED = re.compile(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
-_WAY = re.compile(
+_EXECUTED = lazy_pattern(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
+_WAY = lazy_pattern(
     r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"
     r"|\bmake [\w-]{2,40}\b|\bbranch\b)"
 )
@@ -81,12 +82,12 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
 
 
-_PERMITS = re.compile(
+_PERMITS = lazy_pattern(
     r"\b(?:may|can|put|drop|write|use|instead|everybody|everyone|anyone|allowed|permitted|should|go(?:es)?|only"
     r"|writable|belongs?|submit|place|store|save)\b",
     re.IGNORECASE,
 )
-_PLACE = re.compile(r"(?<![\w/.-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60})(?![\w/])")
+_PLACE = lazy_pattern(r"(?<![\w/.-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60})(?![\w/])")
 _LOOKED_AT = 200
 
 

@@ -10,31 +10,34 @@ from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "pollingFrozen"
 
-_STATE = re.compile(
+_STATE = lazy_pattern(
     r"\b(?:state|status|phase|conclusion|outcome|result|job_status|runstate)\b[\"']?\s*[:=|]\s*[\"']?([A-Za-z_-]{3,30})",
     re.IGNORECASE,
 )
-_FAILED = re.compile(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
-_OF_JOBS = re.compile(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
+_FAILED = lazy_pattern(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
+_OF_JOBS = lazy_pattern(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
 """States that are final for a job; a service may come back from them."""
-_DONE = re.compile(r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE)
-_ALIVE = re.compile(
+_DONE = lazy_pattern(
+    r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE
+)
+_ALIVE = lazy_pattern(
     r"\b(?:running|pending|queued|in[ _-]progress|waiting|starting|building|retrying|processing|active)\b",
     re.IGNORECASE,
 )
-_REASON = re.compile(
+_REASON = lazy_pattern(
     r"\b(?:reason|message|error|detail|cause|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
     re.IGNORECASE,
 )
 _LEAST = 3
 _LATE, _BEFORE = 3, 8
 _FEW = 48
-_PLAIN = re.compile(r"[\w ,.()%-]+")
+_PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -100,7 +103,7 @@ def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView
     return diagnosis(KIND, cause, step, evidence.quote(entry))
 
 
-_DEAD = re.compile(
+_DEAD = lazy_pattern(
     r"\b(?:ImagePullBackOff|ErrImagePull|CrashLoopBackOff|OOMKilled|InvalidImageName|CreateContainerConfigError"
     r"|FailedScheduling|Evicted|manifest unknown|\d+/\d+ +(?:Init:)?(?:Error|Unknown|Completed"
     r"|ContainerStatusUnknown)"
@@ -115,12 +118,12 @@ _DEAD = re.compile(
     r"|(?:import|job|build|run|task|upload|export|migration|deploy\w*|sync|backup|worker|process"
     r"|pipeline)\b[^\n]{0,30}\b(?:failed|died|stopped))"
 )
-_WAITS = re.compile(
+_WAITS = lazy_pattern(
     r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still"
     r"|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_SUBJECT = re.compile(r"[A-Za-z][\w.-]{3,60}")
+_SUBJECT = lazy_pattern(r"[A-Za-z][\w.-]{3,60}")
 _COMMON = frozenset(
     [
         "status",
@@ -173,7 +176,7 @@ _COMMON = frozenset(
         "code",
     ]
 )
-_QUOTED = re.compile(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
+_QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
 _LOOKED_AT = 60
 
 

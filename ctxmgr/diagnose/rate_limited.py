@@ -8,31 +8,32 @@ from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import listed, spaced, words_of
 from ctxmgr.log.ids import parse_time
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "rateLimited"
 
-_LIMITED = re.compile(
+_LIMITED = lazy_pattern(
     r"\b429 too many requests|too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow ?down\b"
     r"|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit|quota "
     r"exceeded|insufficient_quota|throttl(?:ed|ing)"
     r"|\b429\b[^\n]{0,40}(?:error|too|limit|status)|(?:status|http/[\d.]+|error|code)\W{0,3}429\b",
     re.IGNORECASE,
 )
-_USED_UP = re.compile(
+_USED_UP = lazy_pattern(
     r"insufficient[_ ]quota|exceeded your current quota|credit balance is too low|out of credits|billing hard limit"
     r"|quota (?:is )?used up",
     re.IGNORECASE,
 )
-_SECONDS = re.compile(
+_SECONDS = lazy_pattern(
     r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|secs?|s|ms))?|try again (?:in|after)|wait(?: for)?|retry in"
     r"|reset(?:s)?(?:[-_ ]in)?"
     r"|available in)[\"'\s:=]{1,5}(?:about |at least )?(\d{1,6}(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?"
     r"|minutes?|h|hours?)?(?:\s*(\d{1,2})\s*s)?\b",
     re.IGNORECASE,
 )
-_UNTIL = re.compile(
+_UNTIL = lazy_pattern(
     r"(?:resets?(?: at)?|until|after)[\"'\s:=]{1,4}(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?Z?|\d\d:\d\d(?::\d\d)?)",
     re.IGNORECASE,
 )

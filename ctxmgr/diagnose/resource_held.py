@@ -9,30 +9,31 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import sentences
 from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "resourceHeld"
 
-_TAKEN = re.compile(
+_TAKEN = lazy_pattern(
     r"address already in use|EADDRINUSE|port is already allocated|only one usage of each socket"
     r"|port \d{2,5} (?:is )?(?:already )?(?:in use|taken|being used|used)|address in use|port already in use"
     r"|something is already running on port",
     re.IGNORECASE,
 )
-_PORT_SAID = re.compile(
+_PORT_SAID = lazy_pattern(
     r"(?:EADDRINUSE|in use|allocated|port|bind|listen)[^\n]{0,60}?(?<![\d.])(?:[\d.]{7,15}|\[?::\]?|localhost"
     r"|\*)?:?(\d{2,5})\b",
     re.IGNORECASE,
 )
-_PORT_GIVEN = re.compile(r"(?:--port[= ]|-p[= ]?|PORT=|http\.server |:|--bind \S+ )(\d{4,5})\b|(?<=\s)(\d{4,5})(?=\s|$)")
-_HOLDER = re.compile(
+_PORT_GIVEN = lazy_pattern(r"(?:--port[= ]|-p[= ]?|PORT=|http\.server |:|--bind \S+ )(\d{4,5})\b|(?<=\s)(\d{4,5})(?=\s|$)")
+_HOLDER = lazy_pattern(
     r"users:\(\(\"([^\"]{1,40})\",pid=(\d{1,8})|^(\S{1,40})\s+(\d{1,8})\s+\S+\s+\d+u|(\d{1,8})/(\S{1,40})\s*$", re.MULTILINE
 )
-_ENDS = re.compile(
+_ENDS = lazy_pattern(
     r"\b(?:kill|pkill|killall|docker (?:stop|rm|compose down)|systemctl stop)\b|fuser -k|TaskStop|KillShell|KillBash"
 )
-_LOOKS = re.compile(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
+_LOOKS = lazy_pattern(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
 _WRAPPERS = frozenset(("cd", "nohup", "timeout", "setsid", "sleep", "echo", "export", "curl", "npm", "npx", "yarn", "pnpm"))
 _LOOKED_AT = 400
 
@@ -60,7 +61,7 @@ def _port(line: str, command: str) -> str | None:
     )
 
 
-_BOUND = re.compile(
+_BOUND = lazy_pattern(
     r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"
     r"|\bport[\"']?\s?[:=]\s?|\bPORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
     re.IGNORECASE,

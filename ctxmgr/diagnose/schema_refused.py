@@ -14,6 +14,7 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.refused_values import argument_names, converted, refused_value
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -21,7 +22,7 @@ KIND: str = "schemaRefused"
 
 _WORD = r"[`'\"]?(-{0,2}[A-Za-z_][\w.-]{0,60})[`'\"]?"
 _WANTED = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    lazy_pattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_WORD} is a required (?:property|argument|parameter|field)",
         r"(?:missing|must have|needs|lacks)(?: the)?(?: \d+)? ?required (?:keyword-only |positional )?(?:propert(?:y|ies)"
@@ -37,7 +38,7 @@ _WANTED = tuple(
     )
 )
 _UNWANTED = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    lazy_pattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"\(?{_WORD} was unexpected",
         rf"unexpected (?:keyword argument|property|argument|field|key|option|parameter):? {_WORD}",
@@ -48,19 +49,19 @@ _UNWANTED = tuple(
         rf"(?:^|\n){_WORD}\n\s+extra inputs are not permitted",
     )
 )
-_TYPE = re.compile(
+_TYPE = lazy_pattern(
     rf"{_WORD}:? (?:must be|should be|is not of type|expected) (?:an? |of type |type )?[`'\"]?(string|integer|number|boolean"
     r"|array|object|list|null)"
     rf"|(?:^|\n){_WORD}\n\s+input should be (?:an? )?(?:valid )?(string|integer|number|boolean|array|object|list)",
     re.IGNORECASE,
 )
-_ONE_OF = re.compile(
+_ONE_OF = lazy_pattern(
     r"(?:['\"]?([\w./-]{1,60})['\"]? is not one of|must be one of|expected one of|valid values(?: are)?"
     r"|invalid enum value\. expected)\s*:?\s*\[?\(?((?:['\"`]?[\w./-]{1,60}['\"`]?(?:, | \| |, or | or )?){2,20})",
     re.IGNORECASE,
 )
-_RECEIVED = re.compile(r"received ['\"]([\w./-]{1,60})")
-_OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]{1,40})")
+_RECEIVED = lazy_pattern(r"received ['\"]([\w./-]{1,60})")
+_OPTION = lazy_pattern(r"(?<![\w-])(--[a-z][\w-]{1,40})")
 _NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
 
 

@@ -9,12 +9,13 @@ from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import PATH
 from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "searchElsewhere"
 
-_NOTHING = re.compile(
+_NOTHING = lazy_pattern(
     r"\A(?:Exit code:? \d+\s*|Wall time[^\n]*\s*|Output:\s*)*(?:no (?:matches|files|results|hits|entries|records"
     r"|rows|documents|items)?\s?(?:were )?(?:found|match\w*)?[^\n]{0,80}|0 (?:matches|results|hits"
     r"|files)[^\n]{0,40}|\[\s*\]|\(?empty\)?|nothing found[^\n]{0,40}"
@@ -22,9 +23,9 @@ _NOTHING = re.compile(
     r"|0)[^\n{}]{0,80}\})?\s*\Z",
     re.IGNORECASE,
 )
-_SEARCH = re.compile(r"grep|glob|search|find|lookup|query|locate", re.IGNORECASE)
+_SEARCH = lazy_pattern(r"grep|glob|search|find|lookup|query|locate", re.IGNORECASE)
 _HEADS = frozenset(["grep", "rg", "ag", "ack", "find", "fd", "git", "locate"])
-_TERM = re.compile(r"[A-Za-z_][\w-]{3,60}")
+_TERM = lazy_pattern(r"[A-Za-z_][\w-]{3,60}")
 _TERM_FIELDS = ("pattern", "query", "q", "term", "text", "name", "glob", "search")
 _PLACE_FIELDS = (
     "path",

@@ -6,24 +6,25 @@ import re
 from collections.abc import Iterator
 
 from ctxmgr.diagnose.evidence import Evidence, Message
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
-_SENTENCE = re.compile(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
+_SENTENCE = lazy_pattern(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
 _MOST = 200
 
-FORBIDS = re.compile(
+FORBIDS = lazy_pattern(
     r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
     r"|no (?:new|more|further|other|additional) \w+|off[- ]limits|leave .{1,80}? (?:alone|as (?:it|they) (?:is"
     r"|are)|untouched)|hands off|without touching|except"
     r"|stay away from|keep away from|avoid)\b",
     re.IGNORECASE,
 )
-ALLOWS = re.compile(
+ALLOWS = lazy_pattern(
     r"\b(?:you (?:may|can|are allowed)|allowed|permitted|only|instead|use|write (?:to|into)|put [^.]{1,40} (?:in|into)|ask)\b",
     re.IGNORECASE,
 )
 
 
-_NO_ORDER = re.compile(
+_NO_ORDER = lazy_pattern(
     r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
     r"|n['’]t (?:need|have to)\b|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
     re.IGNORECASE,

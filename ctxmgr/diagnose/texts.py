@@ -8,14 +8,16 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 SHORT, EXCERPT = 120, 300
 """Characters of a quote within a sentence, and of a quote that stands alone."""
 
 _ENDS = 12_000
 _MOST_NAMES = 600
 _LONGEST_NAME = 80
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
-_SAFE = re.compile(r"[\w@+=~%./:,-]{1,200}")
+_ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
+_SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
     "text",
     "content",

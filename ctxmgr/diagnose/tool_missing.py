@@ -8,24 +8,25 @@ from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "toolMissing"
 
-_COMMAND = re.compile(
+_COMMAND = lazy_pattern(
     r"(?:^|[\s:])([\w.+-]{1,40}): (?:command )?not found(?=\s|$)|command not found: ([\w.+-]{1,40})"
     r"|'([\w.+-]{1,40})' is not recognized as|exec: \"([\w.+-]{1,40})\": executable file not found"
     r"|spawn ([\w.+-]{1,40}) ENOENT",
     re.MULTILINE,
 )
-_TOOL = re.compile(
+_TOOL = lazy_pattern(
     r"(?:no such tool(?: available)?|unknown (?:tool|function)(?: name)?|(?:tool|function) not found):? [`'\"]?([\w.-]{1,60})"
     r"|(?:tool|function) [`'\"]?([\w.-]{1,60})[`'\"]? (?:not found|does not exist"
     r"|is not (?:available|defined|a (?:known|valid)))",
     re.IGNORECASE,
 )
-_OFFERED = re.compile(
+_OFFERED = lazy_pattern(
     r"(?:available (?:tools|functions)|(?:tools|functions) available|valid tools|one of|did you mean)\s*(?:are"
     r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
     re.IGNORECASE,

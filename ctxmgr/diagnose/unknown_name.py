@@ -12,6 +12,7 @@ from ctxmgr.diagnose.counterparts import nearest_recorded
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
@@ -27,7 +28,7 @@ class _Way(NamedTuple):
 
 
 def _way(pattern: str, noun: str, *manifests: str) -> _Way:
-    return _Way(re.compile(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
+    return _Way(lazy_pattern(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
 
 
 _NAME = r"[`'\"‘]?([\w:./@-]{1,60}?)[`'\"’]?"
@@ -54,18 +55,18 @@ _WAYS = (
     _way(rf"unknown lifecycle phase {_NAME}[.\s]", "phase", "pom.xml"),
     _way(rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
 )  # fmt: skip
-_CHOICES = re.compile(r"\(choose from ([^)]{1,2000})\)")
-_SUGGESTED = re.compile(
+_CHOICES = lazy_pattern(r"\(choose from ([^)]{1,2000})\)")
+_SUGGESTED = lazy_pattern(
     r"(?:did you mean(?: (?:one of )?(?:these|this))?\??:?|most similar commands? (?:is|are)|is similar:|similar name exists:"
     r"|some candidates are:)\s{0,12}((?:[`'\"\w:.@/ \t-]{1,80}\n?){1,4})",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[\w:.@/-]{1,60}")
-_TARGET = re.compile(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
-_GRADLE = re.compile(r"^[ \t]*(?:task |tasks\.(?:register|create)\(\s*[\"'])([\w-]{1,60})", re.MULTILINE)
-_TASK = re.compile(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
-_SECTIONED = re.compile(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
-_SCRIPT = re.compile(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
+_WORD = lazy_pattern(r"[\w:.@/-]{1,60}")
+_TARGET = lazy_pattern(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
+_GRADLE = lazy_pattern(r"^[ \t]*(?:task |tasks\.(?:register|create)\(\s*[\"'])([\w-]{1,60})", re.MULTILINE)
+_TASK = lazy_pattern(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
+_SECTIONED = lazy_pattern(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
+_SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:

@@ -11,6 +11,7 @@ from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import is_file_name
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -27,7 +28,7 @@ class _Unknown(NamedTuple):
 
 
 def _unknown(noun: str, pattern: str) -> _Unknown:
-    return _Unknown(noun, re.compile(pattern, re.IGNORECASE))
+    return _Unknown(noun, lazy_pattern(pattern, re.IGNORECASE))
 
 
 _UNKNOWN = (
@@ -48,39 +49,39 @@ _UNKNOWN = (
              rf"|ssh: {_NAME}: name or service not known|lookup {_NAME}(?: on \S+)?: no such host"
              rf"|unknown host:? {_NAME}(?=\s|$)"),
 )  # fmt: skip
-_REMOTE = re.compile(
+_REMOTE = lazy_pattern(
     r"^([\w.-]{1,60})\t|^([\w.-]{1,60}) +\S+ \((?:fetch|push)\)|remotes/([\w.-]{1,60})/|git remote add ([\w.-]{1,60})"
     r"|clone -o ([\w.-]{1,60})",
     re.MULTILINE,
 )
-_BRANCH = re.compile(
+_BRANCH = lazy_pattern(
     r"^[*+ ] (?:remotes/[\w.-]{1,40}/)?([\w./-]{1,100})(?= |$)|On branch ([\w./-]{1,100})"
     r"|(?:switch -c|checkout -b|branch -m|switch|checkout) ([\w./-]{1,100})"
     r"|refs/(?:heads|remotes/[\w.-]{1,40}|tags)/([\w./-]{1,100})|origin/([\w./-]{1,100})"
     r"|Switched to a new branch '([\w./-]{1,100})'",
     re.MULTILINE,
 )
-_TABLE = re.compile(
+_TABLE = lazy_pattern(
     r"create (?:virtual )?table (?:if not exists )?[\"'`\[]?([\w.]{1,80})|^ *(?:public|main) \| (\w{1,80}) +\| table"
     r"|insert into [\"'`]?(\w{1,80})",
     re.IGNORECASE | re.MULTILINE,
 )
-_CREATED = re.compile(r"create table (?:if not exists )?[\"'`\[]?([\w.]{1,80})[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
-_TABLE_INFO = re.compile(
+_CREATED = lazy_pattern(r"create table (?:if not exists )?[\"'`\[]?([\w.]{1,80})[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
+_TABLE_INFO = lazy_pattern(
     r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
     re.MULTILINE,
 )
-_DESCRIBED = re.compile(
+_DESCRIBED = lazy_pattern(
     r"^[^\w\n]{0,6}(\w{1,80}) *[|\t ]\s*(?:\w*int|varchar|text|date\w*|time\w*|decimal|float|double|bool|json|char|enum)",
     re.MULTILINE,
 )
-_COLUMN = re.compile(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
+_COLUMN = lazy_pattern(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
 _NO_COLUMN = frozenset(["primary", "foreign", "unique", "check", "constraint", "key", "index", "like"])
-_HOST = re.compile(
+_HOST = lazy_pattern(
     r"(?<![\w.-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z][a-z0-9-]{0,30}[a-z])(?![\w-])(?!\()|^ *Host(?:Name)? +([\w.-]{1,80})",
     re.IGNORECASE | re.MULTILINE,
 )
-_HINT = re.compile(r"perhaps you meant to reference the (?:column|table) [\"']?(?:\w+\.)?(\w{1,80})", re.IGNORECASE)
+_HINT = lazy_pattern(r"perhaps you meant to reference the (?:column|table) [\"']?(?:\w+\.)?(\w{1,80})", re.IGNORECASE)
 _FILES = frozenset(
     [
         "py",
@@ -110,7 +111,7 @@ _FILES = frozenset(
         "cfg",
     ]
 )
-_REVISIONS = re.compile(
+_REVISIONS = lazy_pattern(
     r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree|tag"
     r"|rev-parse|clone|revert|bisect|describe|range-diff)\b"
 )

@@ -9,12 +9,13 @@ from ctxmgr.diagnose.calls import command_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "waitingOnLock"
 
-_LOCKED = re.compile(
+_LOCKED = lazy_pattern(
     r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock"
     r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
     r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
@@ -28,11 +29,11 @@ _LOCKED = re.compile(
     r"|already locked|lock file (?:exists|already)",
     re.IGNORECASE,
 )
-_FILE = re.compile(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
-_DATABASE = re.compile(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
-_WHO = re.compile(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
-_PID = re.compile(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
-_MANIFEST = re.compile(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
+_FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
+_DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
+_WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
+_PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
+_MANIFEST = lazy_pattern(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
 _LOOKED_AT = 300
 

@@ -10,6 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_cha
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import sentences
 from ctxmgr.diagnose.texts import code, plain_name, spaced, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -20,7 +21,7 @@ _ROLES = (
     "|human|person|customer|legal|finance"
     "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|editor|client|board|committee"
 )
-_PENDING = re.compile(
+_PENDING = lazy_pattern(
     r"\b(?:waiting|awaiting|awaits|waits|pending|needs?|requires?|required|blocked|held|on hold)[\s_-]{0,2}(?:on"
     r"|for|by|until|from)?[\s_-]{0,2}(?:an? |the |your |\d )?(?:[a-z]{3,12} )?"
     rf"(?:approvals?|reviews?|sign[- ]?off|confirmation|authori[sz]ation|decision|consent|signature|{_ROLES})\b"
@@ -30,26 +31,26 @@ _PENDING = re.compile(
     r"|0 (?:of|/) ?\d approvals",
     re.IGNORECASE,
 )
-_ROLE = re.compile(rf"\b({_ROLES})s?\b", re.IGNORECASE)
-_NAMED = re.compile(
+_ROLE = lazy_pattern(rf"\b({_ROLES})s?\b", re.IGNORECASE)
+_NAMED = lazy_pattern(
     r"(?:approvers?|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)"
     r"|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
     r"[\"']?\s?[:=]\s?\[?\s?[\"']?(@?[A-Za-z][\w.@ -]{1,40}?)[\"'\],\n}]",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(
+_ABOUT = lazy_pattern(
     r"\b(?:approv\w+|sign[- ]?off|signs? off|supervisor|reviewe?r?s?|confirm\w*|decides?|decision|permission"
     r"|authori[sz]\w+|release manager)\b",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
+_ASKS = lazy_pattern(
     r"\b(?:may i|shall i|should i|can i|do you want|would you like|please (?:confirm|approve|decide|advise)|let me know"
     r"|is it (?:ok|okay|fine) (?:to|if)|waiting for your|wait for your|which (?:one )?(?:do|should|would) you"
     r"|your (?:approval|confirmation|decision|answer))\b",
     re.IGNORECASE,
 )
-_APPROVAL = re.compile(r"approv|confirm|permission|decision|answer|reply|response", re.IGNORECASE)
-_UNDECIDED = re.compile(
+_APPROVAL = lazy_pattern(r"approv|confirm|permission|decision|answer|reply|response", re.IGNORECASE)
+_UNDECIDED = lazy_pattern(
     r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )
@@ -158,7 +159,7 @@ def _approvers(text: str) -> list[str]:
     return [name for name in found if name.lower() not in _NOBODY and not name.isdigit()]
 
 
-_BY = re.compile(
+_BY = lazy_pattern(
     r"(?:approvals?|reviews?|reviewed|approved|sign[- ]?off|signed off|confirmation|decision|decided"
     r"|authori[sz]ation)(?: \w+){0,2}? (?:of|by|from)(?: (?:the|an?|one of))?(?: (?:group|team|user|role|member "
     r"of))? [`'\"]?(@?[\w.@-]{3,40})"

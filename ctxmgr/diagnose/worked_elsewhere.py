@@ -10,6 +10,7 @@ from ctxmgr.diagnose.counterparts import likeness
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -17,12 +18,12 @@ KIND: str = "workedElsewhere"
 
 _FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
 _LOOKED_AT = 300
-_ABSENT = re.compile(
+_ABSENT = lazy_pattern(
     r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not "
     r"(?:find|read|open|locate)|missing|no \w+ (?:with|for|matches)|404\b|not a git|is not in",
     re.IGNORECASE,
 )
-_ASSIGNED = re.compile(r"^[A-Za-z_]\w*=")
+_ASSIGNED = lazy_pattern(r"^[A-Za-z_]\w*=")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -134,7 +135,7 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     return None
 
 
-_VALUE = re.compile(r"[\w@][\w.@/:+-]{2,60}\w")
+_VALUE = lazy_pattern(r"[\w@][\w.@/:+-]{2,60}\w")
 
 
 def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:

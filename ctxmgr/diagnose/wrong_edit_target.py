@@ -20,12 +20,13 @@ from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "wrongEditTarget"
 
-_REFUSED = re.compile(
+_REFUSED = lazy_pattern(
     r"not found in|no match|did not match|does not match|not match|could not find|couldn't find|cannot find|can't find"
     r"|failed to find|failed to (?:apply|verify)|verification failed|no (?:replacement|occurrence|changes?)|0 occurrences"
     r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
@@ -34,10 +35,10 @@ _REFUSED = re.compile(
     r"|isn't in|is not in|not present in",
     re.IGNORECASE,
 )
-_UNREAD = re.compile(
+_UNREAD = lazy_pattern(
     r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
 )
-_PATCH = re.compile(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
+_PATCH = lazy_pattern(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
 _FEW = 3
 _ALIKE = 0.55
 _MOST_LINES = 4_000
@@ -54,7 +55,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return next((found for entry in evidence.rounds[:6] if (found := _substituted(evidence, entry)) is not None), None)
 
 
-_SED = re.compile(
+_SED = lazy_pattern(
     r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\."
     r"|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})"
 )

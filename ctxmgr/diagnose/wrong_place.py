@@ -9,22 +9,23 @@ from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
 from ctxmgr.diagnose.texts import code, nearest, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "wrongPlace"
 
-_MISSING = re.compile(
+_MISSING = lazy_pattern(
     r"no such file|does not exist|doesn't exist|cannot access|can't open|cannot open|not found|ENOENT|cannot find"
     r"|no files? (?:found|match)|did not match any file|file not found|unable to (?:open|read)|could not (?:open|read|find)",
     re.IGNORECASE,
 )
-_OF_FILE = re.compile(
+_OF_FILE = lazy_pattern(
     r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file|ENOENT",
     re.IGNORECASE,
 )
-_COMMON = re.compile(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
-_QUOTED = re.compile(
+_COMMON = lazy_pattern(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
+_QUOTED = lazy_pattern(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
 )
 _MOST_NAMES = 12

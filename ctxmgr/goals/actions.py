@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.changes import why_not
-from ctxmgr.goals.loop_guard import Judge
 from ctxmgr.goals.reducer import task_of
 from ctxmgr.goals.state import Item, State
 from ctxmgr.goals.tree import Node
@@ -19,6 +18,9 @@ from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal import ActionRequest, RecordAnswer, RecordRequest
 from ctxmgr.types.goal_status import LoopType
 from ctxmgr.types.record import build
+
+if TYPE_CHECKING:
+    from ctxmgr.goals.loop_guard import Judge
 
 _MOST_ACTION = 1_000
 

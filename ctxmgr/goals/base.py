@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import NotFound
 from ctxmgr.goals.changes import CHANGES
-from ctxmgr.goals.loop_guard import Judge
 from ctxmgr.goals.repository import Ledger
 from ctxmgr.goals.responses import state_view
 from ctxmgr.goals.state import State
 from ctxmgr.log.ids import now
 from ctxmgr.log.journal import Durability
 from ctxmgr.types.goal import GoalAnswer, GoalState, ProbeResult
+
+if TYPE_CHECKING:
+    from ctxmgr.detect.settings import DetectSettings
+    from ctxmgr.goals.loop_guard import Judge
 
 FOLDER = ".agent_context"
 """Where a goal is kept, in the folder that is worked in."""
@@ -43,7 +46,13 @@ class GoalBase:
         self._commands = commands
         self.root = os.path.abspath(root if root is not None else os.path.join(os.path.abspath(folder), os.pardir))
         self._ledger = Ledger(folder, hold=hold, durability=durability, masked=mask, timeout=timeout, clock=clock)
-        self._judge = Judge(settings)
+        self._settings = settings
+
+    @cached_property
+    def _judge(self) -> Judge:
+        from ctxmgr.goals.loop_guard import Judge  # with the detectors, which most requests have no need of
+
+        return Judge(self._settings)
 
     @property
     def folder(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from ctxmgr.detect.step import asked
 from ctxmgr.goals.change_requests import nothing_left
 from ctxmgr.goals.state import Item, State
 from ctxmgr.goals.tree import Node
@@ -185,6 +184,8 @@ def _probes(state: State) -> list[str]:
 
 
 def _what(item: Item) -> str:
+    from ctxmgr.detect.step import asked
+
     return plain_line(asked(Observation("start", 0, "", "", action=str(item["action"]), input=item.get("args"))), _SHORT)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from ctxmgr.errors import InvalidInput, NotFound
@@ -10,6 +9,7 @@ from ctxmgr.goals.plan_markdown import from_markdown
 from ctxmgr.goals.plan_steps import MAX_STEPS, MAX_TITLE, Plan, Step
 from ctxmgr.goals.plan_yaml import from_yaml
 from ctxmgr.paths import open_regular
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 __all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "Step", "parse_plan", "read_content", "read_plan"]
 
@@ -19,7 +19,7 @@ MAX_LINE = 10_000
 """Characters of one line; a longer one is no step of a plan."""
 
 _YAML, _MARKDOWN = frozenset({".yaml", ".yml", ".json"}), frozenset({".md", ".markdown", ".mdown", ".txt", ".rst"})
-_YAML_START = re.compile(r"(?:---\s|%YAML|[{\[]|(?!https?:)[\w\"'][^#\n]*:(?:\s|$))")
+_YAML_START = lazy_pattern(r"(?:---\s|%YAML|[{\[]|(?!https?:)[\w\"'][^#\n]*:(?:\s|$))")
 
 
 def read_plan(path: Path) -> Plan:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ctxmgr.goals.plan_steps import Item, Plan, folded, titled
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -22,10 +23,10 @@ _HERE = frozenset({
     "task", "tasks", "plan", "steps", "todo", "to do", "to-do", "todos", "checklist", "work", "work items", "action items",
     "implementation plan", "next steps", "task list",
 })  # fmt: skip
-_SIGNED_BOX = re.compile(r"^([ \t]*)(?:[-*+][ \t]+)?([☐☑☒✅✔✓])️?[ \t]+", re.MULTILINE)
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-_MARKS = re.compile(r"(`+)([^`]+)\1(?!`)|\*\*(?=\S)([^*]+)\*\*")
-_GOAL_LINE = re.compile(r"goal\s*:\s*(.+)", re.IGNORECASE)
+_SIGNED_BOX = lazy_pattern(r"^([ \t]*)(?:[-*+][ \t]+)?([☐☑☒✅✔✓])️?[ \t]+", re.MULTILINE)
+_LINK = lazy_pattern(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_MARKS = lazy_pattern(r"(`+)([^`]+)\1(?!`)|\*\*(?=\S)([^*]+)\*\*")
+_GOAL_LINE = lazy_pattern(r"goal\s*:\s*(.+)", re.IGNORECASE)
 
 
 @dataclass(slots=True)

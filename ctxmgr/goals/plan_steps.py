@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 MAX_TITLE = 300
 MAX_STEPS = 2_000
 """Tasks and subtasks of one plan together."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")
-_BOX = re.compile(r"\[([ xX])\]\s+")
+_CONTROL = lazy_pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")
+_BOX = lazy_pattern(r"\[([ xX])\]\s+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import open_regular
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import Probe, ProbeResult
 
 MOST_READ = 64 * 1024 * 1024
@@ -27,8 +27,8 @@ NOT_TRUSTED = "not covered by the trust in this project: read it, then run 'ctxm
 """What is said of a command that came, or whose script was changed, after the project was trusted."""
 
 _CHUNK = 1024 * 1024
-_PARTS = re.compile(r"[\s;|&<>()'\"=]+")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_PARTS = lazy_pattern(r"[\s;|&<>()'\"=]+")
+_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
-
 from ctxmgr.goals import tree
 from ctxmgr.goals.state import Item, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import told
+from ctxmgr.types.base import Shape
 from ctxmgr.types.goal import (
     ActionStatus,
     ActionView,
@@ -28,7 +27,7 @@ from ctxmgr.types.goal import (
 )
 from ctxmgr.types.goal_status import LoopType
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=Shape)
 SHOWN_ACTIONS = 10
 """Latest actions of the current leaf that a state shows."""
 
@@ -101,6 +100,6 @@ def _models(model: type[_Model], items: Sequence[Item]) -> list[_Model]:
     """Return what of the items is of a shape; a history written by hand may hold anything."""
     found: list[_Model] = []
     for each in items:
-        with suppress(ValidationError):
+        with suppress(ValueError):
             found.append(model.model_validate(each))
     return found

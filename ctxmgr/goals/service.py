@@ -7,11 +7,9 @@ writes nothing but, where an action was refused, that it was.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals import actions, change_requests
 from ctxmgr.goals.base import FOLDER
@@ -28,6 +26,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read
 from ctxmgr.log.json_value import plain
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import (
     ActionRequest,
     BriefAnswer,
@@ -46,8 +45,11 @@ from ctxmgr.types.goal import (
 from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.record import build
 
+if TYPE_CHECKING:
+    from ctxmgr.detect.settings import DetectSettings
+
 _KEYS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
-_TAKES_AWAY = re.compile(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
+_TAKES_AWAY = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
 _MOST_PATHS, _MOST_DONE = 20, 20
 
 

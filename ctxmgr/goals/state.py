@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.goals.tree import Node, Tree, as_object, read_list, read_node, read_number, read_text, read_text_or_none
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.goal_status import GOAL_ID
 
 WINDOW = 36

@@ -12,12 +12,12 @@ import errno
 import hashlib
 import json
 import os
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.errors import StorageFailed
 from ctxmgr.goals.state import State
 from ctxmgr.goals.tree import as_object, read_number, read_text
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.paths import open_regular, read_regular
 
 HISTORY, STATE, PREVIOUS, LOOPS = "history.jsonl", "state.json", "state.prev.json", "loops.json"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.goal_status import GOAL_ID, TRANSITIONS, AttemptStatus, BlockedBy, NodeStatus
 
 KEPT_ATTEMPTS = 10

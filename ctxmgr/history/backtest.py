@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
-
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
@@ -23,6 +21,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.paths import read_regular
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.backtest import Alarm, Backtest, Distance, Distances, Found, Label, Missed, Score
+from ctxmgr.types.base import first_fault
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.observation import Observation
 
@@ -136,8 +135,8 @@ def read_labels(folder: Path) -> list[Label]:
 def _label(path: Path, place: int, item: object) -> Label:
     try:
         label = Label.model_validate(item)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+    except ValueError as error:
+        first = first_fault(error)
         where = ".".join(str(part) for part in first["loc"][:1])
         raise InvalidInput(f"{path}: label {place}: {where or 'it'}: {first['msg']}", _EXAMPLE) from None
     if label.now is not None and not math.isfinite(label.now):

@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 _PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_SUFFIXES = (*_PLAIN, *(f"{plain}{packed}" for plain in _PLAIN for packed in (".gz", ".zst")), *_DATABASES)
+_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in (".gz", ".zst")), *_DATABASES)
 
 _BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
 """Paths of what agents, and ctxmgr, keep beside logs."""

@@ -17,7 +17,9 @@ NOTHING_RECORDED = "nothing was recorded: {} is another agent's log; 'ctxmgr imp
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _DATABASE = b"SQLite format 3\0"
 _OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
+_OWN_TABLE = b"record_once"
 _ENOUGH = 64
+_SCHEMA = 1 << 16
 
 NOTHING_YET = "no history here yet: 'ctxmgr import' reads the logs on this machine"
 
@@ -55,7 +57,7 @@ def open_history(
     is_log = head.startswith(_OWN)
     store = None if is_log or not head else _foreign(path, readonly=readonly, scratch=scratch, progress=progress)
     if store is None:
-        is_log = is_log or bool(head)
+        is_log = is_log or (bool(head) and not head.startswith(_DATABASE))
         store = open_store(path, create=create, readonly=readonly, masked=masked, progress=progress, is_log=is_log)
     elif not readonly:
         warnings.append(NOTHING_RECORDED.format(path))
@@ -67,18 +69,21 @@ def open_history(
 
 
 def _head(path: str) -> bytes:
-    """Return how a file begins that is no database; nothing where its name or its content says that it is one.
+    """Return how a file begins that is no store of ours; nothing where its name or its content says that it is one.
 
-    An empty file is what its name says, and a database that is damaged at its beginning is not taken for anything else.
+    An empty file is what its name says, and a database that is damaged at its beginning is not taken for anything else. One
+    whose first pages do not name the table that all stores have may be another program's.
     """
-    if path.lower().endswith(_DATABASES) or not os.path.isfile(path):
+    if not os.path.isfile(path):
         return b""
     try:
         with open(open_regular(path), "rb") as stream:
             head = stream.read(_ENOUGH)
+            if head.startswith(_DATABASE):
+                return b"" if _OWN_TABLE in head + stream.read(_SCHEMA) else head
     except OSError:  # told where it is opened
         return b""
-    return b"" if head.startswith(_DATABASE) else head
+    return b"" if path.lower().endswith(_DATABASES) else head
 
 
 def _foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | None) -> Store | None:
@@ -89,6 +94,10 @@ def _foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | N
         importer = foreign_importer(path)
     except OSError as error:
         raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
+    except InvalidInput:
+        if _begins_like_database(path):  # a new store may still be all in its write-ahead log; it is judged where it is opened
+            return None
+        raise
     if importer is None:
         return None
     if not readonly and not scratch:
@@ -96,6 +105,11 @@ def _foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | N
             f"{path} is a log of {importer.title}, which ctxmgr only reads", f"'ctxmgr import {path}' takes it into a store"
         )
     return open_foreign(path, importer, scratch=not readonly, progress=progress)
+
+
+def _begins_like_database(path: str) -> bool:
+    with open(path, "rb") as stream:
+        return stream.read(len(_DATABASE)) == _DATABASE
 
 
 def _heard(damage: list[DamagedRange]) -> list[str]:

@@ -11,7 +11,7 @@ from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.write.bulk import BulkWriter
 from ctxmgr.store.write.row_batch import RowBatch, told_of
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import MODELS
+from ctxmgr.types.record import KINDS
 
 _MUCH = 1 << 21
 """Bytes from which on a log is taken over in blocks: what that loads takes as long as to read a thousand lines one by one."""
@@ -56,7 +56,7 @@ class OwnCount:
         elif kind == "event":
             if (place := _SAID.get(name)) is not None:
                 setattr(count, place, getattr(count, place) + 1)
-        elif kind not in MODELS:
+        elif kind not in KINDS:
             count.unknown[kind] += 1
         if kind in ("entry", "result") and status not in (None, "ok"):
             count.failed += 1

@@ -79,8 +79,8 @@ class _Trajectories:
 
     def _observe(self, t: Transcript, result: dict[str, Any], made: list[str], at: object, below: dict[str, str]) -> None:
         """Add a result; one that names no call is of the step's only one, else something the environment showed."""
-        entries = {call.entry: key for key, call in t.calls.items()}
-        key = text(result.get("source_call_id")) or (entries[made[0]] if len(made) == 1 else None)
+        entries = {call.entry: key for key, call in t.waiting.items()}
+        key = text(result.get("source_call_id")) or (entries.get(made[0]) if len(made) == 1 else None)
         extra = mapping(result.get("extra"))
         status, output, error = judged(extra, result.get("content"))
         if key is None:

@@ -109,9 +109,12 @@ class _Bounded(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def _take(self, most: int) -> bytes:
+        return self._source.read(most)
+
     def readinto(self, buffer: Buffer, /) -> int:
         view = memoryview(buffer)
-        piece = self._source.read(min(len(view), self._left + 1))
+        piece = self._take(min(len(view), self._left + 1))
         if len(piece) > self._left:
             self.is_cut = True
             piece = piece[: self._left]
@@ -124,6 +127,9 @@ class _Whole(_Bounded):
     """Keeps what was read before the data broke off; the fault is told afterwards."""
 
     fault = ""
+
+    def _take(self, most: int) -> bytes:
+        return cast("gzip.GzipFile", self._source).read1(most)  # a longer reading would lose what came before the fault
 
     def readinto(self, buffer: Buffer, /) -> int:
         try:
@@ -232,9 +238,11 @@ class _Salvage:
         offset = len(self.text[:start].encode("utf-8", "surrogatepass"))
         self._report(offset, len(self.text[start:end].encode("utf-8", "surrogatepass")), "torn or unreadable JSON")
 
-    def broken_off(self, end: int) -> None:
-        """Report a document whose end is not there, unless its last part was reported as torn."""
-        if end > len(self.text) and not self.told_of_end:
+    def ended(self, end: int) -> None:
+        """Report what follows a document; or that its end is not there, unless its last part was reported as torn."""
+        if end <= len(self.text) and (rest := self.past_space(end)) < len(self.text):
+            self.damaged(rest, len(self.text))
+        elif end > len(self.text) and not self.told_of_end:
             self.damaged(len(self.text), len(self.text))
 
     def elements(self, at: int) -> tuple[list[Any], int]:
@@ -269,7 +277,7 @@ def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]
     at = reader.past_space(0)
     if text.startswith("[", at):
         elements, end = reader.elements(at + 1)
-        reader.broken_off(end)
+        reader.ended(end)
         return {ELEMENTS: elements}
     found: dict[str, Any] = {}
     wanted = re.compile(rf'"(?:{"|".join(map(re.escape, lists))})"\s*:\s*\[')
@@ -284,7 +292,7 @@ def _salvaged(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]
         name, found[name], at = member
         at = reader.past_space(at)
         at = reader.past_space(at + 1) if text.startswith(",", at) else at
-    reader.broken_off(at + 1)
+    reader.ended(at + 1)
     return found
 
 

@@ -182,7 +182,7 @@ def _key(span: Span) -> str:
 def _asked(t: Transcript, span: Span) -> str | None:
     """Return the id of the oldest call that a model asked for and this span, which names none, may be."""
     name = span.first("tool.name", "gen_ai.tool.name", "traceloop.entity.name") or span.name
-    waiting = {key: call for key, call in t.calls.items() if not call.answered and not call.taken}
+    waiting = {key: call for key, call in t.waiting.items() if not call.taken}
     handoff = isinstance(name, str) and name.startswith("handoff to ")
     return next((k for k, c in waiting.items() if c.action == name or (handoff and c.action.startswith("transfer_to_"))), None)
 

@@ -72,7 +72,7 @@ def _message(t: Transcript, message: dict[str, Any]) -> None:
     if role_of(message) in MODELS and not sequence(message.get("tool_calls")) and text(message.get("action")):
         _step(t, {**message, "thought": message.get("thought") or message.get("content"), "observation": None})
     elif role_of(message) in PEOPLE and t.turn is not None:
-        pending = next((call.entry for call in t.calls.values() if not call.answered), None)
+        pending = next((call.entry for call in t.waiting.values()), None)
         if pending is None:
             t.failure(words_of(message.get("content")), reason="noCommand")
         else:

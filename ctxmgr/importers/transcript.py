@@ -48,6 +48,7 @@ class Transcript:
         place: of what is being read: a line, or an element of a document; ids of what has none are made of it.
         turn: id of the present human turn; step: of the present model response.
         unnamed: entries of calls without an id, whose results come in the same order.
+        calls: by the ids under which they were made; waiting: those of them whose results have not come.
         about: what the session record tells: {version, cwd, title, ...}.
     """
 
@@ -64,6 +65,7 @@ class Transcript:
     about: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
     unnamed: list[str] = field(default_factory=lambda: list[str]())
     calls: dict[str, Call] = field(default_factory=lambda: dict[str, Call]())
+    waiting: dict[str, Call] = field(default_factory=lambda: dict[str, Call]())
     _made: int = 0
     _last_place: int | str = ""
     _used: set[str] = field(default_factory=lambda: set[str]())
@@ -138,7 +140,7 @@ class Transcript:
         if key and known is not None and not known.answered:
             return known.entry
         entry = self._id(call_id)
-        self.calls[key or entry] = Call(entry, moment(at), action)
+        self.calls[key or entry] = self.waiting[key or entry] = Call(entry, moment(at), action)
         self.count.tool_calls[action] += 1
         self.count.open += 1
         limit = number(timeout_ms)
@@ -184,6 +186,7 @@ class Transcript:
             self._orphans += call is None
             return
         call.answered = True
+        self.waiting.pop(text(call_id) or "", None)
         status = status if status in _STATUSES else "error"
         self.count.open -= 1
         self.count.failed += status != "ok"

@@ -20,6 +20,7 @@ from ctxmgr.clients import event_bytes, parsed
 from ctxmgr.clients.interface import LONGEST, Client, Event
 from ctxmgr.config import Config, load_config
 from ctxmgr.live.excerpt import excerpt
+from ctxmgr.live.late_results import add_late_results
 from ctxmgr.live.rounds import Rounds, fingerprints
 from ctxmgr.live.state_files import write_private
 from ctxmgr.log.fast_json import dumps
@@ -92,6 +93,8 @@ def confirmed(asked: Client, event: Event, config: Config, folder: Path) -> str 
             log = os.path.join(place, "calls.jsonl")
             Path(log).write_text(own, "ascii")
         with Workspace.open(log, create=True, scratch=True, folder=folder) as workspace:
+            if asked.writes_late:
+                add_late_results(workspace, event)
             verdicts = workspace.detect(DetectRequest()).verdicts
             findings = [each for verdict in verdicts for each in verdict.findings]
             meant = worst([each for each in findings if _is_meant(each, config)])

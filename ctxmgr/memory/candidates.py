@@ -9,11 +9,11 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.address import session_key
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import parse_time
 from ctxmgr.memory.interface import Candidates

@@ -22,6 +22,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.memory.words import fold
 from ctxmgr.store import LOG_SUFFIXES, Store, open_store
 from ctxmgr.store.reserved import PROJECT
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.query import Filters
 from ctxmgr.types.record import build
@@ -40,7 +41,7 @@ _MOST = 5
 _MOST_BYTES = 8 * 1024 * 1024
 _QUOTE = 200
 _ERROR = 100
-_DECIDED = re.compile(
+_DECIDED = lazy_pattern(
     r"\b(?:decid(?:e|ed|ing)|decision|chos(?:e|en)|opt(?:ed|ing) for|instead of|rather than|agreed|settled on|we will|"
     r"going with)\b",
     re.IGNORECASE,

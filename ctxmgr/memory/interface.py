@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.memory import (
     Episode,
     RecallRequest,

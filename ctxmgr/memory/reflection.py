@@ -7,17 +7,17 @@ superseded and what is still asked.
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.ids import parse_time
 from ctxmgr.memory.words import EMPTY, fold, stem
 from ctxmgr.store import Store
 from ctxmgr.store.normalise import storable
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.memory import (
     MEMORY_TAG,
     Contradiction,
@@ -37,7 +37,7 @@ _FEWEST = 2
 _READ = 2_000
 
 _CONTRACTED = (("can't", "can not"), ("won't", "will not"), ("n't", " not"), ("cannot", "can not"))
-_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
+_WORD = lazy_pattern(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
 _NEGATIONS = frozenset(["not", "no", "never", "without", "neither", "nor", "none", "nothing"])
 _POLES = (
     ("work", "fail"), ("pass", "fail"), ("success", "failure"), ("succeed", "fail"), ("enabled", "disabled"),

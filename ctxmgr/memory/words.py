@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from ctxmgr.light_dataclass import dataclass
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 MOST_TERMS = 32
 """Words of a query that count; a longer one is a text, and its first words say what it is about."""
@@ -18,14 +20,14 @@ WHOLE = 4
 """Letters from which on a word is also found inside others: "auth" in "authenticate", but not "in" in "line"."""
 _READ = 20_000
 
-_WORD = re.compile(r"[^\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+_WORD = lazy_pattern(r"[^\W_]+")
+_HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_MARKS = lazy_pattern("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 # Normalising takes the square of the number of marks on one letter, and a hostile text has a million of them.
-_PILE = re.compile(r"[^\w\s\x00-\x7f]{32,}")
+_PILE = lazy_pattern(r"[^\w\s\x00-\x7f]{32,}")
 # From Hebrew on a word may hold marks that are no letters, or stand without blanks around it.
-_RUNNING = re.compile("[\u0590-\u10ff\u1100-\u1dbf\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufeff\U00010800-\U0003ffff]")
-_PIECE = re.compile(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+")
+_RUNNING = lazy_pattern("[\u0590-\u10ff\u1100-\u1dbf\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufeff\U00010800-\U0003ffff]")
+_PIECE = lazy_pattern(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+")
 
 EMPTY = frozenset(
     _WORD.findall(

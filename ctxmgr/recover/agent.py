@@ -11,8 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
-
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now
@@ -253,7 +251,7 @@ def _merged(
             return consulted, passed(drafted.continuation(consulted.added), request, drafted)
         except (RecoveryRefused, InvalidInput) as refused:
             use = use.model_copy(update={"failure": clipped(f"its answer could not be given: {refused.message}", 300)})
-        except ValidationError:  # a target that is no candidate: the shape itself refuses it
+        except ValueError:  # a target that is no candidate: the shape itself refuses it
             use = use.model_copy(update={"failure": "its answer could not be given: it is no continuation"})
     # A small model that finds no entry that answers has not failed: it agrees with the rules.
     return ConsultationResult(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})

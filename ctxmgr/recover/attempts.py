@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from pydantic import ValidationError
-
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.json_value import plain
 from ctxmgr.recover.routes import RoutingTable
@@ -76,7 +74,7 @@ def _read(record: Record) -> Continuation | None:
     """Return the continuation that a record holds, or None where somebody else wrote it in a shape of its own."""
     try:
         return Continuation.from_json(record).model_copy(update={"told_again": True})
-    except (ValidationError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError):
         return None
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 _LONGEST = 20_000
 _PEOPLE = r"(?:user|owner|admin\w*|operator|maintainer|manager|boss|human)s?"
 _SAY = r"(?:has|have|had|said|says|wants?|asks?|asked|agreed|confirm\w*|requires?|already|is fine|expects?|told)"
@@ -30,7 +32,7 @@ _ELSEWHERE = (
     "genehmig|freigegeben|erlaub|darfst|sollst|musst|führe|ausführen|autoris|approuv|permis|exécut|ejecut|aprobad|autoriz|"
     "aprovad|esegui|approvat|одобр|разреш|выполни|запусти|批准|同意|允许|授权|执行|运行|承認|許可|実行|승인|허가|실행"
 )
-_CLAIM = re.compile(
+_CLAIM = lazy_pattern(
     rf"\b(?:{_GRANT}|{_PEOPLE} {_SAY}|you (?:must|should|shall|may|can|are to|have to|need to)\b|"
     rf"{_LEAD} {{0,3}}{_ORDER}|{_RISK})"
     rf"|{_SIGNS}|{_ELSEWHERE}",

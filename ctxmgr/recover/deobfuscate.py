@@ -14,45 +14,47 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 MOST_BLOBS = 24
 """Encoded pieces of one text that are decoded."""
 _BLOB_CHARS = 24_000
 
-_COMBINING = re.compile("[\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]+")
-_INVISIBLE = re.compile(
+_COMBINING = lazy_pattern("[\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]+")
+_INVISIBLE = lazy_pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef\x00-\x08\x0e-\x1f\x7f-\x9f]+"
 )
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
+_TERMINAL = lazy_pattern(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
 _TAGS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
-_TAGGED = re.compile("[\U000e0020-\U000e007e]{4,}")
-_TURNED = re.compile("\u202e([^\u202c\u202d\n]{4,2000})")
+_TAGGED = lazy_pattern("[\U000e0020-\U000e007e]{4,}")
+_TURNED = lazy_pattern("\u202e([^\u202c\u202d\n]{4,2000})")
 
-_MARKUP = re.compile("</?[a-z][^<>]{0,20}>")
+_MARKUP = lazy_pattern("</?[a-z][^<>]{0,20}>")
 _PARTS = "\t\r\x0b\x0c*#()[]{}^\\+<-\u2010\u2011\u2012\u2013\u2026\u3000"
 _QUOTES = '"`|>=\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d'
 _PARTING = str.maketrans(dict.fromkeys(_PARTS, " ") | dict.fromkeys(_QUOTES, ","))
-_BLANKS = re.compile(" {2,}")
-_COMMAS = re.compile(",{2,}")
-_LINES = re.compile("\n{2,}")
-_DOTTED = re.compile(r"(?<![a-z])[a-z]{2,20}+(?:\.[a-z]{2,20}+){2,12}+")
-_LONG = re.compile(r"(?<![a-z])[a-z]{16,200}+")
+_BLANKS = lazy_pattern(" {2,}")
+_COMMAS = lazy_pattern(",{2,}")
+_LINES = lazy_pattern("\n{2,}")
+_DOTTED = lazy_pattern(r"(?<![a-z])[a-z]{2,20}+(?:\.[a-z]{2,20}+){2,12}+")
+_LONG = lazy_pattern(r"(?<![a-z])[a-z]{16,200}+")
 
 _LOOKS = str.maketrans(
     "аеорсухіјѕԁһќԛԝѵгпмткнвьзӏєαβεηικνορτυχγωδσ" + "ɑɡɩʟɴʀʏıȷᴀʙᴄᴅᴇɢʜᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
     "aeopcyxijsdhkqwvrnmtkhbb3leabenikvoptuxywds" + "agilnryijabcdeghjkmoptuvwz",
 )
-_MIXED = re.compile("[a-z][\u0250-\u0260\u0370-\u052f]|[\u0250-\u0260\u0370-\u052f][a-z]|[\u1d00-\u1d22]")
+_MIXED = lazy_pattern("[a-z][\u0250-\u0260\u0370-\u052f]|[\u0250-\u0260\u0370-\u052f][a-z]|[\u1d00-\u1d22]")
 LEET = str.maketrans("013457@$!|", "oieastasil")
-_LEETED = re.compile(r"[a-z][0134570@$!|][a-z]")
-_SPACED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_{1,2}){6,}[^\W_](?![^\W_])")
-_BETWEEN = re.compile(r"(?<=[^\W_])[\W_](?=[^\W_](?:[\W_]|$))")
+_LEETED = lazy_pattern(r"[a-z][0134570@$!|][a-z]")
+_SPACED = lazy_pattern(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_{1,2}){6,}[^\W_](?![^\W_])")
+_BETWEEN = lazy_pattern(r"(?<=[^\W_])[\W_](?=[^\W_](?:[\W_]|$))")
 _BACKWARDS = ("erongi", "snoitcurtsn", "dragersid", "tpmorp", "stcurtsni", "etuor")
 _ROTATED = ("vtaber", "qvfertneq", "sbetrg", "vafgehpgvba", "bireevqr", "flfgrz cebzcg")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+(?:\r?\n[A-Za-z0-9+/_-]{16,}+){0,40}+={0,2}")
-_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:(?:\\x|0x|%)?[0-9A-Fa-f]{2}[\s,:]?){16,}+(?![0-9A-Fa-f])")
-_HEX_MARKS = re.compile(r"\\x|0x|[%\s,:]")
-_ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[nrt\"'/]")
+_BASE64 = lazy_pattern(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+(?:\r?\n[A-Za-z0-9+/_-]{16,}+){0,40}+={0,2}")
+_HEX = lazy_pattern(r"(?<![0-9A-Fa-f])(?:(?:\\x|0x|%)?[0-9A-Fa-f]{2}[\s,:]?){16,}+(?![0-9A-Fa-f])")
+_HEX_MARKS = lazy_pattern(r"\\x|0x|[%\s,:]")
+_ESCAPED = lazy_pattern(r"\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[nrt\"'/]")
 _SIGNS = {"n": "\n", "r": "\n", "t": " ", '"': '"', "'": "'", "/": "/"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from ctxmgr.recover.messages import words
 from ctxmgr.recover.query_parser import Term
 from ctxmgr.recover.quotes import answers, flat
 from ctxmgr.recover.synonyms import alike, stem
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
 WINDOW = 360
@@ -27,11 +27,11 @@ _MOST_PLACES = 8
 _HEAD = 300
 _UNIT = 240
 _MOST_UNITS = 4_000
-_TOKEN = re.compile(r"[^\W\d_]+|\d+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_TOKEN = lazy_pattern(r"[^\W\d_]+|\d+")
+_CAMEL = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _ALIKE, _PARTLY = 0.6, 0.5
-_ALONE = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
-_HASH = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b")
+_ALONE = lazy_pattern(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
+_HASH = lazy_pattern(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b")
 _APART = 0.95
 """How much less words count together for each line that lies between them: lines need not belong together."""
 _IN_NAME = 0.55

@@ -13,18 +13,19 @@ import secrets
 from typing import Any
 
 from ctxmgr.log.json_value import plain
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 MOST = 6_000
 """Characters of one body as it is written; the rest is left out and counted."""
 TOLD = 200
 """Characters of one part of the provenance."""
 
-_NAME = re.compile(r"[A-Za-z0-9_.:@/+-]{1,64}")
+_NAME = lazy_pattern(r"[A-Za-z0-9_.:@/+-]{1,64}")
 _LOOKALIKES = {"<": "‹", ">": "›", "|": "¦", "[": "(", "]": ")"}
 """What stands for the signs of tags, fences and chat templates in a text that is shown as it is."""
-_DELIMITER = re.compile(r"(?=.*[A-DF-Za-df-z])[A-Za-z0-9]{8,64}")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
-_SIGNS = re.compile(r"[<>|`\[\]#\x7f]")
+_DELIMITER = lazy_pattern(r"(?=.*[A-DF-Za-df-z])[A-Za-z0-9]{8,64}")
+_STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*+"')
+_SIGNS = lazy_pattern(r"[<>|`\[\]#\x7f]")
 _SHORTEST = 8
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.action_kinds import texts
@@ -16,36 +17,39 @@ from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.injection_filter import suspicion
 from ctxmgr.recover.quotes import CITABLE, command_of, flat
 from ctxmgr.recover.related import RelatedReader
-from ctxmgr.types.model_proposal import Proposal
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import ContextRequest, Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
 
+if TYPE_CHECKING:
+    from ctxmgr.types.model_proposal import Proposal
+
 _SHORTEST_REASON = 8
 _SHORTEST_CALL, _SHOWN = 4, 80
-_SUCCESS = re.compile(
+_SUCCESS = lazy_pattern(
     r"\b(?:pass(?:es|ed|ing)?|succe(?:ed(?:s|ed)?|ss\w*)|work(?:s|ed)|fixed|resolved|solved|done|complet(?:e|ed|es)|green|"
     r"healthy|ready|finished|deployed|merged|installed|up and running)\b",
     re.IGNORECASE,
 )
-_FAILURE = re.compile(
+_FAILURE = lazy_pattern(
     r"\b(?:fail\w*|error\w*|broke\w*|crash\w*|refus\w*|denied|reject\w*|no|not|never|without|cannot|unable|missing|lacks?|until|"
     r"before|once|if|when|would|should|must|needs?)\b|n't\b",
     re.IGNORECASE,
 )
 """Words that make a claim of success none: it is denied, wished for, or made to depend on something."""
-_INSTEAD = re.compile(
+_INSTEAD = lazy_pattern(
     r"\b(?:not|never|avoid|stop|instead|rather|without|before|after|once|when|until|if|then|unless|failed|fails)\b|n't\b",
     re.IGNORECASE,
 )
 """Words before a call that make advice of it another one: it is advised against, or only after something else."""
-_AGAIN = re.compile(r"\b(?:again|once more|retry|re-?run|repeat|keep trying)\b", re.IGNORECASE)
-_FAILED = re.compile(r"\b(?:fail(?:s|ed|ure)?|broken|crash(?:es|ed)?|refused|rejected|denied)\b", re.IGNORECASE)
-_NOTHING = re.compile(
+_AGAIN = lazy_pattern(r"\b(?:again|once more|retry|re-?run|repeat|keep trying)\b", re.IGNORECASE)
+_FAILED = lazy_pattern(r"\b(?:fail(?:s|ed|ure)?|broken|crash(?:es|ed)?|refused|rejected|denied)\b", re.IGNORECASE)
+_NOTHING = lazy_pattern(
     r"error|exception|traceback|not found|no such|cannot|unable|invalid|exit(?:ed)?\b|\bfalse\b", re.IGNORECASE
 )
-_WORD = re.compile(r"[^\W_]{4,}|\S*\d\S*")
+_WORD = lazy_pattern(r"[^\W_]{4,}|\S*\d\S*")
 _QUOTES = str.maketrans("", "", "`'\"")
-_VALUE = re.compile(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
+_VALUE = lazy_pattern(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
 _BODY = 200_000
 
 

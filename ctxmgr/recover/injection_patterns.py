@@ -10,6 +10,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 IGNORES = "tells the reader to ignore its instructions"
 RENEWS = "gives the reader new instructions"
 RECASTS = "tells the reader to be someone else"
@@ -80,7 +82,7 @@ _WORDS = {
     "person": "(?:end )?users?|humans?|operators?|owners?|developers?|customers?|anyone|anybody|people|supervisors?|"
     "maintainers?",
 }
-_LEADS = re.compile(
+_LEADS = lazy_pattern(
     r"(?:[.!?:;,>*#\])\"(\[-]\s{0,3}|\n\s{0,4}[*_#<( \[]{0,4}|\b(?:must|should|shall|now|please|immediately|always|instead|"
     r"need to|have to|required to|then|and|will|just|only)\s)$"
 )
@@ -134,4 +136,4 @@ def pattern(order: Order, loose: bool = False) -> re.Pattern[str]:
         words = re.sub("«(\\w+)»", lambda found: f"(?:{_WORDS[found[1]]})", words)
     if not order.exact:
         words = words.replace(" ", "[ ,_\n]?" if loose else "[ ,_\n]")
-    return re.compile(words, re.DOTALL)
+    return lazy_pattern(words, re.DOTALL)

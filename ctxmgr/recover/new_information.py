@@ -10,24 +10,25 @@ from ctxmgr.recover.action_kinds import texts
 from ctxmgr.recover.excerpts import Row
 from ctxmgr.recover.messages import words
 from ctxmgr.recover.quotes import answer_text
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _LOOKED_AT = 8_000
 _SAME = 0.6
-_COUNT = re.compile(r"(?<![\w.:/-])\d{1,6}(?![\w.:/-])")
-_DIGITS = re.compile(r"\d+")
+_COUNT = lazy_pattern(r"(?<![\w.:/-])\d{1,6}(?![\w.:/-])")
+_DIGITS = lazy_pattern(r"\d+")
 # A value as programs write it: with a digit, or words joined by a mark, or a capital in mid-word.
-_VALUE = re.compile(
+_VALUE = lazy_pattern(
     r"(?=[\w@/.:~+=-]{0,80}(?:\d|\w[_/:@=~+.-]\w|[a-z][A-Z]))(?:[\w~/@-][\w@/.:~+=-]{1,160})|\"[^\"\n]{2,80}\"|'[^'\n]{2,80}'"
 )
-_ADVICE = re.compile(
+_ADVICE = lazy_pattern(
     r"(?:^|[.!:;,\n-]\s{0,3}|\b(?:please|then|and|just|first)\s)(?:set|try|run|pass|call|"
     r"start|stop|remove|add|take|write|switch)\b|"
     r"\b(?:use|using|instead|needs?|must|have to|has to|only (?:works?|with)|requires?|should|caused? by|because|due to|"
     r"turned out|fix(?:ed|es)?|helps?|helped|works? (?:with|when|if))\b",
     re.IGNORECASE,
 )
-_NOT_KNOWN = re.compile(
+_NOT_KNOWN = lazy_pattern(
     r"\b(?:forg[eo]t|(?:do|does|did)(?: not|n't) (?:know|remember|recall)|not sure|unsure|no idea|unclear|undecided|unknown|"
     r"t\.?b\.?[adc]|to be (?:decided|determined|announced|confirmed)|not (?:yet|been) (?:known|decided|settled|fixed|set|"
     r"assigned|agreed|published)|yet to be|still (?:open|pending|arguing|discussing|deciding|debating|waiting|looking)|"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from ctxmgr.recover.query_parser import Clause, clauses, telling
 from ctxmgr.recover.quotes import answer_text, command_of, quoted, short_call
 from ctxmgr.recover.related import MOST_TOLD, RelatedReader, RelatedRecord
 from ctxmgr.recover.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, together
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.types.view import EntryView
 
@@ -26,7 +26,7 @@ _MOST_STEPS, _MOST_OWN, _MOST_SENT = 6, 3, 2
 _TOLD = 500
 _MOST_NAMING, _SHORTEST_NAME = 20, 4
 _MOST_STATING = 60
-_FILE = re.compile(r"[^.]\.[A-Za-z]\w{0,7}$")
+_FILE = lazy_pattern(r"[^.]\.[A-Za-z]\w{0,7}$")
 _TASK, _SAID, _SUBJECT = 0.8, 0.6, 0.7
 """How much a word counts that only the task, the agent's last words, or what is under review holds."""
 

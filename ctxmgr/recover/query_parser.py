@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.recover.synonyms import alike, stem
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LONGEST = 4_000
 _MOST_TERMS = 12
-_WORD = re.compile(r"\w(?:[\w./:@+-]{0,78}\w)?")
-_CLAUSE = re.compile(r"(?<=[.!?;\n])\s+|\n+|, (?=but |and |so |because )|: (?=\w)")
-_INNER = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_WORD = lazy_pattern(r"\w(?:[\w./:@+-]{0,78}\w)?")
+_CLAUSE = lazy_pattern(r"(?<=[.!?;\n])\s+|\n+|, (?=but |and |so |because )|: (?=\w)")
+_INNER = lazy_pattern(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _EMPTY = word_set(
     "a about after again against agent all am an and any are as at be been before being but by can cannot context continue "
     "could did do does doing done don't each earlier else ever every exactly few finish for from further get give go goal had "
@@ -26,12 +27,12 @@ _EMPTY = word_set(
     "neither either both side sides reason reasons come came instruction instructions "
     "record session history previous previously already also however whatever told said think thought sure unsure unclear"
 )
-_ASKING = re.compile(
+_ASKING = lazy_pattern(
     r"\?|\b(?:which|what|where|who|when|how|need|needs|know|missing|lost|lack\w*|forgot\w*|find out|unclear|unknown|not sure|"
     r"unsure|(?:neither|nobody|no one|never|not|n't)\b[^.;]{0,24}\b(?:told|said|given|handed|mention\w*|explain\w*))\b",
     re.IGNORECASE,
 )
-_REASON = re.compile(r"\b(?:why|reasons?|rationale|motive|behind|justif\w+|what (?:was|is) wrong|grounds)\b", re.IGNORECASE)
+_REASON = lazy_pattern(r"\b(?:why|reasons?|rationale|motive|behind|justif\w+|what (?:was|is) wrong|grounds)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, cast
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 EXCERPT = 400
 CITABLE = 200
 """Longest id that is cited: sources choose their ids, and a continuation stays small whatever they chose."""
 
-_NAME = re.compile(r"\w[\w.:/@+-]{0,79}")
+_NAME = lazy_pattern(r"\w[\w.:/@+-]{0,79}")
 _COMMANDS = ("command", "cmd", "script")
 _ASIDE = frozenset({"description", "explanation", "justification", "timeout", "timeout_ms", "timeoutMs", "run_in_background"})
 _TELLING = ("pattern", "query", "url", "file_path", "filePath", "path", "prompt", "name")

@@ -21,6 +21,7 @@ from ctxmgr.recover.query_parser import Clause, Term
 from ctxmgr.recover.quotes import command_of
 from ctxmgr.recover.superseded import SupersededRecord, replaced
 from ctxmgr.recover.synonyms import stem
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.route import is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
@@ -54,7 +55,7 @@ _PLAIN = frozenset(
     )
 )
 """Words that any error and any input may hold: they say little of what a trouble is about."""
-_NO_ANSWER = re.compile(
+_NO_ANSWER = lazy_pattern(
     r"not found|no such|unknown|cannot|can't|could not|don't know|do not know|no idea|no result|nothing", re.IGNORECASE
 )
 

@@ -18,6 +18,7 @@ from ctxmgr.config import Config
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.paths import MOST_SETTINGS, OWN_FILE, is_inside, read_regular
 from ctxmgr.recover.schemas import checked_schema
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.health import Check
 from ctxmgr.types.route import Role, Routing, is_context_manager
 
@@ -26,7 +27,7 @@ _KEYS = {"request", "schema", "role", "next"}
 _LARGEST_FILE = 4_000_000
 _MALFORMED = (OSError, ValueError, RecursionError)  # the errors of both formats are ValueErrors
 # A preview and an emergency are neither.
-_REVIEW, _MERGE = re.compile(r"(?<!p)review", re.IGNORECASE), re.compile(r"(?<!\be)merg", re.IGNORECASE)
+_REVIEW, _MERGE = lazy_pattern(r"(?<!p)review", re.IGNORECASE), lazy_pattern(r"(?<!\be)merg", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

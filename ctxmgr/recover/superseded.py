@@ -10,20 +10,21 @@ from typing import Any, TypeGuard, cast
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.recover.action_kinds import changes_something, same_call
 from ctxmgr.recover.quotes import flat
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
-_CHANGED = re.compile(
+_CHANGED = lazy_pattern(
     r"\b(?:correct(?:ion|ed)|chang(?:ed|es)|no longer|not any ?more|any ?more|instead|moved|rotated|replac(?:ed|es)|renamed|"
     r"switched|migrated|supersed\w+|obsolete|outdated|deprecated|retired|updated|overrul\w+|revised|withdrawn|revoked|"
     r"used to be|was wrong|is wrong|from now on|as of (?:now|today)|since (?:the|then|today|yesterday)|newly set|new value)\b",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"[\w@./:+-]*\d[\w@./:+-]*|\w+(?:[-_./:@]\w+)+|[a-z]+[A-Z]\w+")
-_NAMED = re.compile(
+_VALUE = lazy_pattern(r"[\w@./:+-]*\d[\w@./:+-]*|\w+(?:[-_./:@]\w+)+|[a-z]+[A-Z]\w+")
+_NAMED = lazy_pattern(
     r"(?P<name>[A-Za-z][\w-]{1,30}(?: [\w-]{1,30}){0,4})(?::| is| =|=) ?(?P<value>[\w@./:+-]*[\w@/+-])", re.ASCII
 )
 """A value under its name: "best checkpoint so far: step-7", "host = db2"."""
-_PASSING = re.compile(r" (?:so far|now|currently|still|at present|for now)$")
+_PASSING = lazy_pattern(r" (?:so far|now|currently|still|at present|for now)$")
 _PIECES = word_set("offset limit page line lines start end cursor skip from to range head tail view_range")
 """Names of arguments that choose a piece of what is looked at."""
 _SHARED = 0.6

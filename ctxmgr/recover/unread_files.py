@@ -10,6 +10,7 @@ from ctxmgr.recover.action_kinds import texts
 from ctxmgr.recover.brief import Brief
 from ctxmgr.recover.history_reader import HistoryReader
 from ctxmgr.recover.quotes import answer_text
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _MOST_PATHS = 6
@@ -19,11 +20,11 @@ _ENDINGS = (
     "mod|php|pl|properties|proto|py|pyi|r|rb|rs|rst|scala|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml"
 )
 # Bounded repetitions, so that no text can make it slow. A line number may follow as in tracebacks or in compilers' words.
-PATH = re.compile(
+PATH = lazy_pattern(
     rf"(?<![\w/.:~-])((?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,60}}/){{0,12}}[\w.@+-]{{1,80}}\.(?:{_ENDINGS}))(?![\w/])"
     r"(?:\"?,? line (\d{1,6})|:(\d{1,6}))?"
 )
-_MISSING = re.compile(r"no such file|not found|does not exist|cannot find|ENOENT", re.IGNORECASE)
+_MISSING = lazy_pattern(r"no such file|not found|does not exist|cannot find|ENOENT", re.IGNORECASE)
 _FOREIGN = ("site-packages/", "dist-packages/", "node_modules/", "/usr/lib/", "/usr/local/lib/", "lib/python3", "/rustc/")
 
 

@@ -11,11 +11,12 @@ from typing import Any, cast
 
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.quotes import answers, clipped, command_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
-_TICKS = re.compile(r"`{3,}")
+_TICKS = lazy_pattern(r"`{3,}")
 _TELLING = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
-_NUMBERED = re.compile(r"^ *\d+[\t→]", re.MULTILINE)
+_NUMBERED = lazy_pattern(r"^ *\d+[\t→]", re.MULTILINE)
 _KEPT = "\n\t"
 _LONGEST = 20_000
 

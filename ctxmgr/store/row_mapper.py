@@ -330,13 +330,7 @@ def _made(kind: str, row: Plain) -> Any:
     """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
     shape, names = _shape(kind)
     values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
-    view = shape.__new__(shape)
-    # As pydantic's own model_construct does it, without the defaults and aliases that a row has no need of.
-    _set(view, "__dict__", values)
-    _set(view, "__pydantic_fields_set__", set(values))
-    _set(view, "__pydantic_extra__", None)
-    _set(view, "__pydantic_private__", None)
-    return view
+    return shape.model_made(values, set(values))
 
 
 def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:
@@ -348,7 +342,6 @@ def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:
     return _shapes[kind]
 
 
-_set = object.__setattr__
 _shapes: dict[str, tuple[Any, tuple[str, ...]]] = {}
 """Of each kind of row its shape, and the names of its fields; filled once it is needed: shapes load slowly."""
 

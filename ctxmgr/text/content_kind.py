@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 TEXT = "text"
 MARKDOWN = "markdown"
 YAML = "yaml"
@@ -43,9 +45,9 @@ _ALIASES = {
     "golang": "go", "rs": "rust", "c++": "cpp", "rb": "ruby", "sh": "shell", "bash": "shell",
 }  # fmt: skip
 _HEAD = 4_096
-_HEADING = re.compile(r"#{1,6} +\S")
-_CPP = re.compile(r"^\s*(?:class \w|namespace\b|template ?<|using namespace|public:|private:)", re.MULTILINE)
-_KEY = re.compile(r"[A-Za-z_][\w.-]*:(?: |$)")
+_HEADING = lazy_pattern(r"#{1,6} +\S")
+_CPP = lazy_pattern(r"^\s*(?:class \w|namespace\b|template ?<|using namespace|public:|private:)", re.MULTILINE)
+_KEY = lazy_pattern(r"[A-Za-z_][\w.-]*:(?: |$)")
 
 
 def kind_of(name: str, text: str) -> str:

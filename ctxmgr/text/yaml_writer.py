@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-_BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
+_BARE_KEY = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
 _OTHER_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"}
-_UNSAFE = re.compile(
+_UNSAFE = lazy_pattern(
     '[\x00-\x1f"\\\\\x7f-\xa0\u00ad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff\ufff0-\uffff]'
     "|[\U000e0000-\U000e0fff]"
 )
-_NOT_LITERAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_NOT_LITERAL = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _LONGEST_KEY = 100
 _DEEPEST_BLOCK = 8
 

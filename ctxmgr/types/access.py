@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.base import Field, Shape, Text
 
 ResourceType = Literal["artifact", "context", "history"]
 Permission = Literal["read", "write", "none"]

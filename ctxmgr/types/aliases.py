@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from pydantic.alias_generators import to_camel, to_snake
+from ctxmgr.types.fields import camel_case
 
 FIELDS = {
     "action_name_filter": "action",
@@ -39,18 +39,27 @@ def with_own_names(fields: Collection[str], given: Any) -> Any:
     table = cast("Mapping[Any, Any]", given)
     found: dict[Any, Any] = {}
     for name, value in table.items():
-        snake = to_snake(name) if isinstance(name, str) else ""
+        if name in fields:
+            found[name] = value
+            continue
+        snake = _snake_case(name) if isinstance(name, str) else ""
         own = FIELDS.get(snake, "")
         if snake in fields or (own not in fields and (snake != "entries" or "entry_indices" not in fields)):
             found[name] = value
             continue
         replaced = _entries(value) if snake == "entries" else {own: [value] if _is_single(snake, value) else value}
         for field, part in replaced.items():
-            if part is not None and (field in found or field in table or to_camel(field) in table):
+            if part is not None and (field in found or field in table or camel_case(field) in table):
                 raise ValueError(f"{name} and {field} are the same field: give one of them")
             if part is not None:
                 found[field] = part
     return found
+
+
+def _snake_case(name: str) -> str:
+    from pydantic.alias_generators import to_snake
+
+    return to_snake(name)
 
 
 def _is_single(name: str, value: object) -> bool:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from ctxmgr.types.artifact import ArtifactView, NewDependency, Retention
-from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.base import Field, Shape, Text
 from ctxmgr.types.query import Limit, Offset, Page, Request, Status
 
 VersionNumber = Annotated[int, Field(ge=1, le=2**53)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, model_validator
-
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.finding import FindingKind, Severity
 
@@ -24,7 +22,7 @@ class Label(Shape):
         now: seconds after the session's first timestamp at which stalls are judged; null: the log is all there is.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    ignores_unknown = True
 
     session: Text
     loop: bool | None = None
@@ -53,8 +51,8 @@ class Score(Shape):
     f1: float | None = None
     mcc: float | None = None
 
-    @model_validator(mode="after")
-    def _derive(self) -> Score:
+    def model_checked(self) -> None:
+        """Derive the measures."""
         tp, fp, fn, tn = self.true_positives, self.false_positives, self.false_negatives, self.true_negatives
         product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
         derived = {
@@ -65,7 +63,6 @@ class Score(Shape):
         }
         for name, value in derived.items():
             object.__setattr__(self, name, None if value is None else round(value, 4))
-        return self
 
 
 class Alarm(Shape):

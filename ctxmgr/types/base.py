@@ -1,33 +1,151 @@
-"""The base of all models (camelCase on the wire, frozen), and the envelope of JSON answers."""
+"""The base of all shapes: frozen, camelCase on the wire, checked by pydantic where a value is not plainly right.
+
+A shape is declared like a pydantic model and means the same. But pydantic takes longer to load than most commands to run,
+so a value that is exactly what its field is declared to hold is taken at once (`ctxmgr.types.plain_check`); for anything
+else, and for a JSON Schema, the model of the shape is built (`ctxmgr.types.pydantic_model`), and what it says counts.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, Self, cast, dataclass_transform
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
-from pydantic.alias_generators import to_camel
+from ctxmgr.types.fields import MISSING, ComputedField, Field, FieldTable, Json, Text
+from ctxmgr.types.plain_check import dumped, values_of
 
-Json = Any
-"""Any JSON value: what agents record is theirs to shape."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from pydantic import BaseModel
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be text")
-    return value
+__all__ = ["ComputedField", "Field", "Json", "Shape", "Text", "first_fault"]
 
 
-Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
-"""Recorded text. Unlike pydantic's ``str`` it lets lone surrogates pass, which real logs contain."""
+def first_fault(error: ValueError) -> dict[str, Any]:
+    """Return what pydantic found wrong first: ``loc``, ``msg`` and ``input``."""
+    errors: list[dict[str, Any]] = cast("Any", error).errors(include_url=False)
+    return errors[0]
 
 
-class Shape(BaseModel):
-    """Base of requests, responses and views."""
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
+class Shape(FieldTable):
+    """Base of requests, responses and views.
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid", serialize_by_alias=True, defer_build=True
-    )
+    Raises:
+        ValidationError: pydantic's, when made from what its fields don't admit.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        values = values_of(type(self), given)
+        if values is not None:
+            self._fill(values, self.named(given))
+        if values is None or not self._is_right():
+            self._fill(*self._modelled(given))
+
+    @classmethod
+    def _modelled(cls, given: object, *, strict: bool | None = None) -> tuple[dict[str, Any], set[str]]:
+        """Return the values of the fields, and which were given, as pydantic reads them."""
+        model = cls.pydantic_model().model_validate(given, strict=strict)
+        return dict(model.__dict__), model.model_fields_set
+
+    def _fill(self, values: dict[str, Any], given: set[str]) -> None:
+        object.__setattr__(self, "__dict__", values)
+        object.__setattr__(self, "model_fields_set", given)
+
+    def _is_right(self) -> bool:
+        try:
+            self.model_checked()
+        except ValueError:
+            return False
+        return True
+
+    @classmethod
+    def pydantic_model(cls) -> type[BaseModel]:
+        """Return the pydantic model of the shape."""
+        from ctxmgr.types.pydantic_model import model_of
+
+        return model_of(cls)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from ctxmgr.types.pydantic_model import core_schema_of
+
+        return core_schema_of(cls, handler)
+
+    @classmethod
+    def model_validate(cls, given: Any, *, strict: bool | None = None) -> Self:
+        """Return the shape of a table, by names of fields or wire names; a shape of this kind is returned as it is."""
+        if isinstance(given, cls):
+            return given
+        whole = cast("object", given)
+        if type(whole) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", whole)):
+            return cls(**cast("dict[str, Any]", whole))
+        return cls.model_made(*cls._modelled(whole, strict=strict))
+
+    @classmethod
+    def model_construct(cls, **values: Any) -> Self:
+        """Return a shape with these values unchecked, defaults for the others."""
+        found = dict[str, Any]()
+        for name, field in cls.model_fields.items():
+            if name in values:
+                found[name] = values[name]
+            elif field.default is not MISSING:
+                found[name] = field.new_default()
+        return cls.model_made(found, set(values))
+
+    @classmethod
+    def model_validate_json(cls, text: str | bytes) -> Self:
+        """Return the shape of a table in JSON."""
+        import json
+
+        return cls.model_validate(json.loads(text))
+
+    @classmethod
+    def model_json_schema(cls, *, by_alias: bool = True, mode: Any = "validation") -> dict[str, Any]:
+        """Return the JSON Schema of the shape."""
+        return cls.pydantic_model().model_json_schema(by_alias=by_alias, mode=mode)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
+        """Return a copy with some values changed, unchecked."""
+        changed = dict(update or {})
+        return type(self).model_made({**self.__dict__, **changed}, self.model_fields_set | changed.keys())
+
+    def model_dump(
+        self, *, mode: str = "python", by_alias: bool = True, exclude: Collection[str] = (), exclude_none: bool = False
+    ) -> dict[str, Any]:
+        """Return plain values, those of computed fields behind the others."""
+        return dumped(self, by_alias=by_alias, exclude=exclude, exclude_none=exclude_none)
+
+    def model_dump_json(self) -> str:
+        """Return the plain values as JSON text."""
+        import json
+
+        return json.dumps(self.model_dump(), separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values with camelCase keys, absent values as null."""
-        return self.model_dump(mode="python", by_alias=True)
+        return self.model_dump()
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self.__dict__.items())
+
+    def __setattr__(self, name: str, value: object) -> None:
+        from pydantic_core import ValidationError
+
+        raise ValidationError.from_exception_data(
+            type(self).__name__, [{"type": "frozen_instance", "loc": (name,), "input": value}]
+        )
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
+    def __eq__(self, other: object) -> bool:
+        return self.__dict__ == other.__dict__ if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
+        return type(self).model_made, (self.__dict__, self.model_fields_set)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.context_package import Assembly, Decision, Got, Included, Need
 from ctxmgr.types.goal_source import GoalSource
 from ctxmgr.types.project import AgentNeed

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal_source import ProbeKind, ProbeResult
 from ctxmgr.types.goal_status import AttemptStatus, BlockedBy, LoopType, NodeStatus

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.base import Field, Shape, Text
 from ctxmgr.types.query import Status
 from ctxmgr.types.view import EntryView
 

@@ -4,37 +4,44 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from ctxmgr.types.base import Shape
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 MOST_FACTS = 12
 MOST_ADVICE = 5
 _CITES = "The entries that show it, as @12: only such as you were shown."
 
 
-class ProposedFact(Shape):
+class Answered(BaseModel):
+    """Base of what a model answers; its client needs models of pydantic itself."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid", serialize_by_alias=True, defer_build=True
+    )
+
+
+class ProposedFact(Answered):
     """Something the next agent must know, in the model's words, and the entries it rests on (ids)."""
 
     text: Annotated[str, Field(min_length=1, max_length=600, description="One thing that is so, figures copied exactly.")]
     entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(min_length=1, max_length=6, description=_CITES)]
 
 
-class Advice(Shape):
+class Advice(Answered):
     """What to do instead, and the entries that speak for it (ids)."""
 
     text: Annotated[str, Field(min_length=1, max_length=300, description="One concrete action that was not tried yet.")]
     entries: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=6, description=_CITES)]
 
 
-class Dropped(Shape):
+class Dropped(Answered):
     """An entry that the rules cited and the model leaves out, and why; without a reason it stays in."""
 
     entry: Annotated[str, Field(max_length=200, description="An entry that the brief rests on, as @12.")]
     reason: Annotated[str, Field(max_length=300, description="Why it misleads or is out of date.")]
 
 
-class Proposal(Shape):
+class Proposal(Answered):
     """A model's whole answer in the tool mode.
 
     Attributes:
@@ -62,7 +69,7 @@ class Proposal(Shape):
     ] = []
 
 
-class Lead(Shape):
+class Lead(Answered):
     """A small model's answer to the one narrow question: what is needed, then which of the numbered entries answers it.
 
     ``need`` comes before ``answer``: a small model that has to say first what is missing finds it far more often.

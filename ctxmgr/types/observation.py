@@ -7,8 +7,9 @@ detectors take.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from ctxmgr.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

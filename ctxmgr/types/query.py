@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
-
 from ctxmgr.types.aliases import with_own_names
-from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.base import Field, Shape, Text
 from ctxmgr.types.plain_records import page_of
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
 
@@ -30,9 +28,9 @@ class Request(Shape):
     together.
     """
 
-    @model_validator(mode="before")
     @classmethod
-    def _take_aliases(cls, given: Any) -> Any:
+    def model_renamed(cls, given: Any) -> Any:
+        """Return what was given, under our own names."""
         return with_own_names(cls.model_fields, given)
 
 

@@ -1,6 +1,6 @@
 """Check ordinary records of format 1 without pydantic.
 
-What is not obviously in order is left to the models of `ctxmgr.types.record`, which have the last word and say what is
+What is not obviously in order is left to the models of `ctxmgr.types.record_models`, which have the last word and say what is
 wrong: loading them takes longer than writing ten thousand records.
 """
 
@@ -54,6 +54,7 @@ _RULES: dict[str, tuple[dict[str, frozenset[type]], frozenset[str], tuple[str, .
         frozenset({"session", "id", "entries", "summary", "reasoning", "hash"}),
         ("session", "id"),
     ),
+    "continuation": ({**_COMMON, "id": _TEXT}, frozenset({"session", "id"}), ("session", "id")),
     "session": ({**_COMMON, "process": _OPTIONAL, "workflow": _OPTIONAL}, frozenset({"session"}), ("session",)),
     "sessionEnd": (
         {**_COMMON, "outcome": _TEXT, "process": _OPTIONAL}, frozenset({"session", "outcome"}), ("session",),
@@ -71,7 +72,7 @@ def check(record: Record) -> Record:
     """
     if is_plain(record):
         return record
-    from ctxmgr.types.record import check_whole
+    from ctxmgr.types.record_models import check_whole
 
     return check_whole(record)
 

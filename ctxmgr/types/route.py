@@ -10,11 +10,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, computed_field, model_validator
-from pydantic.alias_generators import to_camel
-
 from ctxmgr.log.codec import fingerprint
-from ctxmgr.types.base import Json, Shape, Text
+from ctxmgr.types.base import ComputedField, Field, Json, Shape, Text
 from ctxmgr.types.diagnosis import Diagnosis
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
@@ -82,8 +79,7 @@ class Fact(Shape):
         """The statement with what it quotes."""
         return self.text if self.quote is None else f"{self.text}: {self.quote}"
 
-    @computed_field
-    @property
+    @ComputedField
     def hash(self) -> str:
         """What the fact says, as 12 hexadecimal digits."""
         return fingerprint([self.text, self.label] if self.quote is None else [self.text, self.label, self.quote])[:12]
@@ -103,8 +99,7 @@ class Section(Shape):
     title: Text
     text: Text
 
-    @computed_field
-    @property
+    @ComputedField
     def hash(self) -> str:
         """What the section says, as 12 hexadecimal digits."""
         return fingerprint([self.title, self.text])[:12]
@@ -235,13 +230,12 @@ class Continuation(Shape):
         """The text for the agent that continues, alone."""
         return self.context.prompt or self.context.summary
 
-    @model_validator(mode="after")
-    def _one_allowed_branch(self) -> Self:
+    def model_checked(self) -> None:
+        """Refuse a target that is not allowed."""
         if any(is_context_manager(agent) for agent in self.candidates):
             raise ValueError("the context manager is never a target")
         if self.target not in self.candidates or len(set(self.candidates)) != len(self.candidates):
             raise ValueError("the target must be one of the distinct candidates")
-        return self
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``returnTo`` holds every allowed branch, exactly one of them not null."""
@@ -264,7 +258,7 @@ class Continuation(Shape):
         Raises:
             ValidationError: it is no continuation.
         """
-        known = {to_camel(name) for name in cls.model_fields}
+        known = {field.alias for field in cls.model_fields.values()}
         fields = {"loop": None, "stall": None, "snapshot": None}  # a record leaves out what is null
         fields |= {name: value for name, value in data.items() if name in known}
         branches = cast("dict[str, Any]", data.get("returnTo") or {})

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from ctxmgr.types.record import MODELS
+from ctxmgr.types.record_models import MODELS
 from tests.cli.console import lines, make_history, records, run
 from tests.cli.json_schema import faults
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from ctxmgr.conformance import NEW_WORK, DetectorConformance, SessionConformance, SpokenConformance
-from ctxmgr.detect import DETECTORS
+from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.chanting import ChantingDetector
 from ctxmgr.detect.detectors.context_loop import ContextLoopDetector
 from ctxmgr.detect.detectors.monologue import MonologueDetector

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.detect import DETECTORS
+from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings

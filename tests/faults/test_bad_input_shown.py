@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.log.codec import Record
-from ctxmgr.types.record import MODELS
+from ctxmgr.types.record_models import MODELS
 from tests import builders as b
 from tests.cli.console import Ran, lines, process, run
 

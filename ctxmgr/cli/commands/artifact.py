@@ -6,8 +6,7 @@ import os
 import sys
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.artifact_files import keep_in, pour, told
 from ctxmgr.cli.as_agent import asking

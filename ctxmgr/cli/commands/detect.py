@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_log
 from ctxmgr.cli.detection_answer import detected, listed

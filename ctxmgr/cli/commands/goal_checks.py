@@ -7,8 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.commands import goal_common as c
 from ctxmgr.cli.commands.goal_common import AllowCommands, Dir, goal_app, probe_app

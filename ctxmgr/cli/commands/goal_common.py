@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, Shown, answer_alone, say
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput

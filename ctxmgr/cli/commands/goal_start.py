@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.commands import goal_common as c
 from ctxmgr.cli.commands.goal_common import Dir, goal_app
@@ -138,7 +137,9 @@ def _accepted(proposal: GoalPlan, how: Shown, yes: bool) -> bool:
     for line in _remarks(proposal):
         say(f"ctxmgr: {line}")
     views.show_plan(out, proposal)
-    return typer.confirm("Start with this plan?", default=True)
+    from typer import confirm
+
+    return confirm("Start with this plan?", default=True)
 
 
 def _shown(proposal: GoalPlan, *, waiting: bool) -> Answer:

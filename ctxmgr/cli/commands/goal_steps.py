@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.commands import goal_common as c
 from ctxmgr.cli.commands.goal_common import Dir, Reason, goal_app
 from ctxmgr.cli.output import Answer, Shown

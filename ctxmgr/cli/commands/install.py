@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, get_args
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.terminal import printer, safe
 from ctxmgr.cli.views import installation as views

@@ -7,8 +7,7 @@ import secrets
 import sys
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.as_agent import asking
 from ctxmgr.cli.envelope import say

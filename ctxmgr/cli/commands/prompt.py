@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requests import build
@@ -21,11 +20,6 @@ Examples:
 """
 
 prompt_app = typer.Typer(no_args_is_help=True, help=_HELP)
-
-
-@prompt_app.callback()
-def prompt() -> None:
-    """Say that this is a group of commands, though it has one alone."""
 
 
 @prompt_app.command("agent")

@@ -10,8 +10,7 @@ import threading
 from pathlib import Path
 from typing import IO, Annotated
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, Shown, answer, fail
 from ctxmgr.cli.pydantic_plugins import environment

@@ -6,8 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.commands.goal_option import goal_of, taken_up
 from ctxmgr.cli.output import Answer, Shown, answer, placed, say

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import MEANINGS
 from ctxmgr.cli.output import Answer, answer_alone, shown
@@ -38,7 +38,7 @@ from ctxmgr.types import (
 from ctxmgr.types import goal_plan as comparison
 from ctxmgr.types.base import Shape, Text
 from ctxmgr.types.query import Envelope
-from ctxmgr.types.record import MODELS
+from ctxmgr.types.record_models import MODELS
 
 
 class Recorded(Shape):
@@ -72,10 +72,10 @@ class Indexed(Shape):
     indexed: bool
 
 
-Row = type[BaseModel] | TypeAdapter[Any]
+Row = type[Shape] | TypeAdapter[Any]
 _ROWS: TypeAdapter[Any] = TypeAdapter(view.EntryView | view.EventView)
 
-SHAPES: dict[str, tuple[Row, type[BaseModel] | None]] = {
+SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "envelope": (Envelope, None),
     "sessions": (view.SessionView, operations.SessionsRequest),
     "list": (_ROWS, query.ListRequest),

@@ -8,9 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ctxmgr import config as kept
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.views import trust as views
 from ctxmgr.config import SettingsFile, grants, project_file

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-from pydantic import ValidationError
-
+from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.artifact_files import told
 from ctxmgr.cli.output import Answer, Shown, answer
@@ -17,6 +15,7 @@ from ctxmgr.cli.views import artifacts as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.artifact import Retention
 from ctxmgr.types.artifact_request import CreateVersionRequest, PruneRequest, RollbackRequest
+from ctxmgr.types.base import first_fault
 from ctxmgr.workspace import Workspace
 
 _HELP = """Versions of what all agents produced.
@@ -155,7 +154,7 @@ def configured(table: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"unknown setting artifacts.{unknown[0]}", f"known: {', '.join(known)}")
     try:
         Retention.model_validate(dict(table), strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+    except ValueError as error:
+        first = first_fault(error)
         raise InvalidInput(f"artifacts.{first['loc'][0]}: {first['msg']}", "e.g. keep_versions = 10") from None
     return dict(table)

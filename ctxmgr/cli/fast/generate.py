@@ -1,15 +1,17 @@
-"""Generate the tables of the fast path from the typer declarations: ``python -m ctxmgr.cli.fast.generate``.
+"""Generate the command table from the typer declarations: ``python -m ctxmgr.cli.fast.generate``.
 
-That is the lane's table, for which the requests are asked too, and the help of every command.
+Beside the table, for which the requests of the quick answers are asked too, that is the help of every command.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from pprint import pformat
 from typing import Any
 
 from ctxmgr.cli import build_app
@@ -18,112 +20,101 @@ from ctxmgr.cli.commands.schema_demo import SHAPES
 TABLE_FILE = Path(__file__).with_name("table.py")
 TEXTS_FILE = Path(__file__).with_name("help_texts.py")
 
-COMMANDS = (
+QUICK = (
     "detect", "list", "messages", "note add", "note list", "record", "search", "sessions", "show", "snapshot create",
     "snapshot list", "trace",
 )  # fmt: skip
+"""Commands whose answers for programs `ctxmgr.cli.fast.dispatch` gives from rows."""
 SERVED = frozenset({
     "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "ever", "exit_zero",
     "format_", "full", "input_type", "json_", "judge", "kind", "limit", "link", "log", "mask", "max_", "message",
     "newest_first", "now", "offset", "process", "query", "reasoning", "session", "set_", "since", "status", "store",
     "summary", "supersedes", "tag", "target", "trust_project", "until",
 })  # fmt: skip
-"""Parameters that the lane understands; a command line that gives any other is typer's."""
+"""Parameters that these answers understand; a command line that gives any other is answered by the declared function."""
 
 _REQUEST_FIELDS = {"max_": "max_results", "message": "content", "tag": "tags", "link": "links"}
-_KINDS = {"int": "number", "integer": "number", "str": "text", "text": "text", "bool": "flag", "boolean": "flag"}
+_KINDS = {"int": "number", "integer": "number", "float": "float", "path": "path", "str": "text", "text": "text",
+          "bool": "flag", "boolean": "flag"}  # fmt: skip
 
-_HEAD = '''"""What the lane for programs reads of command lines; written by ``python -m ctxmgr.cli.fast.generate`` alone."""
+_HEAD = '''"""Every command as the command line reads it; written by ``python -m ctxmgr.cli.fast.generate`` alone.
+
+One text of JSON a command, since only one of them is ever read: see `ctxmgr.cli.fast.parser.Command`.
+"""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
-if TYPE_CHECKING:
-    from typing import Any, TypedDict
-
-    class Command(TypedDict):
-        """A command's arguments and options, the parameter and kind of each; what the request admits.
-
-        ``many`` says whether the one argument takes any number of words, ``required`` which parameters must be given.
-        ``environment`` names variables that stand for options which the lane does not serve.
-        """
-
-        arguments: tuple[str, ...]
-        many: bool
-        required: tuple[str, ...]
-        options: dict[str, tuple[str, str]]
-        defaults: dict[str, Any]
-        ranges: dict[str, tuple[int, int]]
-        choices: dict[str, tuple[str, ...]]
-        environment: tuple[str, ...]
-
-
 # fmt: off
-TABLE: dict[str, Command] = \\
+TABLE: dict[str, str] = {
 '''
 
 
 def derived() -> dict[str, dict[str, Any]]:
-    """Return the table: for each command its options, its arguments, and what its request admits.
+    """Return the table: for each command its function, its options, its arguments, and what its request admits.
 
     Raises:
-        ValueError: a declaration that the lane would misread.
+        ValueError: a declaration that the parser of the table would misread.
     """
     from typer.main import get_command
 
-    root: Any = get_command(build_app())
-    return {name: _command(name, _declared(root, name).params) for name in COMMANDS}
+    return dict(_commands(get_command(build_app()), ""))
 
 
-def _declared(group: Any, name: str) -> Any:
-    for word in name.split():
-        group = group.commands[word]
-    return group
+def _commands(group: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path}{name} ")
+        else:
+            yield path + name, _command(path + name, command)
 
 
-def _command(name: str, parameters: list[Any]) -> dict[str, Any]:
+def _command(name: str, command: Any) -> dict[str, Any]:
     options: dict[str, tuple[str, str]] = {}
     defaults: dict[str, Any] = {}
-    arguments: list[Any] = []
+    arguments: list[tuple[str, str]] = []
     required: list[str] = []
-    environment: list[str] = []
-    for parameter in parameters:
-        if parameter.name not in SERVED:
-            if parameter.default or parameter.required:
-                raise ValueError(f"{name}: {parameter.name} means something when it is not given")
-            environment += [parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or []
-            continue
+    many = False
+    for parameter in command.params:
         is_argument = parameter.param_type_name == "argument"
-        if parameter.envvar or parameter.is_eager or parameter.callback or parameter.nargs not in (1, -1 if is_argument else 1):
-            raise ValueError(f"{name}: the lane can't read {parameter.name}")
+        asker = parameter.name == "as_agent"  # a declaration of our own, whose callback is called for every command
+        unread = parameter.envvar or parameter.is_eager or (parameter.callback and not asker)
+        if (many and is_argument) or unread or parameter.nargs not in (1, -1 if is_argument else 1):
+            raise ValueError(f"{name}: the table can't hold {parameter.name}, or what stands behind it")
         defaults[parameter.name] = parameter.default
         required += [parameter.name] if parameter.required else []
         if is_argument:
-            arguments.append(parameter)
+            arguments.append((parameter.name, _KINDS[parameter.type.name]))
+            many = parameter.nargs == -1
         else:
             options |= _spelled(parameter)
-    many = any(argument.nargs == -1 for argument in arguments)
-    if many and len(arguments) > 1:
-        raise ValueError(f"{name}: the lane can't tell its arguments apart")
-    ranges, choices = _admitted(name, defaults)
+    function = inspect.unwrap(command.callback)
     return {
-        "arguments": tuple(argument.name for argument in arguments),
+        "function": [function.__module__, function.__qualname__],
+        "how": "how" in inspect.signature(function).parameters,
+        "arguments": arguments,
         "many": many,
-        "required": tuple(required),
+        "required": required,
         "options": options,
         "defaults": defaults,
-        "ranges": ranges,
-        "choices": choices,
-        "environment": tuple(environment),
+        "quick": _quick(name, defaults) if name in QUICK else None,
     }
+
+
+def _quick(name: str, defaults: dict[str, Any]) -> dict[str, Any]:
+    beyond = [parameter for parameter in defaults if parameter not in SERVED]
+    if any(defaults[parameter] for parameter in beyond):
+        raise ValueError(f"{name}: {', '.join(beyond)}: one means something when it is not given")
+    ranges, choices = _admitted(name, defaults)
+    return {"beyond": beyond, "ranges": ranges, "choices": choices}
 
 
 def _spelled(parameter: Any) -> dict[str, tuple[str, str]]:
     """Return the parameter and kind behind each spelling of an option."""
     kind = _KINDS[parameter.type.name]
-    if (parameter.multiple and kind != "text") or bool(parameter.is_flag) != (kind == "flag"):
-        raise ValueError(f"the lane can't read {parameter.opts}")
-    kind = "texts" if parameter.multiple else kind
+    if (parameter.multiple and kind == "flag") or bool(parameter.is_flag) != (kind == "flag") or getattr(parameter, "count", 0):
+        raise ValueError(f"the table can't hold {parameter.opts}")
+    kind += "s" if parameter.multiple else ""
     spelled = dict.fromkeys(parameter.opts, (parameter.name, kind))
     return spelled | dict.fromkeys(parameter.secondary_opts, (parameter.name, "no " + kind))
 
@@ -147,8 +138,9 @@ def _admitted(name: str, defaults: dict[str, Any]) -> tuple[dict[str, tuple[int,
 
 
 def rendered() -> str:
-    """Return the text of the table's module."""
-    return _HEAD + pformat(derived(), width=120, sort_dicts=False) + "\n"
+    """Return the text of the table's module, a line for each command."""
+    lines = (f"    {name!r}: {json.dumps(command)!r},\n" for name, command in derived().items())
+    return _HEAD + "".join(lines) + "}\n"
 
 
 _TEXTS_HEAD = '''"""The help of every command; written by ``python -m ctxmgr.cli.fast.generate`` alone."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import UNICODE, Column, Span, wrapped
 from ctxmgr.cli.views.one_line import brief, telling_end
+from ctxmgr.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

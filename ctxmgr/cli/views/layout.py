@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ctxmgr.cli.views.safe_text import Keep, cells, take
+from ctxmgr.light_dataclass import dataclass
 
 GAP = "  "
 """What stands between two columns."""

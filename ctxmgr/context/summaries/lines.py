@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ctxmgr.context.summaries.plain_text import beginnings
 from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shortened
 from ctxmgr.text.content_kind import CODE, KINDS, LANGUAGES, MARKDOWN, PYTHON, TEXT
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +58,21 @@ _RUST = (
 )
 
 NOTATIONS = {
-    "python": Notation(re.compile(r" ?(?:(?:async )?def|class) \w|@\w"), ("#",)),
-    "javascript": Notation(re.compile(_JS), _SLASHES),
-    "typescript": Notation(re.compile(_JS), _SLASHES),
-    "tsx": Notation(re.compile(_JS), _SLASHES),
-    "go": Notation(re.compile(r"(?:func|type|package)\b| \w{1,80} (?:struct|interface) ?\{"), ("//",)),
-    "rust": Notation(re.compile(_RUST), ("///", "//!", "/**", "*")),
-    "java": Notation(re.compile(_JAVA), _SLASHES),
-    "c": Notation(re.compile(_C), _SLASHES),
-    "cpp": Notation(re.compile(_CPP), _SLASHES),
-    "ruby": Notation(re.compile(r" ?(?:(?:private|protected|public) )?(?:def|class|module) \S"), ("#",)),
-    "shell": Notation(re.compile(r" ?(?:function [\w:.-]{1,80}|[\w:.-]{1,80} ?\( ?\))"), ("#",)),
-    "code": Notation(re.compile(_ANY), ("///", "//", "#", "--", "/*", "*")),
-    "yaml": Notation(re.compile(r" ?(?:- ){0,4}[\"']?[\w./@-]{1,200}[\"']? ?:(?: |$)"), ("#",)),
-    "json": Notation(re.compile(r' ?"[^"]{1,200}" ?:'), ("//",)),
-    "markdown": Notation(re.compile(r" ?#{1,6}(?: |$)"), ()),
+    "python": Notation(lazy_pattern(r" ?(?:(?:async )?def|class) \w|@\w"), ("#",)),
+    "javascript": Notation(lazy_pattern(_JS), _SLASHES),
+    "typescript": Notation(lazy_pattern(_JS), _SLASHES),
+    "tsx": Notation(lazy_pattern(_JS), _SLASHES),
+    "go": Notation(lazy_pattern(r"(?:func|type|package)\b| \w{1,80} (?:struct|interface) ?\{"), ("//",)),
+    "rust": Notation(lazy_pattern(_RUST), ("///", "//!", "/**", "*")),
+    "java": Notation(lazy_pattern(_JAVA), _SLASHES),
+    "c": Notation(lazy_pattern(_C), _SLASHES),
+    "cpp": Notation(lazy_pattern(_CPP), _SLASHES),
+    "ruby": Notation(lazy_pattern(r" ?(?:(?:private|protected|public) )?(?:def|class|module) \S"), ("#",)),
+    "shell": Notation(lazy_pattern(r" ?(?:function [\w:.-]{1,80}|[\w:.-]{1,80} ?\( ?\))"), ("#",)),
+    "code": Notation(lazy_pattern(_ANY), ("///", "//", "#", "--", "/*", "*")),
+    "yaml": Notation(lazy_pattern(r" ?(?:- ){0,4}[\"']?[\w./@-]{1,200}[\"']? ?:(?: |$)"), ("#",)),
+    "json": Notation(lazy_pattern(r' ?"[^"]{1,200}" ?:'), ("//",)),
+    "markdown": Notation(lazy_pattern(r" ?#{1,6}(?: |$)"), ()),
 }
 """By kind; what has no entry is summarised as plain text."""
 

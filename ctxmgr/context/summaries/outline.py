@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from ctxmgr.context.summaries.data_shape import Entry, Listing, Mapping, Node, Scalar, overlay
 from ctxmgr.context.summaries.prose import MORE, one_line, shortened
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
-_PLAIN = re.compile(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
-_NUMERIC = re.compile(r"-?\d[\w.]*", re.ASCII)
+_PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
+_NUMERIC = lazy_pattern(r"-?\d[\w.]*", re.ASCII)
 _OTHER_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _ALL = 1_000_000
 

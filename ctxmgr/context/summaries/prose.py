@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 MORE = "…"
 BODY_LINES = (60, 40, 28, 20, 14, 10, 7, 5, 4, 3, 2, 1)
 """Lines of an implementation that the drafts of a summary of code show, the most detailed draft first."""
-_END = re.compile(r"[.!?]['\")\]*_`]*(?=\s|$)|[。！？]")
-_NO_END = re.compile(
+_END = lazy_pattern(r"[.!?]['\")\]*_`]*(?=\s|$)|[。！？]")
+_NO_END = lazy_pattern(
     r"(?:\b(?:e\.g|i\.e|cf|vs|etc|approx|incl|resp|Mr|Mrs|Ms|Dr|Prof|St|No|Fig|Sec|Inc|Ltd|Co)|\b[A-Za-z]|^\d+)\.$"
 )
 

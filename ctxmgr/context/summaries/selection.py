@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ctxmgr.context.summaries.interface import Summariser, Summary
 from ctxmgr.text.content_kind import JSON, MARKDOWN, PYTHON, TEXT, YAML, kind_of, known_kind
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import Counter
 
 SMALL = 40
@@ -15,7 +15,7 @@ SMALL = 40
 _FRAMES = {MARKDOWN: ("<!-- ", " -->"), TEXT: ("[", "]")}
 _HASHES = (YAML, JSON, PYTHON, "ruby", "shell")
 _SAYING = "summary by structure; in full: {tokens:,} tokens"
-_SAID = re.compile(r"(?:<!-- |\[|# |// )summary by structure; in full: [\d,]{1,20} tokens(?: -->|\])?\n")
+_SAID = lazy_pattern(r"(?:<!-- |\[|# |// )summary by structure; in full: [\d,]{1,20} tokens(?: -->|\])?\n")
 
 
 def summarise_with(

@@ -18,12 +18,13 @@ from ctxmgr.context.summaries.data_shape import (
     Scalar,
     listing,
 )
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _MAX_ALIASES = 1_000
 _MAX_NESTING = 150  # brackets; the parser's time grows with the square of them
-_INT, _NUMBER = re.compile(r"[-+]?\d+"), re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_INT, _NUMBER = lazy_pattern(r"[-+]?\d+"), lazy_pattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORDS = {"true": "bool", "false": "bool", "null": "null", "~": "null", "": "null"}
-_NO_COMMENT = re.compile(r"#\W*$")
+_NO_COMMENT = lazy_pattern(r"#\W*$")
 
 
 def from_yaml(text: str) -> list[Node]:

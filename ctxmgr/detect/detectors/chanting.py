@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,15 +11,16 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.message_text import CHUNKS, MESSAGES, THOUGHTS, length_of, may_hold_stub, text_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
 
-_END = re.compile(r"[.!?…。！？](?=[\sA-Z])|\n")
+_END = lazy_pattern(r"[.!?…。！？](?=[\sA-Z])|\n")
 """Where a phrase ends; it begins with a set of characters, since only these are looked for fast."""
 _STRUCTURE = ("|", "-", "*", "+", "•", "#", ">", "{", "[", "}", "]", "<", '"', "\t", "    ", "@@", "//")
-_NUMBERED = re.compile(r"\s*\(?[0-9]{1,4}[.):]\s")
-_NUMBER = re.compile(r"\s*\(?[0-9]{1,4}\.")
-_WORDY = re.compile(r"[^\W_]")
+_NUMBERED = lazy_pattern(r"\s*\(?[0-9]{1,4}[.):]\s")
+_NUMBER = lazy_pattern(r"\s*\(?[0-9]{1,4}\.")
+_WORDY = lazy_pattern(r"[^\W_]")
 _FENCES = ("```", "~~~")
 _SIGMAS = ("σ", "ς")
 _LONGEST = 1000
@@ -29,8 +29,8 @@ _DECIDED = 10
 """Characters that show whether an unfinished line is prose."""
 _STRIDE = 10
 _TRIES = 8
-_START = re.compile(r"(?<=[.!?…\s])[A-Z]")
-_WORD_START = re.compile(r"(?<=\s)\S")
+_START = lazy_pattern(r"(?<=[.!?…\s])[A-Z]")
+_WORD_START = lazy_pattern(r"(?<=\s)\S")
 _END_SIZE = 12
 _MAX_PERIOD = 250
 _LEAST = 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -11,13 +10,14 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.vocabulary import delegates
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
 
 RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
 _MAX_TASKS = 32
 _LEAVE = 6
-_PARTS = re.compile(r"[/.:>]+")
+_PARTS = lazy_pattern(r"[/.:>]+")
 _TASKS = ("task", "task_id", "taskId", "parent", "goal")
 _SUBTASKS = ("subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName")
 _NAMES = ("name", "title", "description")

@@ -11,10 +11,11 @@ from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text.similarity import COMMAND_KEYS, target_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 from ctxmgr.types.observation import Observation
 
-_BARREN = re.compile(
+_BARREN = lazy_pattern(
     r"^\W*(?:(?:no|0|zero|nothing|none|null|empty|not found|ok|done|success\w*|true|false)\b.{0,60})?\W*$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -22,7 +23,7 @@ _BARREN = re.compile(
 
 _A_VIEW = 40
 """Characters that are more than an acknowledgement."""
-_TELLING_WORD = re.compile(r"\w{4,}")
+_TELLING_WORD = lazy_pattern(r"\w{4,}")
 
 
 class _Run(NamedTuple):

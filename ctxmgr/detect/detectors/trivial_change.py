@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -11,9 +10,10 @@ from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.volatile_fields import blur, blur_numbers, blur_receipts, blur_times
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 
-_NUMBER = re.compile(r"[0-9]+")
+_NUMBER = lazy_pattern(r"[0-9]+")
 
 
 class _Run(NamedTuple):

@@ -9,17 +9,18 @@ from typing import cast
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 
 _GAP = 6
 """Steps after which another unknown tool is a new story."""
 _TYPES = frozenset({"unknowntool", "toolnotfound", "nosuchtool", "unknownfunction", "toolnotfounderror", "nosuchtoolerror"})
-_TOOL = re.compile(
+_TOOL = lazy_pattern(
     r"\b(?:unknown|no such|unrecogni[sz]ed|unsupported|invalid) tool\b|\bno tool (?:named|called)\b"
     r"|\btool\b.{1,80}\b(?:not found|does not exist|doesn't exist|is not (?:available|registered|defined))",
     re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = lazy_pattern(
     r"\b(?:not found|does not exist|unknown function|no such function|is not a (?:known|valid) )", re.IGNORECASE
 )
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text.vocabulary import word_set
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _MOST = 500
 """Characters; whoever writes more has something to say."""
-_COMMAND = re.compile(r"\s*(?:<command-name>)?/?(?:exit|quit|logout|bye)(?:</command-name>)?[\s.!]*\Z", re.IGNORECASE)
-_TOKEN = re.compile(r"#{2,}\s*(?:STOP|END|DONE|TRANSFER|OUT-OF-SCOPE|TERMINATE|EXIT)\s*#{2,}\s*\Z")
+_COMMAND = lazy_pattern(r"\s*(?:<command-name>)?/?(?:exit|quit|logout|bye)(?:</command-name>)?[\s.!]*\Z", re.IGNORECASE)
+_TOKEN = lazy_pattern(r"#{2,}\s*(?:STOP|END|DONE|TRANSFER|OUT-OF-SCOPE|TERMINATE|EXIT)\s*#{2,}\s*\Z")
 """How a harness that plays the person says that the talk is over."""
-_SENTENCE = re.compile(r"[.!;\n\u2014]+")
-_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_CLOSING = re.compile(
+_SENTENCE = lazy_pattern(r"[.!;\n\u2014]+")
+_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
+_CLOSING = lazy_pattern(
     r"\b(?:thanks|thank you|thx|cheers|bye|goodbye|good night|take care|that's (?:all|it|everything)|that is all|"
     r"all set|i'm done|we're done|nothing else|no further|appreciate|have a (?:great|good|nice|wonderful|lovely)|you too)\b"
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ctxmgr.detect.text.volatile_fields import MAX_TEXT, blur
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -35,9 +36,9 @@ _COMMAND_SET = frozenset(_COMMAND_KEYS)
 _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justification"}
 
 _ENDS = 4_096
-_RULED = re.compile(r"([=_*#~-])\1{7,}")
-_ERROR_LINE = re.compile(r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I)
-_LONG_WORD = re.compile(r"[a-z]{3,}", re.IGNORECASE)
+_RULED = lazy_pattern(r"([=_*#~-])\1{7,}")
+_ERROR_LINE = lazy_pattern(r"^\W*(?:[\w.]+(?:Error|Exception|Fault|Refused)|error(?:\[\w+\])?|fatal|panic)\b ?:.*\w", re.I)
+_LONG_WORD = lazy_pattern(r"[a-z]{3,}", re.IGNORECASE)
 _GENERIC = word_set(
     "error errors failed failure fail exit code command status exited returned non zero with the was has been not and "
     "for found file does exist such match matches result results empty none null unknown invalid traceback most recent "
@@ -46,13 +47,13 @@ _GENERIC = word_set(
 )
 _EMPTY_ERROR = word_set("error errors failed failure fail exit code command status exited returned non zero with the")
 _PUT_IN = "§"
-_NAMING = re.compile(r"[\w./:@-]{2,200}")
-_ADDRESS_PATH = re.compile(r"://[^/\s'\"]{1,200}(/[^\s'\"?#]{1,400})")
+_NAMING = lazy_pattern(r"[\w./:@-]{2,200}")
+_ADDRESS_PATH = lazy_pattern(r"://[^/\s'\"]{1,200}(/[^\s'\"?#]{1,400})")
 _CLEAR = 4
 _MAX_LEAVES = 40
 _MAX_QUOTED = 2000
 _MAX_NUMBER = 10**18
-_NO_TOOL = re.compile(
+_NO_TOOL = lazy_pattern(
     r"\b(?:unknown|no such|no|undefined) (?:tool|function)\b|\b(?:tool|function)\b.{1,80}\b(?:not found|does not exist"
     r"|is not (?:available|defined|a (?:known|valid)))",
     re.IGNORECASE,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any, cast
 
 from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.observation import Observation
 
 MESSAGES = frozenset({"message", "agent_message"})
@@ -20,10 +20,10 @@ _LONGEST_LABEL = max(map(len, _LABELS))
 
 _TEXT_KEYS = ("text", "content", "message", "delta", "chunk", "thought", "output")
 _MAX_TEXT = 64 * 1024
-_WORD = re.compile(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
-_STUB = re.compile(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,80}[>\])]\s*$")
+_WORD = lazy_pattern(r"[^\W\d_]{2,}|\d+(?:\.\d+)?")
+_STUB = lazy_pattern(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,80}[>\])]\s*$")
 _STUB_HINT = " char"
-_MAY_BE_STUB = re.compile(r"[0-9] char")
+_MAY_BE_STUB = lazy_pattern(r"[0-9] char")
 _latest: tuple[Observation | None, str | None] = (None, None)
 """The event whose text was asked for last, and the text: whoever hears an event asks for it."""
 _OPENING = 64

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text.fingerprints import canonical, word_set
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.observation import Observation
 
 VOLATILE_KEYS = word_set(
@@ -21,9 +21,9 @@ PATH_KEYS = word_set(
     "directory folder cwd absolute_path"
 )
 _TARGET_KEYS = PATH_KEYS | word_set("url uri target to id name key table repo resource")
-_NO_EFFECT = re.compile(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
-_NUMBER = re.compile(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")
-_SED = re.compile(r"\bsed -n ['\"]?([0-9]+),([0-9]+)p['\"]? ([^\s|;&]+)")
+_NO_EFFECT = lazy_pattern(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
+_NUMBER = lazy_pattern(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")
+_SED = lazy_pattern(r"\bsed -n ['\"]?([0-9]+),([0-9]+)p['\"]? ([^\s|;&]+)")
 _MAX_LINES = 10_000_000
 
 

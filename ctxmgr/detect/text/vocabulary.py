@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Literal, cast
 
 from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.observation import Observation
 
 ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]
@@ -70,29 +71,29 @@ _SHELL_MUTATIONS = word_set(
 _MAY_BE_QUERY = _SHELL_QUERIES | {"cd"} | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
 """First words of a command that may ask for something and change nothing."""
 _SEPARATORS = ("&&", ";", "|")
-_SLEEP = re.compile(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
+_SLEEP = lazy_pattern(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
 _SLEEP_STARTS = "sStT\u017f"
 _SLEEP_HINTS = ("leep", "meout")
 """What every pause holds, in small letters."""
-_TIME = re.compile(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
+_TIME = lazy_pattern(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
 _CLOCKS = word_set("time date datetime clock now timestamp")
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_LETTERS = re.compile(r"[^a-z]")
+_WORD = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_LETTERS = lazy_pattern(r"[^a-z]")
 _MAX_REMEMBERED = 400
 _MAX_COMMAND = 2000
 _MAX_WORD = 80
 
-_WAITING = re.compile(
+_WAITING = lazy_pattern(
     r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
     r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building)\b"
 )
 _WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
-_FAILURE = re.compile(
+_FAILURE = lazy_pattern(
     r"\b(?:can ?not|can't|could not|couldn't|unable to|failed|failure|failing|fails|error|no connection|not working"
     r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(
+_LOGIN = lazy_pattern(
     r"\b(?:401|unauthori[sz]ed|unauthenticated|not (?:logged in|authenticated)|authentication (?:required|failed|error)"
     r"|invalid (?:x-)?(?:api[ _-]?key|access token|token|credentials?)"
     r"|(?:token|session|credentials?|api key) (?:has |is )?expired"
@@ -105,7 +106,7 @@ _TRANSIENT = (
     "connection reset", "connection refused", "connection aborted", "connection timed out", "econnreset",
     "econnrefused", "etimedout", "eai_again", "name resolution", "timed out", "timeout", "time-out",
 )  # fmt: skip
-_TRANSIENT_CODE = re.compile(r"(?:429|50[234]|529)\b")
+_TRANSIENT_CODE = lazy_pattern(r"(?:429|50[234]|529)\b")
 
 
 @lru_cache(maxsize=1024)

@@ -12,49 +12,51 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
 MAX_TEXT = 64 * 1024
 """Characters of a text that are normalised; beyond them its length and a hash of the whole stand for the rest."""
 
 _UNIT = r"(?:ns|µs|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)"
-_DURATION = re.compile(rf"[0-9]+(\.[0-9]+)? ?({_UNIT})\b(?: ?[0-9]+(?:\.[0-9]+)? ?{_UNIT}\b)?")
-_MAY_LAST = re.compile(r"[0-9] ?[nµums]")
+_DURATION = lazy_pattern(rf"[0-9]+(\.[0-9]+)? ?({_UNIT})\b(?: ?[0-9]+(?:\.[0-9]+)? ?{_UNIT}\b)?")
+_MAY_LAST = lazy_pattern(r"[0-9] ?[nµums]")
 """What every duration holds: to look for that first costs a third of looking for durations."""
 _FINE_UNITS = ("ns", "µs", "us", "ms", "milli")
 _SPANS = ("in", "took", "elapsed", "duration", "time", "after")
-_MEASURED = re.compile(
+_MEASURED = lazy_pattern(
     r"((?:duration|elapsed)(?:_?[num]s[\"']?[ :=]{1,4}(?=[0-9])|[_a-z]{0,8}[\"']?[ :=]{1,4}(?=[0-9]+\.)))[0-9]+(?:\.[0-9]+)?",
     re.IGNORECASE,
 )
 """A span that is named and has no unit behind it, as in TAP's ``duration_ms 1.52``; one of whole seconds may be news."""
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{5,16}\b")
-_TEMPORARY = re.compile(
+_ANSI = lazy_pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_ADDRESS = lazy_pattern(r"0x[0-9a-fA-F]{5,16}\b")
+_TEMPORARY = lazy_pattern(
     r"/(?:tmp|T)/(?:tmp[\w-]{4,}|[\w-]+\.(?=[A-Za-z]*[0-9A-Z])[A-Za-z0-9]{6,12}\b|pytest-of-[\w-]+/pytest-[0-9]+)"
 )
-_NAMED = re.compile(r"\b(chunk id|wall time|pid|process id)[ :=]+[0-9a-f.]+", re.IGNORECASE)
+_NAMED = lazy_pattern(r"\b(chunk id|wall time|pid|process id)[ :=]+[0-9a-f.]+", re.IGNORECASE)
 
-_DATE = re.compile(
+_DATE = lazy_pattern(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"(?:[T _][0-9]{2}[:_-][0-9]{2}(?:[:_-][0-9]{2}(?:[.,_][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 """A date, with a time where one follows; in names of files signs stand in for its colons (``2026-11-22T22_07_23_218Z``)."""
-_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_HEX = re.compile(r"[0-9a-fA-F]{7,64}\b")
-_EPOCH = re.compile(r"1[5-9][0-9]{8}(?:[0-9]{3})?")
-_EPOCH_WORD = re.compile(r"(?<![\w.])1[5-9][0-9]{8}(?:[0-9]{3})?(?:\.[0-9]+)?(?![\w])")
-_NUMBERS = re.compile(r"[0-9]+")
-_DAY = re.compile(r"\b(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
-_CODE = re.compile(r"(?<![\w-])(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{4,80}(?![\w-])")
-_FIELD = re.compile(
+_CLOCK = lazy_pattern(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?")
+_UUID = lazy_pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HEX = lazy_pattern(r"[0-9a-fA-F]{7,64}\b")
+_EPOCH = lazy_pattern(r"1[5-9][0-9]{8}(?:[0-9]{3})?")
+_EPOCH_WORD = lazy_pattern(r"(?<![\w.])1[5-9][0-9]{8}(?:[0-9]{3})?(?:\.[0-9]+)?(?![\w])")
+_NUMBERS = lazy_pattern(r"[0-9]+")
+_DAY = lazy_pattern(r"\b(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
+_CODE = lazy_pattern(r"(?<![\w-])(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{4,80}(?![\w-])")
+_FIELD = lazy_pattern(
     r'("[A-Za-z_]{0,40}(?:[iI]d|ID|uuid|UUID|[tT]oken|[eE]tag|[rR]evision|[vV]ersion|[rR]eceipt)":)(?:"[^"]*"|[0-9]+)'
 )
-_LABELLED = re.compile(
+_LABELLED = lazy_pattern(
     r"((?<![a-z])(?:id|uuid|receipt|ref(?:erence)?|rev(?:ision)?|version|ticket|request|trace|transaction|order|upload|job|"
     r"message|commit|build|token|session|handle|number|no\.?)[\"']?\s*(?:[:=#]\s*|\bid\b\s*)?[\"'#]?)[0-9]+\b",
     re.IGNORECASE,
 )
-_PREFIXED = re.compile(r"\b(?:req|request|trace|run|msg)_[A-Za-z0-9]+\b")
+_PREFIXED = lazy_pattern(r"\b(?:req|request|trace|run|msg)_[A-Za-z0-9]+\b")
 _PREFIXES = ("req_", "request_", "trace_", "run_", "msg_")
 
 

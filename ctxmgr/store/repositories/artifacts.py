@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.write.project_state import CURRENT, STATE

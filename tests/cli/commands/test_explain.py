@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.cli.exits import Exit
-from ctxmgr.detect import DETECTORS
+from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.store import open_store
 from tests import builders as b
 from tests.cli.console import run

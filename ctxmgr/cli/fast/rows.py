@@ -1,0 +1,241 @@
+"""Answer commands for programs from rows, without models, typer and rich.
+
+The commands' own functions answer from the same queries: to the byte, but for long texts, which pass through here as they
+are stored.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+
+from ctxmgr import paths
+from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, slow_search, tell_session, told, write_json, write_lines
+from ctxmgr.cli.fast.answer import Answer, FastRequest
+from ctxmgr.cli.streams import quiet
+from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
+from ctxmgr.history.open_history import open_history
+from ctxmgr.history.query import tools
+from ctxmgr.log.fast_json import cast
+from ctxmgr.store.repositories.queries import Rows
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ctxmgr.store import Store
+
+_JUDGING = frozenset({"detect", "sessions"})
+
+
+def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
+    """Answer from rows; return the exit code, or None when the command's function has to, and nothing was done."""
+    try:
+        answer = _worked(name, values, form)
+        if answer is None:
+            return None
+    except CtxmgrError as error:
+        return told(name, form, error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
+        return told(name, form, StorageFailed(reason, "check it, and its permissions"))
+    try:
+        _write(name, form, answer)
+    except BrokenPipeError:
+        quiet(answer.code)  # what was found stands, though nobody reads on
+    return answer.code
+
+
+def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
+    """Return the answer, or None when the other way in has to answer; nothing was done then."""
+    tool, writes = _TOOLS.get(name), False
+    if tool is None:
+        gc.enable()
+    if tool is None and name in _JUDGING:
+        from ctxmgr.cli.fast import detection
+
+        tool = detection.TOOLS[name]
+    elif tool is None:
+        from ctxmgr.cli.fast import annotations as lane_notes
+
+        tool, writes = lane_notes.TOOLS[name], name in lane_notes.WRITES
+    _locate(name, values)
+    configured, left_out = _configured(os.getcwd())
+    for line in left_out:  # at once, for the work may fail because of it
+        say(f"ctxmgr: {line}")
+    masked = values.get("mask", True)
+    store, warnings = _opened(values["store"], configured, writes, create=name == "record", masked=masked)
+    try:
+        answer = tool(store, values)
+    finally:
+        _close(store)
+    if answer is None:
+        return None
+    answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
+    return answer
+
+
+def _locate(name: str, values: dict[str, Any]) -> None:
+    """Let a file that stands in the place of a session be the store."""
+    named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
+    if name == "record" or not any(word is not None and not isinstance(word, list) for word in named):
+        return
+    from ctxmgr.cli import address as a
+
+    session, store, given = values.get("session"), values["store"], values.get("address")
+    if name == "sessions":
+        values["store"] = a.located_log(values["log"], store)
+    elif name == "trace":
+        found = a.located_action(values["action"], values["target"], session, store)
+        values["action"], values["session"], values["store"] = found
+    elif given is not None:
+        values["address"], values["session"], values["store"] = a.located_entry(given, session, store)
+    else:
+        values["session"], values["store"] = a.located(values.get("target"), session, store)
+
+
+def _close(store: Store) -> None:
+    try:
+        store.close()
+    except CtxmgrError:  # all there is was read
+        return
+
+
+def _opened(
+    location: str | None, configured: str | None, writes: bool, *, create: bool, masked: bool
+) -> tuple[Store, list[str]]:
+    chosen = location if location is not None else os.environ.get(paths.STORE_VARIABLE) or configured
+    path = paths.nearest_store(os.getcwd()) if chosen is None else chosen
+    return open_history(
+        path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=Indexing()
+    )
+
+
+def _configured(folder: str) -> tuple[str | None, list[str]]:
+    """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
+    if not os.path.exists(paths.user_file(os.environ)):
+        found = next((each for path in paths.settings_files(folder) if (each := paths.store_alone(path))), None)
+        if found is None or found[0]:
+            return (None if found is None else found[1]), []
+    from pathlib import Path
+
+    from ctxmgr.config import load_config
+
+    config = load_config(Path(folder))
+    return config.store, config.told()
+
+
+def _write(command: str, form: str, answer: Answer) -> None:
+    restored = _as_it_is if answer.texts is None else answer.texts.restored
+    if form == "json":
+        whole = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
+        write_json(whole, restored)
+        return
+    for warning in answer.warnings:
+        say(f"ctxmgr: {warning}")
+    if form == "table":
+        write_lines([answer.line or ""])
+        return
+    rows = cast("list[Any]", answer.data) if isinstance(answer.data, list) else [answer.data]
+    write_lines(restored(ascii_json(row)) for row in rows)
+
+
+def _as_it_is(line: str) -> str:
+    return line
+
+
+def _asked(values: dict[str, Any], **changed: Any) -> FastRequest:
+    """Return the request of option values, times as points in time."""
+    asked = {**values, **changed}
+    for name in ("since", "until"):
+        if asked[name] is not None:
+            import time
+
+            from ctxmgr.cli.times import moment
+
+            asked[name] = moment(asked[name], time.time())
+    return FastRequest(asked)
+
+
+def _trace(store: Store, values: dict[str, Any]) -> Answer:
+    actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
+    reader = Rows(store.engine, verbatim=True)
+    found = tools.trace(store, reader, _asked(values, action=actions, event_type=None))
+    tell_session(store, values["session"], found.session)
+    return _page(found, reader)
+
+
+def _list(store: Store, values: dict[str, Any]) -> Answer:
+    reader = Rows(store.engine, verbatim=True)
+    found = tools.list_(store, reader, _asked(values))
+    tell_session(store, values["session"], found.session)
+    return _page(found, reader)
+
+
+def _page(found: tools.Found, reader: Rows) -> Answer:
+    answer = Answer(found.rows, found.status, found.page)
+    answer.texts = reader.texts
+    return answer
+
+
+def _search(store: Store, values: dict[str, Any]) -> Answer:
+    found = tools.search(store, Rows(store.engine), _asked(values, max_results=values["max_"], exact_total=False), _hit)
+    if not values["all_sessions"]:
+        tell_session(store, values["session"], found.session)
+    answer = Answer(found.rows, found.status, found.page)
+    answer.warnings, answer.next = slow_search(store.unindexed())
+    return answer
+
+
+def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
+    return {"field": field, "excerpt": excerpt, "row": row}
+
+
+def _show(store: Store, values: dict[str, Any]) -> Answer | None:
+    asked, session = _addressed(values["address"], values["session"])
+    reader = Rows(store.engine, verbatim=True)
+    try:
+        entry = tools.show(store, reader, FastRequest(asked))
+    except NotFound:
+        key = None if session is None else store.sessions.key(session)
+        if asked["entry_id"] is None or (session is not None and key is None):
+            raise
+        if store.annotations.continuation(key, asked["entry_id"]) is None:
+            raise
+        return None  # it is a continuation, which is shown as `recover` shows it
+    tell_session(store, session, entry["session"])
+    answer = Answer(entry)
+    answer.texts = reader.texts
+    if entry["events"]:
+        answer.next.append(f"ctxmgr messages {entry['session']}@{entry['index']}")
+    return answer
+
+
+def _messages(store: Store, values: dict[str, Any]) -> Answer:
+    address = values["address"]
+    asked, session = _addressed(address or "@0", values["session"])
+    if not address:
+        asked["index"] = None
+    reader = Rows(store.engine, verbatim=True)
+    found = tools.messages(store, reader, FastRequest({**values, **asked}))
+    tell_session(store, session, found.session)
+    return _page(found, reader)
+
+
+def _addressed(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
+    from ctxmgr.cli.address import parse
+
+    place = parse(address, session)
+    return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
+
+
+_TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {
+    "list": _list,
+    "messages": _messages,
+    "search": _search,
+    "show": _show,
+    "trace": _trace,
+}

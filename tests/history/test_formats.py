@@ -1,0 +1,126 @@
+"""Logs of every format where they lie: found on a machine, told apart in one folder, forced by name, read in place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ctxmgr.errors import Damaged, InvalidInput
+from ctxmgr.history.detection import judge_now
+from ctxmgr.history.formats import IMPORTERS, format_views
+from ctxmgr.history.ingest import import_logs
+from ctxmgr.history.open_history import open_history
+from ctxmgr.store import Store, open_store
+from ctxmgr.store.engine.driver import sqlite
+
+FORMATS = Path(__file__).parents[2] / "fixtures" / "formats"
+UUID = "01a203d1-8438-7a50-ba56-5cb0349d5187"
+KEPT = {
+    "pi/looping.jsonl": f".pi/agent/sessions/--p--/2026-11-22T15-13-12-248Z_{UUID}.jsonl",
+    "copilot/looping.jsonl": f".copilot/session-state/{UUID}/events.jsonl",
+    "gemini/looping.jsonl": ".gemini/tmp/proj/chats/session-2026-11-22T15-11-90c9adeb.jsonl",
+    "gemini/live_0.10.0.json": ".gemini/tmp/old/chats/session-2026-11-21T20-39-82a30b0f.json",
+    "qwen/looping.jsonl": f".qwen/projects/-p-/chats/{UUID}.jsonl",
+    "opencode/looping.db": ".local/share/opencode/opencode.db",
+    "cline/looping.messages.json": ".cline/data/sessions/1_x/1_x.messages.json",
+    "openhands/5c0f1a77e2b94d0f8a3d6b1c2e4f7a90": ".openhands/conversations/5c0f1a77e2b94d0f8a3d6b1c2e4f7a90",
+}
+"""Sample -> where its agent would keep it under the home folder."""
+
+
+def machine(folder: Path) -> Path:
+    """Lay out a home folder with one session of each agent that keeps its logs there."""
+    for sample, place in KEPT.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        source = FORMATS / sample
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / place)
+    return folder
+
+
+def fresh(folder: Path, name: str = "store.db") -> Store:
+    """Return a new store."""
+    return open_store(str(folder / name), create=True)
+
+
+def test_every_agent_on_a_machine_is_found(tmp_path: Path) -> None:
+    """Without a path the logs of all agents are imported; a second time nothing is added."""
+    home, store = machine(tmp_path / "home"), fresh(tmp_path)
+    report = import_logs(store, None, home=home, environment={})
+    assert {file.format for file in report.files} == {sample.split("/")[0] for sample in KEPT}
+    assert (len(report.sessions), report.skipped, report.unknown, report.damaged) == (len(KEPT), 0, {}, 0)
+    again = import_logs(store, None, home=home, environment={})
+    assert (again.added, again.changed, again.unchanged) == (0, 0, len(report.files))
+
+
+def test_formats_are_told_apart_in_one_folder(tmp_path: Path) -> None:
+    """Names say nothing: logs of all formats, some compressed, lie in one folder under names of their own."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    expected: dict[str, str] = {}
+    for place, importer in enumerate(item for item in IMPORTERS if (FORMATS / item.name).is_dir()):
+        truth = json.loads((FORMATS / importer.name / "TRUTH.json").read_text())
+        source = FORMATS / importer.name / next(iter(truth))
+        name = f"log{place}{'.json' if source.suffix in ('.eval', '.traj') else source.suffix}"
+        if place % 2 and source.suffix in (".json", ".jsonl", ".traj"):
+            name += ".gz"
+            (folder / name).write_bytes(gzip.compress(source.read_bytes()))
+        else:
+            shutil.copy(source, folder / name)
+        expected[name] = importer.name
+    (folder / "settings.json").write_text('{"theme": "dark"}')
+    report = import_logs(fresh(tmp_path), [folder], home=tmp_path, environment={})
+    assert {Path(file.path).name: file.format for file in report.files if not file.skipped} == expected
+    assert (report.skipped, report.others) == (0, 1)
+
+
+def test_a_format_can_be_forced_on_what_nothing_proves(tmp_path: Path) -> None:
+    """A named file that is of no known format is read as the one that was named; one of another format is refused."""
+    odd = tmp_path / "odd.jsonl"
+    odd.write_text('{"type":"note"}\n{"role":"user","content":"hi"}\n')
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"type":"custom","id":"a","parentId":null}\n')
+    store = fresh(tmp_path)
+    with pytest.raises(InvalidInput):
+        import_logs(store, [other], home=tmp_path, environment={})
+    forced = import_logs(store, [other], home=tmp_path, environment={}, only="pi")
+    assert [file.format for file in forced.files] == ["pi"]
+    with pytest.raises(InvalidInput, match="not a log of a known format"):
+        import_logs(store, [odd], home=tmp_path, environment={}, only="pi")
+
+
+@pytest.mark.parametrize("sample", [name for name in KEPT if (FORMATS / name).is_file()])
+def test_a_log_is_judged_where_it_lies(sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``detect FILE`` reads a log of any format in place and finds the loop in it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    truth = json.loads((FORMATS / sample.split("/")[0] / "TRUTH.json").read_text())[sample.split("/", 1)[1]]
+    store, _ = open_history(str(FORMATS / sample), explicit=True, readonly=True)
+    key = store.sessions.latest()
+    assert key is not None
+    assert judge_now(store, key, {}, None).verdict == truth["verdict"]
+    store.close()
+
+
+def test_a_database_that_is_no_log_is_refused_and_a_new_store_is_not(tmp_path: Path) -> None:
+    """Another program's database is told as one; a store whose tables are still in its write-ahead log is a store."""
+    other = tmp_path / "other.db"
+    connection = sqlite.connect(str(other))
+    connection.execute("CREATE TABLE notes (id, words)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(Damaged, match="another program"):
+        open_history(str(other), explicit=True, readonly=True)
+    own = fresh(tmp_path)
+    opened, _ = open_history(str(tmp_path / "store.db"), explicit=True)
+    assert opened.sessions.count() == 0
+    opened.close()
+    own.close()
+
+
+def test_the_list_of_formats_is_that_of_the_importers() -> None:
+    """A row each, derived from the registry, and one for the own format."""
+    assert [view.name for view in format_views()] == ["ctxmgr", *(importer.name for importer in IMPORTERS)]
+    assert {view.name for view in format_views() if not view.errors} == {"swe-agent", "atif"}
