@@ -121,10 +121,8 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
     cause = f"Not known: {call}{started(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     if command_of(step):
-        look = (
-            f"{process_look(command_of(step))} Then stop it; if you run it again, set a time limit and start with a "
-            "smaller input."
-        )
+        look = process_look(command_of(step))
+        look += " Find out whether it took effect before you run it again, and set a time limit then."
     quotes = [evidence.quote(step, given(step)[:300])]
     if evidence.last_progress is not None:
         cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."

@@ -28,6 +28,7 @@ _LISTS = lazy_pattern(
 _LISTED = 0.1
 _LOOKED_AT = 200
 _MOST_TEXT = 12_000
+_CODED = re.compile(r"[\d_./:-]")
 _NEAR, _NEARER = 0.7, 0.9
 _SHORT = 3
 
@@ -71,11 +72,10 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
             )
             if isinstance(place, Message):
                 alike += 0.04
-            if (
-                len(digits) >= _SHORT
-                and (not isinstance(place, Message) or not any(map(str.isdigit, word)))
-                and digits != re.sub(r"\D", "", word)
-            ):
+            if isinstance(place, Message) and _CODED.search(name) and not _CODED.search(word):
+                continue  # a plain word of a person is no such name
+            numbered = not isinstance(place, Message) or not any(map(str.isdigit, word))
+            if len(digits) >= _SHORT and numbered and digits != re.sub(r"\D", "", word):
                 continue  # another number is another thing, however alike the two are written
             if (
                 alike < least
