@@ -221,9 +221,6 @@ EVERY = {
     "check": ("check", "--help"),
     "report": ("report", "--help"),
     "mcp": ("mcp", "--help"),
-    "install": ("install", "--list"),
-    "uninstall": ("uninstall", "codex", "--dry-run"),
-    "hook": ("hook", "codex"),
 }
 """Each command with arguments that make it do its work, where it ends by itself."""
 

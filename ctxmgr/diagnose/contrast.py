@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, may_change, started
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies
 from ctxmgr.diagnose.texts import code, plain_name
@@ -164,8 +164,10 @@ def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     if last is not None:
         cause += f" The last step that brought something new was {evidence.source(last)}."
         quotes.append(evidence.quote(last))
-    special = next_look(evidence, step)
-    pointer = _unread(evidence, step) if special is None else None
+    # A test names where it failed: to read that says more than to run it once more.
+    tested = _unread(evidence, step) if CHECKS.search(command_of(step)) else None
+    special = next_look(evidence, step) if tested is None else None
+    pointer = tested or (_unread(evidence, step) if special is None else None)
     if special is not None:
         look = special
     elif pointer is not None:
@@ -248,7 +250,9 @@ def _telling(evidence: Evidence, step: EntryView) -> str:
 
 
 def _unknown(evidence: Evidence, step: EntryView) -> str:
-    return f"Not known: the record does not say why {_call(evidence, step)} ends the same way each time"
+    told = f"Not known: the record does not say why {_call(evidence, step)} ends the same way each time"
+    others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
+    return f"{told}, and nothing was changed in between" if len(evidence.loop) > 1 and not others else told
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:

@@ -60,6 +60,8 @@ _SURE = tuple(
     )
 )
 """Where a compiler or parser says itself that the error stands there: whoever includes or reads the file is not at fault."""
+_INCLUDE = lazy_pattern(r"fatal error: [^\n:]{1,200}: no such file|fatal error: '[^\n']{1,200}' file not found", re.IGNORECASE)
+"""A file asks for another one that is not there: the place that asks is not at fault."""
 _LEAST = 2
 _FEW = 48
 _BACK = 120
@@ -69,7 +71,7 @@ _MOST = 20_000
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the error lies, when every change since it first appeared was made elsewhere."""
     for entry in evidence.failing:
-        if edited_paths(entry):
+        if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
             continue
         changed = _changed(evidence, entry)
         if sum(len(entries) for entries in changed.values()) < _LEAST:
@@ -84,15 +86,15 @@ def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryVie
     """Say where a compiler or parser stops, when that is no file that was changed."""
     said = evidence.text(entry)[:_MOST]
     for pattern in _SURE:
-        places = [(match.group("path"), match.group("line")) for match in pattern.finditer(said)]
+        matches = list(pattern.finditer(said))
+        places = [(match.group("path"), match.group("line")) for match in matches]
         places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in _FOREIGN)]
         if not places:
             continue
         if any(same_file(path, each) for path, _ in places for each in changed):
             return None
         path, line = places[0]
-        first = pattern.search(said)
-        quoted = said[first.start() : first.end() + 160].strip() if first else said[-500:]
+        quoted = said[matches[0].start() : matches[0].end() + 160].strip()
         return _told(evidence, entry, changed, path, line, "", quoted)
     return None
 

@@ -79,7 +79,7 @@ class Shape(FieldTable):
         whole = cast("object", given)
         if type(whole) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", whole)):
             return cls(**cast("dict[str, Any]", whole))
-        return cls.model_made(*cls._modelled(whole, strict=strict))
+        return cls.model_made(*cls._modelled(cast("object", given), strict=strict))
 
     @classmethod
     def model_construct(cls, **values: Any) -> Self:

@@ -270,6 +270,19 @@ NEAR: list[tuple[str, str, Evidence]] = [
     ),
     (
         "errorElsewhere",
+        "a file asks for another one that is not there",
+        evidence(
+            *[
+                edit("Dockerfile", "a", "b"),
+                edit("Dockerfile", "b", "a"),
+                failed("docker build .", "psycopg2/psycopg.h:35: fatal error: libpq-fe.h: No such file or directory"),
+            ]
+            * 2,
+            loop=6,
+        ),
+    ),
+    (
+        "errorElsewhere",
         "an assertion in a test",
         evidence(
             *[

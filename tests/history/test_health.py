@@ -45,6 +45,7 @@ def test_a_store_in_order(home: Path) -> None:
     )
     assert found["store.contents"].detail | {"bytes": 0} == {
         "kind": "database", "sessions": 3, "entries": 10, "bytes": 0, "schema": LATEST, "knownSchema": LATEST,
+        "origin": None,
     }  # fmt: skip
     assert int(str(found["store.contents"].detail["bytes"])) > 10_000
 

@@ -92,6 +92,16 @@ LINES: list[list[str]] = [
     verify --store run.jsonl
     index
     watch run.jsonl
+    check .
+    check run.jsonl --format github --report checked
+    report run.jsonl -o run.html
+    report --all-sessions -o pages
+    formats
+    install --list
+    install claude-code --scope project --yes
+    uninstall claude-code --scope project
+    hook claude-code
+    mcp --read-only
     trust --show
     trust --list
     trust --revoke

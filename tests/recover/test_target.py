@@ -225,7 +225,7 @@ def test_two_agents_that_answer_each_other(store: Store) -> None:
     assert any("reviewer" in fact.whole and "loop as well" in fact.whole for fact in first.context.facts)
     assert second.target == "planner"
     other = next(f for f in workspace(store).detect(DetectRequest()).verdicts[0].findings if f.scope.agent == "reviewer")
-    assert "The last step that worked is @0" in recover(store, finding=other.id).context.summary
+    assert "The last step that worked is @1: draft" in recover(store, finding=other.id).context.summary
 
 
 def test_a_forced_continuation_of_a_healthy_session(store: Store) -> None:

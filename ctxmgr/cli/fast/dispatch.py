@@ -62,8 +62,9 @@ def _called(command: Command, values: dict[str, Any]) -> int:
     except Exit as end:
         return end.exit_code
     except Exception as end:
-        typers = sys.modules.get("typer")  # loaded by a command that declares with typer itself
-        if typers is None or not isinstance(end, typers.Exit):
+        typer: Any = sys.modules.get("typer")  # loaded by a command that declares with typer itself
+        if typer is None or not isinstance(end, typer.Exit):
             raise
-        return int(end.exit_code)
+        ended: Any = end
+        return int(ended.exit_code)
     return 0

@@ -62,7 +62,7 @@ def violations(found: ModelAnswer, question: Consultation, foreign: Sequence[str
         cited += [name for fact in proposal.facts for name in fact.entries]
         cited += [name for advice in proposal.advice for name in advice.entries]
         cited += [dropped.entry for dropped in proposal.dropped]
-        if len(json.dumps(proposal.to_json())) > 60_000:
+        if len(json.dumps(proposal.model_dump(mode="json"))) > 60_000:
             bad.append("the answer is too long")
     known = found.seen | set(question.cited)
     bad += [f"cites {name!r}" for name in cited if name not in known or name in foreign]
