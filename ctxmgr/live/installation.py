@@ -10,6 +10,7 @@ import difflib
 import json
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -33,9 +34,7 @@ Scope = Literal["user", "project"]
 
 _START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and exec(open(__file__).read())"
 _OURS = re.compile(r"ctxmgr[/\\]{1,2}hook\.py")
-_HOOK = re.compile(r"/[^\s\"'\\]*ctxmgr/hook\.py")
-_PROGRAM = re.compile(r"(?<=[\"' ])/[^\s\"'\\]+")
-_NEAR = 400
+_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOP = "hooks"
 _MOST = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -172,14 +171,30 @@ def is_installed(client: Client, scope: Scope, folder: Path, environment: Mappin
 
 
 def commands_in(path: str) -> list[str]:
-    """Return the absolute paths, as words, of the lines of a settings file that start our hook, or stand beside it."""
+    """Return the absolute paths by which a settings file starts our hook: that of its file, and that of its program."""
     try:
         text = read_regular(path, _MOST).decode("utf-8", "replace")
     except OSError:
         return []
-    place = text.find(found[0]) if (found := _HOOK.findall(text)) else -1
-    near = text[max(0, place - _NEAR) : place]
-    return [*dict.fromkeys(found), *_PROGRAM.findall(near)[-1:]]
+    found: list[str] = []
+    program: str | None = None
+    for match in _TEXT.finditer(text):
+        told = _unescaped(match.group(0))
+        if told.startswith("/") and _OURS.search(told) and told.endswith("hook.py"):  # a word of its own, blanks and all
+            found += [told] if program is None else [told, program]
+        elif _OURS.search(told):
+            with suppress(ValueError):
+                found += [word for word in shlex.split(told) if word.startswith("/")]
+        elif told.startswith("/"):
+            program = told
+    return [*dict.fromkeys(found)]
+
+
+def _unescaped(literal: str) -> str:
+    try:
+        return json.loads(literal)
+    except ValueError:
+        return literal[1:-1]
 
 
 def compile_hook(client: Client) -> bool:

@@ -98,7 +98,7 @@ LINES: list[list[str]] = [
     report --all-sessions -o pages
     formats
     install --list
-    install claude-code --scope project --yes
+    install claude-code --scope project --dry-run --client-version 2.1.330
     uninstall claude-code --scope project
     hook claude-code
     mcp --read-only

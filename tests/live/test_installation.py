@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -308,3 +309,13 @@ def test_any_settings_get_the_item_and_keep_the_rest(value: dict[str, Any], writ
     after = inserted(write(value), [(("hooks", "E"), {"x": 1}), (("hooks", "E"), {"y": 2})], comments=False)
 
     assert json.loads(after) == {**value, "hooks": {"E": [{"x": 1}, {"y": 2}]}}
+
+
+def test_paths_with_blanks_are_read_back_whole(tmp_path: Path) -> None:
+    """Doctor looks whether the program and the hook are still there: as words of their own, and in one command line."""
+    settings = tmp_path / "settings.json"
+    program, hook = "/home/a b/.venv/bin/python", "/home/a b/ctxmgr/hook.py"
+    settings.write_text(json.dumps({"command": program, "args": ["-I", hook, "claude-code"]}), encoding="utf-8")
+    assert set(installation.commands_in(str(settings))) == {program, hook}
+    settings.write_text(json.dumps({"command": shlex.join([program, "-I", hook, "codex"])}), encoding="utf-8")
+    assert set(installation.commands_in(str(settings))) == {program, hook}

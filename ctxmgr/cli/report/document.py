@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ctxmgr.cli.detection_answer import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
 from ctxmgr.cli.views.evidence import Entries, mapping
 from ctxmgr.cli.views.formatting import amount, clock, day, duration, plural
 from ctxmgr.cli.views.loop_diagram import lanes_of
 from ctxmgr.cli.views.one_line import brief, compact, error_text, pretty, said
-from ctxmgr.errors import AttemptsUsedUp, CtxmgrError, NotStuck
+from ctxmgr.errors import AttemptsUsedUp, CtxmgrError, NoHistory, NotStuck
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.masking import mask
@@ -121,6 +122,8 @@ def read_session(workspace: Workspace, session: str | None, *, focus: bool = Fal
     """
     texts = _Texts(redact)
     found = workspace.detect(DetectRequest(session=session))
+    if not found.verdicts:
+        raise NoHistory(NOTHING_READ)
     verdict = found.verdicts[0]
     rows = list(_rows(workspace, verdict.session))
     entries = [row for row in rows if isinstance(row, EntryView)]

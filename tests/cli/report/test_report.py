@@ -204,6 +204,14 @@ def test_all_sessions_get_a_page_each_and_an_index(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} <= {"out", "run.jsonl", ".ctxmgr-index"}
 
 
+def test_an_empty_history_has_no_report(tmp_path: Path) -> None:
+    """A log without a session, as a recorder leaves that was ended at once, is named as what it is."""
+    empty = tmp_path / "run.jsonl"
+    empty.write_bytes(b"")
+    assert run("report", str(empty)).code in (2, 3)
+    assert run("report").code == 3
+
+
 def test_all_sessions_need_a_folder(tmp_path: Path) -> None:
     """Pages of several sessions can't go to stdout."""
     assert run("report", str(log(tmp_path, b.steps("s1", WORDS))), "--all-sessions").code == 2
