@@ -34,6 +34,10 @@ class Label(Shape):
     now: float | None = None
 
 
+_MOST = 2**53
+"""The largest count that a float holds exactly."""
+
+
 class Score(Shape):
     """A confusion table and what follows from it.
 
@@ -52,8 +56,14 @@ class Score(Shape):
     mcc: float | None = None
 
     def model_checked(self) -> None:
-        """Derive the measures."""
+        """Derive the measures.
+
+        Raises:
+            ValueError: a number of alarms below 0, or too large to divide by.
+        """
         tp, fp, fn, tn = self.true_positives, self.false_positives, self.false_negatives, self.true_negatives
+        if not all(0 <= number <= _MOST for number in (tp, fp, fn, tn)):
+            raise ValueError(f"counts of alarms are 0 to {_MOST:,}")
         product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
         derived = {
             "precision": _ratio(tp, tp + fp),
