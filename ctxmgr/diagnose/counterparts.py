@@ -28,7 +28,7 @@ _LISTS = lazy_pattern(
 _LISTED = 0.1
 _LOOKED_AT = 200
 _MOST_TEXT = 12_000
-_CODED = re.compile(r"[\d_./:-]")
+_CODED = lazy_pattern(r"[\d_./:-]")
 _NEAR, _NEARER = 0.7, 0.9
 _SHORT = 3
 

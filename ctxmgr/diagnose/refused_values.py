@@ -12,26 +12,27 @@ from ctxmgr.diagnose.error_texts import offered_names
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, plain_name, spaced
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis
 from ctxmgr.types.view import EntryView
 
 _KIND = "schemaRefused"
 _NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
-_KEY = re.compile(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
-_REFUSES = re.compile(
+_KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
+_REFUSES = lazy_pattern(
     r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a "
     r"valid|unsupported|not allowed|expected (?:one|either)"
     r"|allowed values|valid (?:values|choices|options)|permitted values|unknown (?:value|variant)",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"[`'\"]([^`'\"\n]{1,60})[`'\"]|(?<=[=: ])([\w.+-]{2,60})")
-_FIELD = re.compile(
+_VALUE = lazy_pattern(r"[`'\"]([^`'\"\n]{1,60})[`'\"]|(?<=[=: ])([\w.+-]{2,60})")
+_FIELD = lazy_pattern(
     r"[\"']?(?:field|param(?:eter)?|property|argument|attribute|key|path"
     r"|loc)[\"']?\s?[:=]?\s?[\"'`\[]{1,2}([A-Za-z_-][\w.-]{0,40})[\"'`]"
     r"|(?:for|of) (?:[a-z]{2,12} ){0,2}[`'\"]?(-{1,2}[a-z][\w-]{1,40}|[a-z][\w.]{1,40})[`'\"]?(?=[:,. ]|$)",
     re.IGNORECASE,
 )
-_FORMS = re.compile(
+_FORMS = lazy_pattern(
     r"(?:in (?:the )?(?:form(?:at)?|pattern)|(?:expected|required|valid|correct|date|time) format|format(?: must "
     r"be| is|:| of)|match(?:es)?(?: the)? (?:pattern|format|regex)|formatted (?:as|like)"
     r"|(?:is )?not (?:in |an? )?(?:valid |well-formed )?|must (?:look like|be (?:an? |in |of the form |formatted "
@@ -43,7 +44,7 @@ _FORMS = re.compile(
     r"|non-?negative \w{3,10})(?: of [a-z]{3,12})?)",
     re.IGNORECASE,
 )
-_LARGEST = re.compile(
+_LARGEST = lazy_pattern(
     r"(?:at most|no more than|maximum(?: of| is|:)?|must be (?:<=?|less than(?: or equal to)?|below|under)"
     r"|max(?:imum)?[ _]?(?:length|size|value|items)?\W{1,3}|exceeds(?: the)?(?: maximum| limit)?(?: of)?|greater "
     r"than)\s?(\d[\d.,]{0,12})",
