@@ -10,7 +10,6 @@ one table of what it may set. What it may not is left out and named, unless the 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Collection, Mapping
@@ -21,7 +20,7 @@ from ctxmgr import paths
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.ids import now
-from ctxmgr.paths import MOST_SETTINGS, is_inside, make_private_folder, read_regular, sync_folder
+from ctxmgr.paths import MOST_SETTINGS, is_inside, make_private_folder, read_regular, replace_file
 
 _FOLDER = os.path.join("ctxmgr", "trust")
 _SUFFIX = ".json"
@@ -92,7 +91,7 @@ def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str
         make_private_folder(folder)
         if not _is_private(folder):
             raise InvalidInput(f"{folder} can be used by others", f"chmod go= {folder}, and own it")
-        _write(folder, _name(place), json.dumps(fields) + "\n")
+        replace_file(os.path.join(folder, _name(place)), (json.dumps(fields) + "\n").encode("ascii"), sync=True)
     except OSError as error:
         raise StorageFailed(f"can't write {folder}: {error.strerror}", "check the folder and its permissions") from None
     return made
@@ -164,23 +163,6 @@ def _read(path: str) -> Trust | None:
     if not isinstance(commands, list) or not all(isinstance(each, str) for each in (*texts, *cast("list[Any]", commands))):
         return None
     return Trust(fields["path"], fields["digest"], frozenset(cast("list[str]", commands)), fields["since"])
-
-
-def _write(folder: str, name: str, text: str) -> None:
-    import secrets
-
-    draft = os.path.join(folder, f"{name}.{secrets.token_hex(4)}.tmp")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "w", encoding="ascii") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, os.path.join(folder, name))
-        sync_folder(folder)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft)
 
 
 STORE_VARIABLE = paths.STORE_VARIABLE

@@ -276,3 +276,33 @@ def sync_folder(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace_file(path: str | os.PathLike[str], content: bytes, *, mode: int = 0o600, sync: bool = False) -> None:
+    """Put a file with this content into the place of the one before, whole or not at all.
+
+    Args:
+        path: of the file; a link there is replaced, never followed.
+        content: of the file.
+        mode: its rights, whatever the umask.
+        sync: return only when the content and the name are on the disk.
+
+    Raises:
+        OSError: the system refuses; what was there stays.
+    """
+    folder = os.path.dirname(path) or "."
+    draft = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as stream:
+            os.fchmod(descriptor, mode)
+            stream.write(content)
+            if sync:
+                stream.flush()
+                os.fsync(descriptor)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+    if sync:
+        sync_folder(folder)

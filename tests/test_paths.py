@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -79,3 +80,24 @@ def test_a_project_that_depends_on_us_costs_no_parser(tmp_path: Path, monkeypatc
     (tmp_path / paths.OWN_FILE).write_text(OWN[0], "utf-8")
     assert paths.store_alone(str(tmp_path / paths.OWN_FILE)) == (True, str(tmp_path / "a.db"))
     assert "tomllib" not in sys.modules
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rights are those asked for, a link is replaced and not followed, and a failure leaves nothing behind."""
+    target, other = tmp_path / "settings.json", tmp_path / "other"
+    other.write_bytes(b"kept")
+    target.symlink_to(other)
+
+    paths.replace_file(target, b"new", mode=0o640, sync=True)
+
+    assert (target.read_bytes(), target.is_symlink(), target.stat().st_mode & 0o777) == (b"new", False, 0o640)
+    assert other.read_bytes() == b"kept"
+
+    def refused(_one: object, _other: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refused)
+    with pytest.raises(OSError, match="No space"):
+        paths.replace_file(target, b"newer")
+    assert target.read_bytes() == b"new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "settings.json"]

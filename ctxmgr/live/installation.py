@@ -26,9 +26,8 @@ from ctxmgr.clients.interface import Client, as_object
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blanked, inserted, removed
 from ctxmgr.live.rounds import state_folder
-from ctxmgr.live.state_files import write_private
 from ctxmgr.log.codec import digest
-from ctxmgr.paths import make_private_folder, read_regular
+from ctxmgr.paths import make_private_folder, read_regular, replace_file
 
 Scope = Literal["user", "project"]
 
@@ -307,7 +306,7 @@ def _keep(change: Change, record: str) -> None:
     make_private_folder(os.path.dirname(record))
     after = digest(change.after or b"")
     fields = {"v": 1, "client": change.client.name, "path": change.path, "before": original, "after": after}
-    write_private(record, json.dumps(fields).encode("ascii"))
+    replace_file(record, json.dumps(fields).encode("ascii"))
 
 
 def _write(path: str, content: bytes) -> None:
@@ -316,16 +315,4 @@ def _write(path: str, content: bytes) -> None:
     mode = 0o600
     with suppress(FileNotFoundError):
         mode = stat.S_IMODE(os.stat(path).st_mode)
-    draft = f"{path}.{os.getpid()}.tmp"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    try:
-        with open(descriptor, "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(draft)
-        raise
+    replace_file(path, content, mode=mode, sync=True)

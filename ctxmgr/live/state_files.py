@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 
-from ctxmgr.paths import make_private_folder
+from ctxmgr.paths import make_private_folder, replace_file
 
 _OLD = 14 * 86_400.0
 
@@ -31,22 +31,4 @@ def cut(path: str, keep: int) -> None:
     with open(path, "rb") as stream:
         stream.seek(-keep, os.SEEK_END)
         rest = stream.read().partition(b"\n")[2]
-    write_private(path, rest)
-
-
-def write_private(path: str, content: bytes) -> None:
-    """Put a file with this content, readable by the user alone, into the place of the one before.
-
-    Raises:
-        OSError: the system refuses; what was there stays.
-    """
-    draft = f"{path}.{os.getpid()}.tmp"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.write(content)
-        os.replace(draft, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
+    replace_file(path, rest)

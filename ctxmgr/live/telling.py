@@ -22,8 +22,8 @@ from ctxmgr.config import Config, load_config
 from ctxmgr.live.excerpt import excerpt
 from ctxmgr.live.late_results import add_late_results
 from ctxmgr.live.rounds import Rounds, fingerprints
-from ctxmgr.live.state_files import write_private
 from ctxmgr.log.fast_json import dumps
+from ctxmgr.paths import replace_file
 from ctxmgr.recover.stuck_request import worst
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import DetectRequest, ModelRequest, RecoverRequest
@@ -123,7 +123,7 @@ def _answer(asked: Client, event: Event, rounds: Rounds, exact: str, config: Con
     if step > _STEPS:
         return b""
     text = worded(prompt, step, refusing=config.live_mode == "deny")
-    write_private(rounds.reason, text.encode("utf-8", "replace"))
+    replace_file(rounds.reason, text.encode("utf-8", "replace"))
     rows: list[Sequence[str]] = [("t", str(step), exact)]
     if config.live_mode == "deny" and step > 1:
         # In a round of several calls each of them is one that goes in circles; the others may be made meanwhile.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import Conflict, StorageFailed
-from ctxmgr.paths import read_regular
+from ctxmgr.paths import open_regular, replace_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _HEAD = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="ctxmgr'
 """How a page of ours begins."""
 
-_MOST_PAGE = 1 << 28
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -80,17 +79,11 @@ def write_page(path: Path, text: str) -> None:
         StorageFailed: it can't be written.
     """
     try:
-        if os.path.lexists(path) and not read_regular(path, _MOST_PAGE, follow=False).startswith(_HEAD):
-            raise Conflict(f"{path} exists already and is no report", "name another file: nothing else is replaced")
-        part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
-        try:
-            with open(
-                os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w", encoding="utf-8"
-            ) as stream:
-                stream.write(text)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        if os.path.lexists(path):
+            with open(open_regular(path, follow=False), "rb") as stream:
+                if stream.read(len(_HEAD)) != _HEAD:
+                    raise Conflict(f"{path} exists already and is no report", "name another file: nothing else is replaced")
+        replace_file(path, text.encode())
     except OSError as error:
         raise StorageFailed(f"can't write {path}: {error.strerror}", "choose another place") from None
 
