@@ -13,14 +13,15 @@ from ctxmgr.cli.envelope import ascii_json, say
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.report import ci
-from ctxmgr.cli.report.check import FAIL_ON, CheckResult, check_logs
-from ctxmgr.cli.report.document import SessionReport, read_session
-from ctxmgr.cli.report.page import file_name, index_page, session_page, write_page
+from ctxmgr.cli.report.check import FAIL_ON, CheckedSession, CheckResult, check_logs
+from ctxmgr.cli.report.document import session_report
+from ctxmgr.cli.report.page import PageFolder
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.types.finding import SessionVerdict
+from ctxmgr.types.operations import DetectResponse
 from ctxmgr.workspace import Workspace
 
 FORMATS = ("text", "md", "github", "junit", "sarif", "json")
@@ -64,9 +65,9 @@ def check(
         if form not in FORMATS:
             raise InvalidInput(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
         pages = _Pages(report) if report is not None else None
-        result = check_logs(paths or [], store, severities, pages)
+        result = check_logs(paths or [], store, severities, None if pages is None else pages.hear)
         if pages is not None:
-            pages.finish(ci.markdown(result))
+            pages.keep(ci.markdown(result))
         if form == "github" and os.environ.get(SUMMARY):
             _add_summary(Path(os.environ[SUMMARY]), ci.markdown(result))
         rows = [session.to_json() for session in result.sessions]
@@ -120,30 +121,19 @@ def _add_summary(path: Path, text: str) -> None:
         say(f"ctxmgr: the summary was not added to {path}: {error.strerror}")
 
 
-class _Pages:
+class _Pages(PageFolder):
     """Writes the page of each stuck session while its log is open; then the index and the summary."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._pages: list[tuple[str, SessionReport]] = []
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageFailed(f"can't make {folder}: {error.strerror}", "choose another place") from None
+    def hear(self, checked: CheckedSession, workspace: Workspace, found: DetectResponse, verdict: SessionVerdict) -> None:
+        """Write the page of a session that is stuck."""
+        if verdict.verdict not in ("healthy", "warn"):
+            told = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
+            self.add(told, checked.log)
 
-    def __call__(self, workspace: Workspace, verdict: SessionVerdict, log: str) -> None:
-        if verdict.verdict in ("healthy", "warn"):
-            return
-        found = read_session(workspace, verdict.session, focus=True)
-        name = file_name(f"{Path(log).stem}-{verdict.session}" if len(log) < 1000 else verdict.session)
-        write_page(self._folder / name, session_page(found, index="index.html"))
-        found.rows.clear()
-        self._pages.append((name, found))
-
-    def finish(self, summary: str) -> None:
+    def keep(self, summary: str) -> None:
         """Write the index and the summary."""
-        write_page(self._folder / "index.html", index_page(self._pages))
+        self.finish()
         try:
-            (self._folder / "summary.md").write_text(summary, encoding="utf-8")
+            (self.folder / "summary.md").write_text(summary, encoding="utf-8")
         except OSError as error:
             raise StorageFailed(f"can't write the summary: {error.strerror}", "choose another folder") from None

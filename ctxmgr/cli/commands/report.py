@@ -12,13 +12,12 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.detection_answer import NOTHING_READ
 from ctxmgr.cli.output import Answer, Shown, answer, placed
 from ctxmgr.cli.report.document import SessionReport, read_session
-from ctxmgr.cli.report.page import file_name, index_page, session_page, write_page
-from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
+from ctxmgr.cli.report.page import PageFolder, session_page, write_page
+from ctxmgr.errors import InvalidInput, NoHistory
 from ctxmgr.types.operations import SessionsRequest
 from ctxmgr.workspace import Workspace
 
 _PAGE = 500
-INDEX = "index.html"
 
 
 def report(
@@ -76,20 +75,12 @@ def _written(pages: list[tuple[Path, SessionReport]]) -> Answer:
 
 
 def _write_all(workspace: Workspace, folder: Path, *, focus: bool, redact: bool) -> list[tuple[Path, SessionReport]]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageFailed(f"can't make {folder}: {error.strerror}", "choose another place") from None
-    pages: list[tuple[Path, SessionReport]] = []
+    pages = PageFolder(folder)
     for name in _names(workspace):
-        found = read_session(workspace, name, focus=focus, redact=redact)
-        write_page(path := folder / file_name(name), session_page(found, index=INDEX))
-        found.rows.clear()  # the index needs none, and all sessions together may be long
-        pages.append((path, found))
-    if not pages:
+        pages.add(read_session(workspace, name, focus=focus, redact=redact))
+    if not pages.pages:
         raise NoHistory(NOTHING_READ)
-    write_page(index := folder / INDEX, index_page([(path.name, found) for path, found in pages]))
-    return [*pages, (index, pages[-1][1])]
+    return [*pages.pages, (pages.finish(), pages.pages[-1][1])]
 
 
 def _names(workspace: Workspace) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.ingest import find_logs
 from ctxmgr.types.finding import Finding, SessionVerdict
-from ctxmgr.types.operations import DetectRequest, RecoverRequest
+from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest
 from ctxmgr.types.route import Continuation
 from ctxmgr.workspace import Workspace
 
@@ -18,8 +18,8 @@ SEVERITIES = ("loop", "hung", "warn")
 FAIL_ON = ("loop", "hung")
 """Severities that fail a check unless it says otherwise."""
 
-Heard = Callable[[Workspace, SessionVerdict, str], None]
-"""Hears of each session while its log is open: the workspace, the verdict, the log."""
+Heard = Callable[["CheckedSession", Workspace, DetectResponse, SessionVerdict], None]
+"""Hears of each session while its log is open: what was checked, the workspace, what was found in the log, and the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +121,17 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
 
 def _judged(log: str | None, fail_on: Sequence[str], heard: Heard | None) -> Iterator[CheckedSession]:
     with Workspace.open(log, readonly=True, scratch=True) as workspace:
-        for verdict in workspace.detect(DetectRequest(all_sessions=True)).verdicts:
+        found = workspace.detect(DetectRequest(all_sessions=True))
+        for verdict in found.verdicts:
             lasting = [finding for finding in verdict.findings if finding.resolved is None]
             lasting.sort(key=lambda finding: finding.severity not in fail_on)
             failed = any(finding.severity in fail_on for finding in lasting)
             place = log or workspace.store.location
             continuation = _continuation(workspace, verdict.session) if failed else None
-            yield CheckedSession(place, verdict.session, verdict.verdict, verdict.summary, lasting, failed, continuation)
+            session = CheckedSession(place, verdict.session, verdict.verdict, verdict.summary, lasting, failed, continuation)
             if heard is not None:
-                heard(workspace, verdict, place)
+                heard(session, workspace, found, verdict)
+            yield session
 
 
 def _continuation(workspace: Workspace, session: str) -> Continuation | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +13,12 @@ from ctxmgr.cli.views.formatting import amount, clock, day, duration, plural
 from ctxmgr.cli.views.loop_diagram import lanes_of
 from ctxmgr.cli.views.one_line import brief, compact, error_text, pretty, said
 from ctxmgr.errors import AttemptsUsedUp, CtxmgrError, NoHistory, NotStuck
-from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import parse_time
-from ctxmgr.log.masking import mask
+from ctxmgr.log.masking import mask_value
 from ctxmgr.types.finding import Finding, SessionVerdict
-from ctxmgr.types.operations import DetectRequest, RecoverRequest
+from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest
 from ctxmgr.types.query import ListRequest
+from ctxmgr.types.route import Continuation
 from ctxmgr.types.view import EntryView, EventView, NoteView
 from ctxmgr.workspace import Workspace
 
@@ -120,16 +119,28 @@ def read_session(workspace: Workspace, session: str | None, *, focus: bool = Fal
         NoHistory: there is no session.
         CtxmgrError: as `Workspace.list` and `Workspace.detect`.
     """
-    texts = _Texts(redact)
     found = workspace.detect(DetectRequest(session=session))
     if not found.verdicts:
         raise NoHistory(NOTHING_READ)
-    verdict = found.verdicts[0]
+    return session_report(workspace, found, found.verdicts[0], focus=focus, redact=redact)
+
+
+def session_report(
+    workspace: Workspace,
+    found: DetectResponse,
+    verdict: SessionVerdict,
+    *,
+    continuation: Continuation | None = None,
+    focus: bool = False,
+    redact: bool = False,
+) -> SessionReport:
+    """Return the report of a session that was judged already; ``continuation`` is recover's answer where it is known too."""
+    texts = _Texts(redact)
     rows = list(_rows(workspace, verdict.session))
     entries = [row for row in rows if isinstance(row, EntryView)]
     lasting = [each for each in verdict.findings if each.resolved is None]
     over = [each for each in verdict.findings if each.resolved is not None]
-    answer, no_answer = _answer(workspace, verdict, texts)
+    answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_told(continuation, texts), "")
     members = {member for each in lasting for member in each.members}
     kept = _kept(rows, members) if focus else rows
     texts.most = _QUOTED_IN_LONG if len(kept) > _LONG else _QUOTED
@@ -140,7 +151,8 @@ def read_session(workspace: Workspace, session: str | None, *, focus: bool = Fal
         troubles=[_trouble(each, found.entries, texts) for each in [*lasting, *over]],
         answer=answer, no_answer=no_answer, timeline=draw_timeline(entries, verdict.findings),
         rows=[_row(row, texts, in_trouble=row.id in members) for row in kept], left_out=len(rows) - len(kept),
-        notes=[_note(note, texts) for note in notes.values()], redacted=redact, warnings=list(found.notes),
+        notes=[_note(note, texts) for note in notes.values()], redacted=redact,
+        warnings=[note for note in found.notes if len(found.verdicts) == 1 or note.startswith(f"{verdict.session}:")],
     )  # fmt: skip
 
 
@@ -157,7 +169,7 @@ class _Texts:
         if self.redacted:
             lines = text.count("\n") + 1
             return f"[{plural(len(text), 'character')}" + (f" in {lines:,} lines]" if lines > 1 else "]")
-        return self.cut(json.loads(mask(encode({"text": text})))["text"])
+        return self.cut(mask_value(text))
 
     def value(self, value: Any) -> str:
         """Return a JSON value to be read; redacted, the names of its fields with the shapes of what they hold."""
@@ -167,7 +179,7 @@ class _Texts:
             return "\n".join(f"{name}: {self(pretty(held))}" for name, held in fields.items())
         if self.redacted:
             return self(pretty(value))
-        return self.cut(pretty(json.loads(mask(encode({"value": value})))["value"]))
+        return self.cut(pretty(mask_value(value)))
 
     def cut(self, text: str) -> str:
         """Return the text, its end left out where it is long; that is said."""
@@ -221,6 +233,10 @@ def _answer(workspace: Workspace, verdict: SessionVerdict, texts: _Texts) -> tup
         return None, error.message
     except CtxmgrError as error:
         return None, f"no answer could be worked out: {error.message}"
+    return _told(found, texts), ""
+
+
+def _told(found: Continuation, texts: _Texts) -> Answer:
     told = found.diagnosis
     cause, next_step, check = ("", "", "") if told is None else (told.cause, told.next_step, told.check or "")
     if texts.redacted:
@@ -232,7 +248,7 @@ def _answer(workspace: Workspace, verdict: SessionVerdict, texts: _Texts) -> tup
         prompt="" if texts.redacted else texts(found.prompt),
         known=[(fact.label, texts(fact.text), texts(fact.quote)) for fact in found.context.facts],
         repeats=[(each.action, texts(brief(each.input)), each.times) for each in found.do_not_repeat],
-    ), ""  # fmt: skip
+    )  # fmt: skip
 
 
 def _trouble(finding: Finding, entries: Entries, texts: _Texts) -> Trouble:

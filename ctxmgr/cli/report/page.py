@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HEAD = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="ctxmgr'
 """How a page of ours begins."""
 
+_INDEX = "index.html"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -88,7 +89,36 @@ def write_page(path: Path, text: str) -> None:
         raise StorageFailed(f"can't write {path}: {error.strerror}", "choose another place") from None
 
 
-def file_name(session: str) -> str:
+class PageFolder:
+    """A folder of pages, one for each session, and an index that leads to them.
+
+    Raises:
+        StorageFailed: the folder can't be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pages: list[tuple[Path, SessionReport]] = []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"can't make {folder}: {error.strerror}", "choose another place") from None
+
+    def add(self, report: SessionReport, log: str = "") -> None:
+        """Write the page of a session; ``log`` keeps sessions of one name in several logs apart."""
+        path = self.folder / _file_name(report.session, log)
+        write_page(path, session_page(report, index=_INDEX))
+        report.rows.clear()  # the index needs none, and all sessions together may be long
+        self.pages.append((path, report))
+
+    def finish(self) -> Path:
+        """Write the index and return its path."""
+        write_page(index := self.folder / _INDEX, index_page([(path.name, report) for path, report in self.pages]))
+        return index
+
+
+def _file_name(session: str, log: str) -> str:
     """Return a name for a session's page: what is readable of its id, and a digest that keeps it apart from others."""
-    plain = _ODD.sub("-", session).strip("-.")[:60]
-    return f"{plain or 'session'}-{hashlib.sha256(session.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.html"
+    plain = _ODD.sub("-", f"{Path(log).stem[:30]}-{session}").strip("-.")[:60]
+    digest = hashlib.sha256(f"{log}\0{session}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{plain or 'session'}-{digest}.html"

@@ -113,15 +113,18 @@ def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> 
     ends = {entry.id: places[entry.id] + (entry.duration_ms or 0) / 1000 for entry in entries} if timed else places
     scale = _Scale([*places.values(), *ends.values()])
     lanes: dict[str, Lane] = {}
+    calls: dict[str, list[EntryView]] = {}
     for entry in entries:
+        calls.setdefault(entry.agent, []).append(entry)
         lane = lanes.setdefault(entry.agent, Lane(entry.agent))
         lane.calls += 1
         lane.failed += entry.status == "error"
         lane.tokens += tokens_of(entry)
     for lane in lanes.values():
-        lane.marks = _marks([entry for entry in entries if entry.agent == lane.agent], scale, places, ends)
+        lane.marks = _marks(calls[lane.agent], scale, places, ends)
+    known = {entry.id: entry for entry in entries}
     for finding in findings:
-        _add_bands(lanes, finding, scale, places, {entry.id: entry for entry in entries})
+        _add_bands(lanes, finding, scale, places, known)
     ticks, pauses = (_ticks(scale), _pauses(scale)) if timed else ([], [])
     return Timeline(list(lanes.values()), ticks, pauses, timed)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.model.aliases import PLAIN, aliases, session_aliases
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import Consultation
-from ctxmgr.recover.model.row_text import entry_row, masked, size
+from ctxmgr.recover.model.row_text import entry_row, size
 from ctxmgr.recover.quotes import cited, clipped
 
 ANSWER = "continue_workflow"
@@ -102,7 +103,7 @@ def opening(question: Consultation, choice: ModelChoice) -> str:
         "Who continues, and what must it know that the brief does not say?",
     ]
     if odd := {alias: clipped(name, 120) for alias, name in named.items() if not PLAIN.fullmatch(name)}:
-        parts.insert(1, question.fence.wrap("what these agents are called in the history", masked(odd)))
+        parts.insert(1, question.fence.wrap("what these agents are called in the history", mask_value(odd)))
     return _sound("\n\n".join(parts))
 
 
@@ -128,7 +129,7 @@ def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]
     told: list[Any] = []
     ids: list[str] = []
     for entry in question.candidates:
-        whole = masked(entry_row(entry, _ROW, question.suspicion))
+        whole = mask_value(entry_row(entry, _ROW, question.suspicion))
         row: dict[str, Any] = {"number": len(ids) + 1, **{name: whole[name] for name in whole if name not in _UNTOLD}}
         if size(row) > room or len(ids) == 200:
             break
@@ -168,7 +169,7 @@ def preview(question: Consultation, choice: ModelChoice) -> Preview:
 
 
 def _brief(question: Consultation, most: int) -> str:
-    return question.fence.text("brief of the rules", masked(clipped(question.brief, most)), limit=most + _MARK)
+    return question.fence.text("brief of the rules", mask_value(clipped(question.brief, most)), limit=most + _MARK)
 
 
 def _asked(question: Consultation) -> str:
@@ -179,7 +180,7 @@ def _asked(question: Consultation) -> str:
         "goal": clipped(request.goal, 1_000),
         "more": None if request.additional_context is None else clipped(request.additional_context, 2_000),
     }
-    return question.fence.wrap("the request", masked(body), limit=_ESCAPES * 4_000)
+    return question.fence.wrap("the request", mask_value(body), limit=_ESCAPES * 4_000)
 
 
 def _sound(text: str) -> str:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ctxmgr.log import masking
-from ctxmgr.log.codec import encode
 from ctxmgr.recover.quotes import CITABLE, answers, clipped, fitted
 from ctxmgr.types.view import EntryView, EventView, NoteView
 
@@ -76,8 +74,3 @@ def size(value: Any) -> int:
     """Return about how many characters a JSON value takes in its block: all but plain ASCII is escaped there."""
     written = json.dumps(value)
     return len(written) + 5 * len(_SIGNS.findall(written))
-
-
-def masked(value: Any) -> Any:
-    """Return a JSON value with secrets of known shapes masked: no key leaves with the history."""
-    return json.loads(masking.mask(encode({"value": value})))["value"]

@@ -15,10 +15,11 @@ from pydantic import Field
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
+from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.model.aliases import ShownNames, aliases, place_of, session_aliases
 from ctxmgr.recover.model.exchange import Consultation, WantedMemory, WantedNote, WantedSnapshot
 from ctxmgr.recover.model.limits import Budget
-from ctxmgr.recover.model.row_text import entry_row, event_row, masked, size
+from ctxmgr.recover.model.row_text import entry_row, event_row, size
 from ctxmgr.recover.quotes import CITABLE, clipped, fitted, quoted
 from ctxmgr.types.base import Shape
 from ctxmgr.types.query import (
@@ -294,8 +295,8 @@ class Toolkit:
 
     def _row(self, row: EntryView | EventView, cut: int) -> Any:
         if isinstance(row, EventView):
-            return masked(event_row(row, max(cut, 400), self._question.suspicion))
-        return masked(entry_row(row, cut, self._question.suspicion))
+            return mask_value(event_row(row, max(cut, 400), self._question.suspicion))
+        return mask_value(entry_row(row, cut, self._question.suspicion))
 
     def _told(self, tool: str, body: Any) -> str:
         return self._question.fence.wrap(f"history tool {tool}", body, limit=2 * _PAGE)
@@ -360,4 +361,4 @@ def _window(offset: int, limit: int) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return masked(value.to_json() if isinstance(value, Shape) else value)
+    return mask_value(value.to_json() if isinstance(value, Shape) else value)

@@ -192,6 +192,18 @@ def test_recorded_text_leaves_xml_and_json_sound(hostile: Path) -> None:
     assert "\x1b" not in part["results"][0]["message"]["text"]
 
 
+def test_logs_of_one_name_get_a_page_each(logs: Path, tmp_path: Path) -> None:
+    """Runs of a build often share both the name of their log and their session's id."""
+    for place in ("one", "two"):
+        log(logs / place, "agent.jsonl", b.steps("main", LOOP))
+    run("check", "logs/one", "logs/two", "--report", "out")
+
+    pages = {path.name for path in (tmp_path / "out").iterdir()} - {"index.html", "summary.md"}
+    assert len(pages) == 2
+    listed = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="{page}"' in listed for page in pages)
+
+
 def test_the_report_folder_holds_a_page_for_each_stuck_run(logs: Path, tmp_path: Path) -> None:
     """Pages, index and summary can be kept as an artifact of the build."""
     assert run("check", str(logs), "--report", "out").code == 12
