@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.errors import CtxmgrError, InvalidInput
+from ctxmgr.cli.detection_answer import NOTHING_READ
+from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.ingest import find_logs
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest
@@ -96,6 +97,7 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
 
     Raises:
         InvalidInput: an unknown severity, or nothing at the paths can be read.
+        NoHistory: there is no session in the store.
         NotFound, StorageFailed: a path is not there or can't be read.
     """
     if unknown := [name for name in fail_on if name not in SEVERITIES]:
@@ -103,6 +105,8 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
     result = CheckResult(fail_on=frozenset(fail_on))
     if not paths:
         result.sessions += _judged(store, fail_on, heard)
+        if not result.sessions:
+            raise NoHistory(NOTHING_READ)
         return result
     stores = [path for path in paths if path.suffix == ".db"]
     logs, passed = find_logs([path for path in paths if path not in stores])

@@ -83,6 +83,7 @@ def test_nothing_read_is_no_success(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert run("check", str(tmp_path / "empty")).code == 2
     assert run("check", str(tmp_path / "missing")).code == 3
+    assert run("check").code == 3
     log(tmp_path / "mixed", "calm.jsonl", b.steps("s", CALM))
     (tmp_path / "mixed" / "other.jsonl").write_text('{"type":"weather"}\n', encoding="utf-8")
 
