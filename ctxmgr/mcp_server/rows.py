@@ -7,6 +7,9 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from ctxmgr.types.memory import Episode
+from ctxmgr.types.query import ListResponse, TraceResponse
+from ctxmgr.types.route import Continuation
 from ctxmgr.types.view import EntryView, EventView, NoteView
 
 MOST_TEXT = 600
@@ -148,6 +151,17 @@ def entry_row(entry: EntryView, most: int = MOST_TEXT, start: int = 0) -> Entry:
     )  # fmt: skip
 
 
+def page_of(found: ListResponse | TraceResponse) -> EntryPage:
+    """Return a page of entries."""
+    entries = [entry_row(entry) for entry in found.entries]
+    return EntryPage(session=found.session, entries=entries, next_offset=found.page.next_offset)
+
+
+def next_of(found: Continuation) -> Next:
+    """Return a continuation."""
+    return Next(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
+
+
 def event_row(event: EventView) -> Said:
     """Return an event."""
     text = text_of(event.data)[:MOST_TEXT]
@@ -159,6 +173,14 @@ def note_row(note: NoteView) -> Note:
     return Note(
         id=note.id, session=note.session, entries=note.indexes, text=note.content, tags=list(note.tags), author=note.author
     )
+
+
+def episode_row(episode: Episode) -> Note:
+    """Return an episode of the memory."""
+    return Note(
+        id=episode.id, session=episode.session, entries=episode.indexes, text=episode.text, tags=list(episode.tags),
+        author=episode.author,
+    )  # fmt: skip
 
 
 def text_of(value: Any) -> str:

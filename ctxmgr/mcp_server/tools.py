@@ -87,7 +87,7 @@ class Tools:
                 found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
             except NotStuck as error:
                 return rows.Next(stuck=False, id=None, target=None, reason=error.message, prompt=None)
-            return rows.Next(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
+            return rows.next_of(found)
 
         return self._ask(work, writes=not self.readonly)
 
@@ -109,11 +109,7 @@ class Tools:
             "plan": self.readonly,
         })  # fmt: skip
 
-        def work(workspace: Workspace) -> rows.Next:
-            found = workspace.request(asked).continuation
-            return rows.Next(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
-
-        return self._ask(work, writes=not self.readonly)
+        return self._ask(lambda workspace: rows.next_of(workspace.request(asked).continuation), writes=not self.readonly)
 
     def tried_before(self, action: str, input: str, session: str | None = None) -> rows.Tried:  # noqa: A002
         """Say whether an action was already done with this input, and how it went. ``input`` is JSON, or the text itself."""
@@ -164,10 +160,7 @@ class Tools:
                 "newest_first": newest_first, "limit": _rows(limit), "offset": offset,
             })  # fmt: skip
             found = workspace.list(asked)
-            return rows.EntryPage(
-                session=found.session, entries=[rows.entry_row(entry) for entry in found.entries],
-                next_offset=found.page.next_offset,
-            )  # fmt: skip
+            return rows.page_of(found)
 
         return self._ask(work)
 
@@ -175,16 +168,8 @@ class Tools:
         self, action: str | None = None, agent: str | None = None, session: str | None = None, limit: int = 10, offset: int = 0
     ) -> rows.EntryPage:
         """Return everything that happened under an action or agent, in order."""
-
-        def work(workspace: Workspace) -> rows.EntryPage:
-            asked = TraceRequest(session=session, action=_named(action), agent=_named(agent), limit=_rows(limit), offset=offset)
-            found = workspace.trace(asked)
-            return rows.EntryPage(
-                session=found.session, entries=[rows.entry_row(entry) for entry in found.entries],
-                next_offset=found.page.next_offset,
-            )  # fmt: skip
-
-        return self._ask(work)
+        asked = TraceRequest(session=session, action=_named(action), agent=_named(agent), limit=_rows(limit), offset=offset)
+        return self._ask(lambda workspace: rows.page_of(workspace.trace(asked)))
 
     def history_show(self, index: int, session: str | None = None, start: int = 0) -> rows.Whole:
         """Return one entry whole; -1 is the last. A long text comes in pages: ``start`` is where this one begins."""
@@ -224,30 +209,15 @@ class Tools:
 
     def memory_recall(self, query: str, limit: int = 5) -> list[rows.Note]:
         """Return what earlier sessions learned about the words of a query, the best first."""
-
-        def work(workspace: Workspace) -> list[rows.Note]:
-            found = workspace.recall(RecallRequest(query=query, limit=min(_rows(limit), MOST_ROWS)))
-            return [
-                rows.Note(id=each.id, session=each.session, entries=each.indexes, text=each.text, tags=list(each.tags),
-                          author=each.author)
-                for each in found.episodes
-            ]  # fmt: skip
-
-        return self._ask(work)
+        asked = RecallRequest(query=query, limit=_rows(limit))
+        return self._ask(lambda workspace: [rows.episode_row(each) for each in workspace.recall(asked).episodes])
 
     def memory_retain(
         self, text: str, tags: list[str] | None = None, entries: list[int] | None = None, session: str | None = None
     ) -> rows.Note:
         """Keep what was learned, so that any later session can recall it. ``entries`` are where it came from."""
         asked = RetainRequest(session=session, text=text, tags=tags or [], entry_indices=entries or [], author=self.agent)
-
-        def work(workspace: Workspace) -> rows.Note:
-            kept = workspace.retain(asked).episode
-            return rows.Note(
-                id=kept.id, session=kept.session, entries=kept.indexes, text=kept.text, tags=list(kept.tags), author=kept.author
-            )
-
-        return self._ask(work, writes=True)
+        return self._ask(lambda workspace: rows.episode_row(workspace.retain(asked).episode), writes=True)
 
     def continuation_text(self, continuation_id: str) -> str:
         """Return the text of a recorded continuation.
