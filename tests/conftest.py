@@ -23,6 +23,20 @@ STORE_FILES = {"sqlite": "history.db", "jsonl": "history.jsonl"}
 _LEAKS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "COLUMNS")
 
 
+_ASKED_FOR = ("llm", "clients")
+"""Markers of tests that need more than this machine always has: they run only where the command line names them."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of a marker that has to be asked for, unless the command line speaks of it."""
+    absent = [name for name in _ASKED_FOR if name not in str(config.option.markexpr)]
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Point everything that a home or a setting of this machine could leak through beside the test's folder."""

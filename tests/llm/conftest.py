@@ -1,4 +1,4 @@
-"""What the tests with a real model stand on: they run only when asked for, share one server, and tell their figures."""
+"""What the tests with a real model stand on: they share one server, and tell their figures."""
 
 from __future__ import annotations
 
@@ -12,25 +12,8 @@ from bench.llm.report import rates
 from bench.llm.server import Server, running, set_up
 from bench.llm.trial import Outcome
 
-_MARK = "llm"
 _FOLDER = default_folder()  # asked for here, before a test's own home hides the one that the server was built in
 _OUTCOMES: list[Outcome] = []
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
-    config.addinivalue_line("markers", f"{_MARK}: needs a real model on this machine; only run with -m {_MARK}")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the marked tests out unless the command line speaks of the marker."""
-    if _MARK in str(config.option.markexpr):
-        return
-    left_out = [item for item in items if item.get_closest_marker(_MARK)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
