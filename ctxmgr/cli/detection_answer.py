@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from ctxmgr.cli.detector_options import merged
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.times import moment
+from ctxmgr.cli.views.one_line import session_command
 from ctxmgr.errors import NoHistory
 from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
@@ -34,16 +34,11 @@ class Detected(NamedTuple):
     code: Exit
 
 
-def further(command: str, session: str, store: str | None) -> str:
-    """Return a command about a session that can be pasted; ``store`` is the one that was named, if any."""
-    return shlex.join(["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])])
-
-
 def listed(workspace: Workspace, agent: str | None, offset: int, limit: int, *, judge: bool, store: str | None) -> Listed:
     """Return one page of sessions; raises as `Workspace.sessions`."""
     found = workspace.sessions(build(SessionsRequest, agent=agent, offset=offset, limit=limit, judge=judge))
     stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
-    return Listed(found, [further("detect", stuck[0], store)] if stuck else [])
+    return Listed(found, [session_command("detect", stuck[0], store)] if stuck else [])
 
 
 def detected(
@@ -73,7 +68,7 @@ def detected(
         tell_session(workspace, session, verdicts[0].session)
     every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
-    following = [further("recover", stuck[0], store)] if stuck else []
+    following = [session_command("recover", stuck[0], store)] if stuck else []
     return Detected(found, verdicts, following, Exit.OK if exit_zero else VERDICTS[every])
 
 

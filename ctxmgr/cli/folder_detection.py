@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctxmgr.cli.detection_answer import detected, further
+from ctxmgr.cli.detection_answer import detected
 from ctxmgr.cli.exits import VERDICTS, Exit
+from ctxmgr.cli.views.one_line import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.ingest import find_logs
 from ctxmgr.types.finding import SessionVerdict, verdict_of
@@ -72,7 +73,7 @@ def detected_in(folder: str, now: str | None, changes: list[str] | None, *, ever
         found.entries |= done.found.entries
         found.notes += [f"{log}: {note}" for note in (*workspace.warnings, *done.found.notes)]
         stuck = [verdict.session for verdict in done.verdicts if verdict.verdict not in ("healthy", "warn")]
-        found.next += [further("recover", session, str(log)) for session in stuck][: 0 if found.next else 1]
+        found.next += [session_command("recover", session, str(log)) for session in stuck][: 0 if found.next else 1]
     if not found.verdicts:
         told = "".join(f"\n  {path}: {why}" for path, why in found.passed_over[:5])
         raise InvalidInput(

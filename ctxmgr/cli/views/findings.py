@@ -9,7 +9,7 @@ from ctxmgr.cli.views.evidence import Entries, as_seconds, place, seconds, steps
 from ctxmgr.cli.views.formatting import clock, duration, plural
 from ctxmgr.cli.views.layout import Cell, Span
 from ctxmgr.cli.views.loop_diagram import draw_lanes
-from ctxmgr.cli.views.one_line import brief, command, error_text, pretty, telling_end
+from ctxmgr.cli.views.one_line import brief, error_text, pretty, session_command, telling_end
 from ctxmgr.cli.views.status import verdict_sign, verdict_style
 from ctxmgr.log.ids import format_time, parse_time
 
@@ -141,15 +141,11 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
             _finding(printer, finding, own)
         if verdict.verdict != "warn":
             printer.line()
-            printer.line(Span("next  ", "dim"), _recovery(verdict.session, store), indent=2)
+            printer.line(Span("next  ", "dim"), session_command("recover", verdict.session, store), indent=2)
     if len(verdicts) > 1:
         stuck = sum(verdict.verdict not in ("healthy", "warn") for verdict in verdicts)
         printer.line()
         printer.line(Span(f"{stuck:,} of {plural(len(verdicts), 'session')} stuck", "loop" if stuck else "healthy"))
-
-
-def _recovery(session: str, store: str | None) -> str:
-    return command("recover", "--session", session, *(["--store", store] if store is not None else []))
 
 
 def _healthy(printer: Printer, verdict: SessionVerdict, entries: Entries) -> None:

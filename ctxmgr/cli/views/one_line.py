@@ -126,3 +126,8 @@ def error_text(error: Any) -> str:
 def command(*words: str) -> str:
     """Return a command line that can be pasted, its words quoted where needed."""
     return shlex.join(["ctxmgr", *words])
+
+
+def session_command(name: str, session: str, store: str | None) -> str:
+    """Return a command about a session that can be pasted; ``store`` is the one that was named, if any."""
+    return command(name, "--session", session, *(["--store", store] if store is not None else []))
