@@ -71,10 +71,11 @@ def check(
         if form == "github" and os.environ.get(SUMMARY):
             _add_summary(Path(os.environ[SUMMARY]), ci.markdown(result))
         rows = [session.to_json() for session in result.sessions]
-        warnings = [f"not read: {path}: {why}" for path, why in result.passed_over]
+        # The other forms tell of what was not read themselves.
+        unread = result.passed_over if form in ("text", "json") else []
         return Answer(
             rows, lambda out: _show(out, form, result), "partial" if result.passed_over else "ok",
-            warnings=warnings if form in ("text", "json") else [], code=_code(result),
+            warnings=[*result.notes, *(f"not read: {path}: {why}" for path, why in unread)], code=_code(result),
         )  # fmt: skip
 
     answer_alone("check", Shown("json" if form == "json" else "table"), work)

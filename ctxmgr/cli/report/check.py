@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,18 @@ class CheckedSession:
 
 @dataclass(slots=True)
 class CheckResult:
-    """All sessions that were judged, in the order of the logs, and (path, reason) of what could not be read."""
+    """What was judged, and how far that could be done.
+
+    Attributes:
+        sessions: all that were judged, in the order of the logs.
+        passed_over: (path, reason) of what could not be read.
+        notes: what was amiss with logs that were read, such as damage, or times that are missing.
+        fail_on: the severities that fail the check.
+    """
 
     sessions: list[CheckedSession] = field(default_factory=list[CheckedSession])
     passed_over: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    notes: list[str] = field(default_factory=list[str])
     fail_on: frozenset[str] = frozenset(FAIL_ON)
 
     @property
@@ -104,7 +112,7 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
         raise InvalidInput(f"unknown severity {unknown[0]!r}", f"severities: {', '.join(SEVERITIES)}")
     result = CheckResult(fail_on=frozenset(fail_on))
     if not paths:
-        result.sessions += _judged(store, fail_on, heard)
+        _judge(result, store, heard)
         if not result.sessions:
             raise NoHistory(NOTHING_READ)
         return result
@@ -113,7 +121,7 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
     result.passed_over = [(each.path, each.skipped or "") for each in passed]
     for log in (*stores, *logs):
         try:
-            result.sessions += _judged(str(log), fail_on, heard)
+            _judge(result, str(log), heard)
         except CtxmgrError as error:
             if log in paths:
                 raise
@@ -123,19 +131,23 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
     return result
 
 
-def _judged(log: str | None, fail_on: Sequence[str], heard: Heard | None) -> Iterator[CheckedSession]:
+def _judge(result: CheckResult, log: str | None, heard: Heard | None) -> None:
+    """Judge every session of one log; a log that fails on the way adds none."""
+    sessions: list[CheckedSession] = []
     with Workspace.open(log, readonly=True, scratch=True) as workspace:
         found = workspace.detect(DetectRequest(all_sessions=True))
+        place = log or workspace.store.location
         for verdict in found.verdicts:
             lasting = [finding for finding in verdict.findings if finding.resolved is None]
-            lasting.sort(key=lambda finding: finding.severity not in fail_on)
-            failed = any(finding.severity in fail_on for finding in lasting)
-            place = log or workspace.store.location
+            lasting.sort(key=lambda finding: finding.severity not in result.fail_on)
+            failed = any(finding.severity in result.fail_on for finding in lasting)
             continuation = _continuation(workspace, verdict.session) if failed else None
             session = CheckedSession(place, verdict.session, verdict.verdict, verdict.summary, lasting, failed, continuation)
             if heard is not None:
                 heard(session, workspace, found, verdict)
-            yield session
+            sessions.append(session)
+    result.sessions += sessions
+    result.notes += [f"{place}: {note}" for note in (*workspace.warnings, *found.notes)]
 
 
 def _continuation(workspace: Workspace, session: str) -> Continuation | None:

@@ -93,6 +93,18 @@ def test_nothing_read_is_no_success(tmp_path: Path) -> None:
     assert "other.jsonl" in ended.err
 
 
+def test_damage_in_a_log_is_told(logs: Path) -> None:
+    """A healthy verdict about a log of which a part could not be read says so, to people and to programs."""
+    with (logs / "calm.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write('{"v":1,"kind":"entry","session":"ma\n')
+
+    ended = run("check", "logs/calm.jsonl")
+
+    assert (ended.code, "calm.jsonl: damaged" in ended.err) == (0, True)
+    assert "damaged" in run("check", "logs/calm.jsonl", "--format", "junit").err
+    assert any("damaged" in warning for warning in run("check", "logs/calm.jsonl", "--json").envelope["warnings"])
+
+
 def test_nothing_is_written_beside_the_logs(logs: Path) -> None:
     """A check leaves the folder as it was, but for the index that reading a log in place makes."""
     run("check", str(logs))
