@@ -113,12 +113,16 @@ class Trouble(BaseModel):
 
 
 class Stuck(BaseModel):
-    """Whether a session is stuck: ``verdict`` is healthy, warn, loop, hung or loop+hung."""
+    """Whether a session is stuck: ``verdict`` is healthy, warn, loop, hung or loop+hung.
+
+    ``notes`` say what was amiss with the history itself, such as damage, or times that are missing.
+    """
 
     session: str
     verdict: str
     summary: str
     findings: list[Trouble]
+    notes: list[str]
 
 
 class Next(BaseModel):

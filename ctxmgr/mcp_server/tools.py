@@ -58,10 +58,10 @@ class Tools:
         """Say whether a session is stuck: in a loop, hung, or healthy; the latest session if none is named."""
 
         def work(workspace: Workspace) -> rows.Stuck:
-            verdicts = workspace.detect(DetectRequest(session=session)).verdicts
-            if not verdicts:
+            judged = workspace.detect(DetectRequest(session=session))
+            if not judged.verdicts:
                 raise NoHistory("record a run, or import its log")
-            verdict = verdicts[0]
+            verdict = judged.verdicts[0]
             lasting = [finding for finding in verdict.findings if finding.resolved is None]
             found = [
                 rows.Trouble(
@@ -72,7 +72,10 @@ class Tools:
                 for each in lasting
             ]  # fmt: skip
             summary = verdict.summary or verdict.verdict
-            return rows.Stuck(session=verdict.session, verdict=verdict.verdict, summary=summary, findings=found)
+            return rows.Stuck(
+                session=verdict.session, verdict=verdict.verdict, summary=summary, findings=found,
+                notes=[*workspace.warnings, *judged.notes],
+            )  # fmt: skip
 
         return self._ask(work)
 

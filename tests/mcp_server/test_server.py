@@ -86,6 +86,17 @@ def test_a_stuck_run_is_told_with_cause_and_next_step(store: str) -> None:
     assert (calm["stuck"], calm["prompt"]) == (False, None)
 
 
+def test_damage_is_told_beside_the_verdict(tmp_path: Path) -> None:
+    """A healthy answer about a log of which a part could not be read says so."""
+    log = tmp_path / "run.jsonl"
+    whole = "".join(json.dumps(record) + "\n" for record in b.steps("calm", ["Read:a", "Read:b"]))
+    log.write_text(whole + '{"v":1,"kind":"entry"', encoding="utf-8")
+
+    found = call(Tools(str(log), readonly=True), "stuck_check")
+
+    assert any("damaged" in note for note in found["notes"])
+
+
 def test_the_history_is_read_in_pages(store: str) -> None:
     """No answer holds more rows than the limit, and the pages together hold all of them."""
     seen: list[int] = []

@@ -152,8 +152,12 @@ def session_report(
         answer=answer, no_answer=no_answer, timeline=draw_timeline(entries, verdict.findings),
         rows=[_row(row, texts, in_trouble=row.id in members) for row in kept], left_out=len(rows) - len(kept),
         notes=[_note(note, texts) for note in notes.values()], redacted=redact,
-        warnings=[note for note in found.notes if len(found.verdicts) == 1 or note.startswith(f"{verdict.session}:")],
+        warnings=[*workspace.warnings, *_notes_of(found, verdict.session)],
     )  # fmt: skip
+
+
+def _notes_of(found: DetectResponse, session: str) -> list[str]:
+    return [note for note in found.notes if len(found.verdicts) == 1 or note.startswith(f"{session}:")]
 
 
 class _Texts:

@@ -78,6 +78,15 @@ def test_a_healthy_session_says_so(tmp_path: Path) -> None:
     assert "[ctxmgr]" not in text
 
 
+def test_damage_is_told_on_the_page(tmp_path: Path) -> None:
+    """Whoever opens the file sees that a part of the log could not be read."""
+    source = log(tmp_path, b.steps("s1", WORDS))
+    with source.open("a", encoding="utf-8") as stream:
+        stream.write('{"v":1,"kind":"entry"')
+
+    assert "damaged" in _Elements(page(str(source))).text
+
+
 def test_nothing_recorded_becomes_markup_or_a_link_outside(tmp_path: Path) -> None:
     """Hostile text in every field stays text: no element, attribute, address or hidden character comes from it."""
     hostile = (
