@@ -117,10 +117,16 @@ def _leave(value: Any) -> Any:
     raise NotPlain
 
 
-def _take_text(value: Any) -> Any:
-    if type(value) is not str:
-        raise NotPlain
-    return value
+def _exactly(kind: type) -> Take:
+    def take(value: Any) -> Any:
+        if type(value) is not kind:
+            raise NotPlain
+        return value
+
+    return take
+
+
+_take_text, _take_exact_float = _exactly(str), _exactly(float)
 
 
 def _take_str(value: Any) -> Any:
@@ -131,38 +137,15 @@ def _take_str(value: Any) -> Any:
     return value
 
 
-def _take_int(value: Any) -> Any:
-    if type(value) is not int:
-        raise NotPlain
-    return value
-
-
-def _take_bool(value: Any) -> Any:
-    if value is not True and value is not False:
-        raise NotPlain
-    return value
-
-
-def _take_exact_float(value: Any) -> Any:
-    if type(value) is not float:
-        raise NotPlain
-    return value
-
-
 def _take_float(value: Any) -> Any:
     if type(value) is int and -_EXACT_FLOAT < value < _EXACT_FLOAT:
         return float(value)
     return _take_exact_float(value)
 
 
-def _take_none(value: Any) -> Any:
-    if value is not None:
-        raise NotPlain
-    return value
-
-
 _SIMPLE: dict[Any, Take] = {
-    str: _take_str, int: _take_int, bool: _take_bool, float: _take_exact_float, None: _take_none, NoneType: _take_none,
+    str: _take_str, int: _exactly(int), bool: _exactly(bool), float: _take_exact_float, None: _exactly(NoneType),
+    NoneType: _exactly(NoneType),
 }  # fmt: skip
 
 
