@@ -1,7 +1,7 @@
 # Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-random test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick clean
+.PHONY: help demo test test-slow test-random test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick bench-chaos clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -36,7 +36,7 @@ test-slow: .venv/.ready-dev ## Run the tests that take long: floods, kills, host
 test-random: .venv/.ready-dev ## Run the tests that draw examples, with new ones each time
 	@env -u CI $(BIN)/pytest -q -n auto -m "hypothesis and not llm and not clients" $(ARGS)
 
-coverage: .venv/.ready-dev ## Measure which branches the tests take, and fail below the floor of pyproject.toml
+coverage: .venv/.ready-dev ## Measure which branches the tests take
 	@$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered $(ARGS)
 
 test-llm: .venv/.ready-dev ## Recover recorded runs with a small real model here (its server is built once, some 10 minutes)
@@ -48,7 +48,7 @@ test-clients: .venv/.ready-dev ## Run real clients, installed from npm into a ca
 
 test-frameworks: .venv/.ready-dev ## Guard real Python frameworks, installed as uv.lock names them, against scripted models (a minute)
 	@UV_PROJECT_ENVIRONMENT=$(FRAMEWORKS) $(UV) sync --quiet --frozen --group frameworks
-	@$(FRAMEWORKS)/bin/pytest -q -p no:unraisableexception -W default tests/integrations/test_frameworks.py $(ARGS)
+	@$(FRAMEWORKS)/bin/pytest -q -p no:unraisableexception -W default tests/integrations/test_frameworks.py tests/integrations/test_checkpoint_savers.py $(ARGS)
 
 lint: .venv/.ready-dev ## Check format, style, types and the layers
 	@echo "format"; $(BIN)/ruff format --check --quiet .
@@ -81,6 +81,9 @@ bench: .venv/.ready-dev ## Measure speed beside other tools, into bench/RESULTS.
 
 bench-quick: .venv/.ready-dev ## Measure speed beside other tools on short histories, in two minutes
 	@$(BIN)/python -m bench.speed --quick
+
+bench-chaos: .venv/.ready-dev ## Ship over a bad network while server, shippers and recorders are killed; nothing may be lost or doubled
+	@$(BIN)/python -m bench.chaos $(ARGS)
 
 clean: ## Remove the environment and everything that was made
 	@rm -rf .venv build dist bench/out .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache

@@ -25,8 +25,8 @@ import ruamel.yaml
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.service import ArtifactStore
-from ctxmgr.context.package_format import whole_cost
-from ctxmgr.context.service import Supply
+from ctxmgr.context.packages import whole_cost
+from ctxmgr.context.service import ContextPackages
 from ctxmgr.store import open_store
 from ctxmgr.text.tokens import ESTIMATE
 from ctxmgr.types.artifact_request import NewArtifact, PutRequest
@@ -73,7 +73,7 @@ def _lay_out(place: Path) -> tuple[int, int]:
             AgentNeed(agent="dev", pattern=f"agent{owner:02}/*", need="optional" if owner % 2 else "reference", priority=owner)
             for owner in range(20)
         ]
-        Supply(store, store, AccessGuard(store)).change_needs(ChangeNeedsRequest(add=needs))
+        ContextPackages(store, store, AccessGuard(store)).change_needs(ChangeNeedsRequest(add=needs))
         rows = store.artifacts.state(store.artifacts.current() or 0)
         return len(rows), sum(row.tokens for row in rows)
 
@@ -81,7 +81,7 @@ def _lay_out(place: Path) -> tuple[int, int]:
 def _assemble(place: str) -> None:
     """Assemble once, in this process, and print what it took."""
     with closing(open_store(place)) as store:
-        supply = Supply(store, store, AccessGuard(store))
+        supply = ContextPackages(store, store, AccessGuard(store))
         began, used = time.perf_counter(), time.process_time()
         made = supply.assemble(AssembleRequest(agent="dev", max_tokens=BUDGET))
         wall, cpu = time.perf_counter() - began, time.process_time() - used

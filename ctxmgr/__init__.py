@@ -11,8 +11,7 @@ TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whol
 if TYPE_CHECKING:
     from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError
     from ctxmgr.history.live.blackboard import BlackboardHistory
-    from ctxmgr.history.live.bus import EventBus, EventSubscriber
-    from ctxmgr.history.live.bus_events import ActionFinished, ActionStarted, Event
+    from ctxmgr.history.live.bus import ActionFinished, ActionStarted, Event, EventBus, EventSubscriber
     from ctxmgr.recorder import Recorder
     from ctxmgr.recover.stuck_handler import RecoveryStuckHandler, StuckHandler, run_guarded
     from ctxmgr.workspace import Workspace
@@ -36,12 +35,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ActionFinished": "ctxmgr.history.live.bus_events",
-    "ActionStarted": "ctxmgr.history.live.bus_events",
+    "ActionFinished": "ctxmgr.history.live.bus",
+    "ActionStarted": "ctxmgr.history.live.bus",
     "BlackboardHistory": "ctxmgr.history.live.blackboard",
     "CtxmgrError": "ctxmgr.errors",
     "DegenerateLoopError": "ctxmgr.errors",
-    "Event": "ctxmgr.history.live.bus_events",
+    "Event": "ctxmgr.history.live.bus",
     "EventBus": "ctxmgr.history.live.bus",
     "EventSubscriber": "ctxmgr.history.live.bus",
     "HungError": "ctxmgr.errors",

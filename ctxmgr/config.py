@@ -236,6 +236,7 @@ class Config:
         origins: setting -> the origin of its value.
         refused: settings that the project's file holds and may not.
         trusted: whether the user trusts the project's file.
+        foreign: files of other users that would hold as well if they were the user's.
     """
 
     path: Path | None = None
@@ -257,6 +258,7 @@ class Config:
     origins: Mapping[str, Origin] = field(default_factory=lambda: dict[str, Origin](), compare=False)
     refused: tuple[str, ...] = ()
     trusted: bool = False
+    foreign: tuple[str, ...] = ()
 
     def file_of(self, setting: str) -> Path | None:
         """Return the file that a setting's value is from, None when it is built in."""
@@ -269,8 +271,9 @@ class Config:
         return self.path.parent if confined and self.path is not None else None
 
     def told(self, *names: str) -> list[str]:
-        """Return a line for every setting that was left out, or for those named: what, and what to do."""
-        return [self._left_out(name) for name in self.refused if not names or name in names]
+        """Return a line for every setting and file that was left out, or for the settings named: what, and what to do."""
+        left_out = [self._left_out(name) for name in self.refused if not names or name in names]
+        return left_out if names else left_out + [foreign_told(path) for path in self.foreign]
 
     def _left_out(self, name: str) -> str:
         setting = SETTINGS[name]
@@ -302,23 +305,31 @@ def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> C
         InvalidInput: a file is not TOML, is no regular file of a bearable size, or holds an unknown or wrong setting.
     """
     environment = os.environ if environment is None else environment
-    user, project = _user(environment), project_file(folder)
+    foreign: list[str] = []
+    user, project = _user(environment), project_file(folder, foreign)
     if project is None:
-        return _merged(user, None, {}, (), None)
+        return _merged(user, None, {}, (), None, foreign)
     refused = tuple(name for name, value in project.values.items() if not _may(project.path, name, value))
     asks = refused or "recover.routes" in project.values
     trusted = find(project.path, project.content, environment) if asks else None
     kept = {name: value for name, value in project.values.items() if trusted is not None or name not in refused}
-    return _merged(user, project, kept, () if trusted is not None else refused, trusted)
+    return _merged(user, project, kept, () if trusted is not None else refused, trusted, foreign)
 
 
-def project_file(folder: Path) -> SettingsFile | None:
+def foreign_told(path: str) -> str:
+    """Return the line about a file of settings that is another user's."""
+    return f"{path} belongs to another user: left out. To have it, make it yours with chown, or copy what you want of it"
+
+
+def project_file(folder: Path, foreign: list[str] | None = None) -> SettingsFile | None:
     """Return the settings of the project's file that holds in a folder, whether or not it may set them.
+
+    ``foreign`` gets the nearer ones that belong to other users.
 
     Raises:
         InvalidInput: as `load_config`.
     """
-    for path in map(Path, paths.settings_files(str(folder))):
+    for path in map(Path, paths.settings_files(str(folder), foreign)):
         shared = path.name == paths.SHARED_FILE
         if (found := _file(path, ("tool", paths.NAME) if shared else (), lenient=shared)) is not None:
             return found
@@ -428,6 +439,7 @@ def _merged(
     kept: dict[str, Any],
     refused: tuple[str, ...],
     trusted: Trust | None,
+    foreign: list[str],
 ) -> Config:
     """Return the settings of both files; a table of thresholds is merged by its keys, anything else is taken whole."""
     values: dict[str, Any] = {}
@@ -467,6 +479,7 @@ def _merged(
         origins=origins,
         refused=refused,
         trusted=trusted is not None,
+        foreign=tuple(foreign),
     )
 
 

@@ -69,7 +69,8 @@ def require_no_link(path: str, *, writing: bool) -> None:
 
     Folders of ours on the way (`OWN_FOLDERS`) are never links, nor is what lies directly in them. Anything else may be one
     when it is only read. What lies above is not looked at: a home or a project may itself be reached through a link. A
-    relative path is one inside the current folder, so that no link may lead a write out of it.
+    relative path is one inside the current folder, so that no link may lead a write out of it. Where a project decides, a
+    file with a second name (a hard link, as an archive can hold) is not written to either.
 
     Raises:
         OSError: the path is, or leads through, such a link.
@@ -82,8 +83,24 @@ def require_no_link(path: str, *, writing: bool) -> None:
             if os.path.islink(place):
                 raise OSError(errno.ELOOP, "a link, and nothing is read or written through it", place)
     inner = os.path.normpath(path)
+    if writing and (not os.path.isabs(inner) or OWN_FOLDERS.intersection(parts)):
+        require_one_name(path)
     if writing and not os.path.isabs(inner) and parts[0] != os.pardir and not is_inside(os.getcwd(), inner):
         raise OSError(errno.ELOOP, "reached through a link that leads out of this folder; name the place itself", path)
+
+
+def require_one_name(path: str | int) -> None:
+    """Refuse a regular file that has a second name: whoever planted it chose what else is written to. None there is fine.
+
+    Raises:
+        OSError: it has one.
+    """
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        raise OSError(errno.EMLINK, "a hard link: another file would change with it; put a copy in its place", path)
 
 
 def require_plain_database(path: str) -> None:
@@ -139,18 +156,25 @@ def upwards(folder: str) -> Iterator[str]:
         yield folder
 
 
-def settings_files(folder: str) -> Iterator[str]:
+def settings_files(folder: str, foreign: list[str] | None = None) -> Iterator[str]:
     """Yield the files that may hold settings for a folder, the nearest first; a shared one only if it names us.
 
-    Those of other users are passed over, see `is_foreign`.
+    Those of other users are passed over, see `is_foreign`; ``foreign`` gets their paths.
     """
+    others = [] if foreign is None else foreign
     for place in upwards(folder):
         own, shared = os.path.join(place, OWN_FILE), os.path.join(place, SHARED_FILE)
-        if os.path.isfile(own) and not is_foreign(own, folder):  # unlike the method of a Path it never raises
-            yield own
+        if os.path.isfile(own):  # unlike the method of a Path it never raises
+            if is_foreign(own, folder):
+                others.append(own)
+            else:
+                yield own
         # Reading somebody's whole configuration would cost more than most commands.
-        if os.path.isfile(shared) and _names_us(shared) and not is_foreign(shared, folder):
-            yield shared
+        if os.path.isfile(shared) and _names_us(shared):
+            if is_foreign(shared, folder):
+                others.append(shared)
+            else:
+                yield shared
 
 
 def is_foreign(path: str, folder: str) -> bool:

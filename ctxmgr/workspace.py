@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ctxmgr.access.guard import AccessGuard
     from ctxmgr.access.project import Project
     from ctxmgr.artifacts.service import ArtifactStore
-    from ctxmgr.context.service import Supply
+    from ctxmgr.context.service import ContextPackages
     from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsRequest, StatsResponse
     from ctxmgr.types.base import Shape
     from ctxmgr.types.importing import ImportReport
@@ -211,11 +211,11 @@ class Workspace:
         return ArtifactStore(self.source, self.guard)
 
     @cached_property
-    def supply(self) -> Supply:
+    def supply(self) -> ContextPackages:
         """What agents need, and the context packages that are made of it."""
-        from ctxmgr.context.service import Supply
+        from ctxmgr.context.service import ContextPackages
 
-        return Supply(self.source, self.store, self.guard)
+        return ContextPackages(self.source, self.store, self.guard)
 
     def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
         """Answer by a reading tool; what an agent was shown, or asked for in vain, is logged."""
@@ -430,7 +430,7 @@ class Workspace:
         Raises:
             NotFound: there is none. InvalidInput: several ids start so.
         """
-        from ctxmgr.recover.attempts import given
+        from ctxmgr.recover.earlier_answers import given
 
         anywhere = session is None and continuation_id is not None
         found = given(self.store, None if anywhere else self._key(session), continuation_id)
@@ -459,7 +459,7 @@ class Workspace:
 
     def import_logs(
         self,
-        paths: Sequence[Path] | None,
+        paths: Sequence[Path | str] | None,
         *,
         only: str | None = None,
         home: Path | None = None,
@@ -468,8 +468,8 @@ class Workspace:
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
         """Bring logs into the store, and keep the episodes of foreign sessions that ended; see `ctxmgr.history.ingest`."""
+        from ctxmgr.history.formats import OWN_FORMAT
         from ctxmgr.history.ingest import import_logs
-        from ctxmgr.history.recognition import OWN_FORMAT
 
         report = import_logs(
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,

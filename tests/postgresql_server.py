@@ -129,7 +129,9 @@ def fresh_database(worker: str) -> str:
     ).fetchall()
     if tables:  # emptied row by row, which is quicker than to make so many files anew
         emptied = "; ".join(f"DELETE FROM ctxmgr.{table}" for (table,) in tables)
-        connection.execute(f"{emptied}; ALTER TABLE ctxmgr.session ALTER COLUMN key RESTART WITH 1".encode())
+        connection.execute(
+            f"{emptied}; ALTER TABLE ctxmgr.session ALTER COLUMN key RESTART WITH 1; SELECT setval('ctxmgr.place', 0)".encode()
+        )
     return address
 
 

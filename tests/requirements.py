@@ -1,12 +1,14 @@
 """Every clause the product answers to, by id, and which tests name it.
 
-``python -m tests.requirements`` prints what no test names yet and what this release leaves out. A test names the
+``python -m tests.requirements`` prints what no test names yet and what this release leaves out, and
+``python -m tests.requirements FR-013`` what one clause demands and which tests name it. A test names the
 clauses it covers with ``@pytest.mark.requirement("FR-001", ...)``; tests/test_requirements.py holds both directions.
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -97,5 +99,12 @@ def report() -> str:
     return "\n".join(lines)
 
 
+def looked_up(name: str) -> str:
+    """Return what a clause demands, where it comes from, and which tests name it."""
+    clause = REQUIREMENTS[name]
+    places = [f"  tests/{mark.place}" for mark in marks() if mark.name == name]
+    return "\n".join([f"{name} ({clause.source}): {clause.sentence}", *places])
+
+
 if __name__ == "__main__":
-    print(report())
+    print("\n".join(map(looked_up, sys.argv[1:])) or report())

@@ -32,6 +32,7 @@ DATA = (
     "ctxmgr/access/default_rules.toml",
     "ctxmgr/diagnose/known_errors.toml",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "ctxmgr" / "diagnose" / "known_errors").glob("*.toml")),
+    "ctxmgr/recover/evidence/synonyms.txt",
     "ctxmgr/recover/injection/patterns.toml",
     *(f"ctxmgr/cli/report/{name}" for name in ("base.html", "index.html", "report.css", "session.html")),
 )

@@ -115,9 +115,9 @@ def test_hostile_text_costs_linear_time(unit: str) -> None:
         line = encode({"t": unit * (size // len(unit))})
         best = float("inf")
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             mask_unsieved(line)
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     assert took(160_000) <= 40 * took(20_000) + 0.05

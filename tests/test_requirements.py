@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.requirements import DEFERRED, REQUIREMENTS, marks, report, uncovered
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_marks_name_known_requirements() -> None:
@@ -19,6 +22,21 @@ def test_every_requirement_has_a_test() -> None:
     missing = " ".join(uncovered())
 
     assert missing == "", "no test names these; 'python -m tests.requirements' says what they demand"
+
+
+def test_the_code_cites_what_can_be_looked_up() -> None:
+    """Every ruling that the code cites is on the page of the rulings, every clause is in the registry."""
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "ctxmgr").rglob("*.py"))
+    page = (ROOT / "docs" / "rulings.md").read_text("utf-8")
+    told = set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
+    cited = {
+        number for numbers in re.findall(r"\brulings? (\d+(?:(?:,| and) \d+)*)", code) for number in re.findall(r"\d+", numbers)
+    }
+    clauses = set(re.findall(r"\b(?:FR|SC|AC|EC)-\d+\b", code))
+
+    assert {"16", "17"} <= cited <= told
+    assert "FR-013" in clauses
+    assert clauses <= REQUIREMENTS.keys()
 
 
 def test_deferred_requirements_have_no_test() -> None:

@@ -28,7 +28,7 @@ NEVER = MODEL_STACK | {"sqlite_utils", "psycopg", "mcp", "numpy", "tree_sitter",
 """What no command loads that can do without it."""
 
 _WRITING = (
-    "runner streams fast fast.dispatch fast.parser fast.rows fast.answer fast.annotations fast.table envelope "
+    "runner invocation fast fast.dispatch fast.parser fast.rows fast.answer fast.annotations fast.table envelope "
     "pydantic_plugins record_input address command_line"
 )
 WRITING = {"ctxmgr.cli", *(f"ctxmgr.cli.{name}" for name in _WRITING.split())}
@@ -72,7 +72,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-LANE = [
+QUICK_READS = [
     ("list", "--json"), ("list", "-s", "healthy", "--format", "ndjson"), ("trace", "Bash", "--json"), ("show", "@1", "--json"),
     ("messages", "--json"), ("search", "boom", "--json"), ("list", "--action", "x", "--json"), ("note", "list", "--json"),
     ("snapshot", "list", "--json"),
@@ -110,8 +110,8 @@ def test_the_end_of_a_session_loads_neither_typer_nor_the_model_stack(tmp_path: 
     assert ran.loaded & (NEVER | {"typer", "rich", "click"}) == set()
 
 
-@pytest.mark.parametrize("arguments", LANE, ids=" ".join)
-def test_the_lane_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", QUICK_READS, ids=" ".join)
+def test_the_quick_path_loads_next_to_nothing(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """A read for a program loads the driver's extension, the interpreter's own small modules, and few of ours."""
     ran = _ran(*arguments, folder=tmp_path)
 
@@ -137,7 +137,7 @@ def test_what_is_not_plain_is_checked_without_plugins(tmp_path: Path) -> None:
     assert ran.loaded & {"typer", "rich", "importlib.metadata"} == set()
 
 
-def test_an_empty_folder_costs_the_lane_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_folder_costs_the_quick_path_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no history yet the answer comes from an empty one, made without what migrates stores."""
     monkeypatch.setenv("CTXMGR_STORE", "")
     ran = _ran("list", "--json", folder=tmp_path)
@@ -147,7 +147,7 @@ def test_an_empty_folder_costs_the_lane_nothing_more(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(("show", "@99", "--json"), 3), (("list", "-s", "none", "--json"), 3)])
-def test_a_refusal_of_the_lane_loads_little(arguments: tuple[str, ...], code: int, tmp_path: Path) -> None:
+def test_a_refusal_of_the_quick_path_loads_little(arguments: tuple[str, ...], code: int, tmp_path: Path) -> None:
     """A refused read for a program loads the names of the exit codes, and neither typer nor the model library."""
     ran = _ran(*arguments, folder=tmp_path)
 
@@ -214,6 +214,7 @@ EVERY = {
     "sql": ("sql", "SELECT action, kind FROM entries LEFT JOIN findings USING (session)"),
     "index": ("index",),
     "ship": ("ship", "--status"),
+    "store": ("store", "migrate"),
     "watch": ("watch", "--help"),
     "tap": ("tap", "--help"),
     "doctor": ("doctor",),

@@ -10,7 +10,7 @@ from bench.detection.tables import table
 from ctxmgr.clients.interface import AFTER, Call, Event
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.history.live.record_stream import RecordStream
+from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.live.rounds import Rounds, rows_of
 
 

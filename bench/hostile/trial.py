@@ -18,8 +18,8 @@ from bench.hostile.scene import Scene, leases, raw, scene, written
 from bench.hostile.verdict import Ended, faults
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log.codec import encode
-from ctxmgr.recover.agent import recover
-from ctxmgr.recover.model.consultation import consulting
+from ctxmgr.recover.model.consultation import consultant
+from ctxmgr.recover.recovery import recover
 from ctxmgr.types.operations import ModelRequest
 from ctxmgr.types.route import Continuation
 
@@ -93,12 +93,12 @@ def _recovered(rng: Random, staged: Scene, number: int) -> Outcome:
     outcome = Outcome(number, staged.kind, staged.asked, mode, hostile.mood)
     store = staged.store
     rules, refused, _ = _tried(lambda: recover(store, staged.key, staged.request, staged.finding, side=staged.side,
-                                               manner=staged.manner(plan=True)))  # fmt: skip
+                                               options=staged.options(plan=True)))  # fmt: skip
     before, own, held, log = raw(store), len(written(store, staged.key, 0)), leases(store), _bytes(staged)
     started = time.monotonic()
-    consult = consulting(store, wanted, {}, {}, None, model=hostile.model())
+    consult = consultant(store, wanted, {}, {}, None, model=hostile.model())
     answer, error, broken = _tried(lambda: recover(store, staged.key, staged.request, staged.finding, side=staged.side,
-                                                   manner=staged.manner(consult=consult)))  # fmt: skip
+                                                   options=staged.options(consult=consult)))  # fmt: skip
     outcome.seconds = time.monotonic() - started
     if slow:
         _wait(hostile)

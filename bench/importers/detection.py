@@ -12,8 +12,7 @@ from bench.detection.runs import Run
 from bench.detection.swe_agent import swe_agent
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history.backtest import try_session
-from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.history.recognition import read_head, recognised
+from ctxmgr.history.formats import IMPORTERS, read_head, recognised
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 

@@ -10,8 +10,7 @@ from bench.masking.measures import seconds
 from ctxmgr.log.codec import encode
 from ctxmgr.log.masking import mask, mask_unsieved
 from ctxmgr.recover.injection.deobfuscate import decoded, squeezed, unescaped, unmasked, visible, words_of
-from ctxmgr.recover.injection.filter import WHOLE, suspicion
-from ctxmgr.recover.injection.patterns import expression, patterns
+from ctxmgr.recover.injection.filter import WHOLE, expression, patterns, suspicion
 
 SHORT, LONG = 500_000, 1_000_000
 

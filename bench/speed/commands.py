@@ -1,7 +1,8 @@
 """What each command costs to start and to answer, on a small store: ``python -m bench.speed.commands``.
 
-Whole processes, best of several rounds, beside a bare Python of the same rounds. A program reads JSON from a pipe; a
-person watches a terminal of 100 columns. Each run of a command that writes has a copy of the store for itself.
+Whole processes, each round in turn with a bare Python; the medians are compared, those of the processor's time too, which a
+busy machine changes least. A program reads JSON from a pipe; a person watches a terminal of 100 columns. Each run of a
+command that writes has a copy of the store for itself. "First" is a command before which nothing was kept of its answer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import pty
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,15 +27,21 @@ import ctxmgr
 
 ROOT = Path(ctxmgr.__file__).parents[1]
 ENTRIES = 1_000
-BARE, USUAL = "python -I -S -c pass", "python -c pass"
+BARE = "python -c pass"
 
 
 class Measured(NamedTuple):
-    """A command line that is measured; ``writes`` gives each run a fresh copy of the folder, ``given`` is its stdin."""
+    """A command line that is measured.
+
+    ``writes`` gives each run a fresh copy of the folder, ``given`` is its stdin. ``first`` takes away before each run what
+    was kept of earlier answers; ``answered`` runs it where the stuck session was answered already.
+    """
 
     words: tuple[str, ...]
     writes: bool = False
     given: str = ""
+    first: bool = False
+    answered: bool = False
 
 
 _RECORD = '{"kind":"event","session":"calm","type":"message","data":{"text":"done"}}\n'
@@ -43,9 +51,12 @@ COMMANDS: dict[str, Measured] = {
     "trace": Measured(("trace", "Bash", "--limit", "20")),
     "search": Measured(("search", "needle")),
     "sessions": Measured(("sessions",)),
+    "sessions, first": Measured(("sessions",), first=True),
     "detect": Measured(("detect", "-s", "stuck", "--exit-zero")),
-    "recover": Measured(("recover", "-s", "stuck"), writes=True),
-    "recover --prompt": Measured(("recover", "-s", "stuck", "--prompt"), writes=True),
+    "detect, first": Measured(("detect", "-s", "stuck", "--exit-zero"), first=True),
+    "recover --prompt": Measured(("recover", "-s", "stuck", "--prompt"), answered=True),
+    "recover --prompt, first": Measured(("recover", "-s", "stuck", "--prompt"), writes=True),
+    "recover, first": Measured(("recover", "-s", "stuck"), writes=True),
     "record": Measured(("record",), writes=True, given=_RECORD),
     "note add": Measured(("note", "add", "calm@3", "-m", "look here"), writes=True),
     "note list": Measured(("note", "list", "--all-sessions")),
@@ -105,9 +116,10 @@ class Took(NamedTuple):
         return f"{self.wall * 1e3:.0f} | {self.wall / floor.wall:.1f} | {self.cpu / floor.cpu:.1f}"
 
 
-def least(taken: Sequence[Took]) -> Took:
-    """Return the least of each time: what disturbs a run only ever adds to it."""
-    return Took(min(each.wall for each in taken), min(each.cpu for each in taken), taken[-1].code)
+def middle(taken: Sequence[Took]) -> Took:
+    """Return the median of each time."""
+    wall, cpu = (statistics.median(times) for times in ([each.wall for each in taken], [each.cpu for each in taken]))
+    return Took(wall, cpu, taken[-1].code)
 
 
 class Bench:
@@ -123,8 +135,10 @@ class Bench:
             "PATH": os.environ["PATH"], "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"),
             "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1",
         }  # fmt: skip
-        self.whole = folder / "whole"
+        self.whole, self.answered = folder / "whole", folder / "answered"
         self._filled()
+        shutil.copytree(self.whole, self.answered)
+        assert self.run(("recover", "-s", "stuck"), self.answered).code == 0
 
     def _filled(self) -> None:
         self.whole.mkdir()
@@ -149,20 +163,28 @@ class Bench:
         environment = {**self.environment, "CTXMGR_STORE": str(folder / ".ctxmgr/history.db")}
         return _timed([str(self.script), *words], folder, environment, given, watched=watched)
 
-    def best(self, measured: Measured, *, watched: bool) -> Took:
-        """Return the least of the rounds."""
+    def measured(self, measured: Measured) -> tuple[Took, Took, Took]:
+        """Return the medians of a bare Python, for a person and for a program, run in turn; the first round counts for none."""
+        rounds = [self._round(measured, number) for number in range(self.rounds + 1)][1:]
+        floor, person, program = (middle(taken) for taken in zip(*rounds, strict=True))
+        return floor, person, program
+
+    def _round(self, measured: Measured, number: int) -> tuple[Took, Took, Took]:
+        floor = _timed([sys.executable, *BARE.split()[1:]], self.folder, self.environment, "", watched=False)
+        return floor, self._once(measured, number, watched=True), self._once(measured, number, watched=False)
+
+    def _once(self, measured: Measured, number: int, *, watched: bool) -> Took:
+        place = self.answered if measured.answered else self.whole
+        if measured.writes:
+            place = self.folder / f"copy-{number}"
+            shutil.copytree(self.whole, place)
+        if measured.first:
+            shutil.rmtree(self.folder / "cache" / "ctxmgr" / "answers", ignore_errors=True)
         words = measured.words if watched else (*measured.words, "--json")
-        taken: list[Took] = []
-        for number in range(self.rounds + 1):
-            place = self.whole
-            if measured.writes:
-                place = self.folder / f"copy-{number}"
-                shutil.copytree(self.whole, place)
-            took = self.run(words, place, measured.given, watched=watched)
-            taken += [took] if number else []
-            if measured.writes:
-                shutil.rmtree(place)
-        return least(taken)
+        took = self.run(words, place, measured.given, watched=watched)
+        if measured.writes:
+            shutil.rmtree(place)
+        return took
 
 
 def _timed(words: list[str], folder: Path, environment: Mapping[str, str], given: str, *, watched: bool) -> Took:
@@ -188,29 +210,22 @@ def _timed(words: list[str], folder: Path, environment: Mapping[str, str], given
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print a table in Markdown."""
     parser = argparse.ArgumentParser(prog="python -m bench.speed.commands", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5, help="of each command; the best counts")
-    parser.add_argument("--only", default="", help="commands whose name begins so")
+    parser.add_argument("--rounds", type=int, default=15, help="of each command; the median counts")
+    parser.add_argument("--only", default="", help="commands whose name begins with one of these words, parted by commas")
     options = parser.parse_args(arguments)
     compileall.compile_dir(Path(ctxmgr.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options.rounds)
-        floors = {name: _floor(bench, name) for name in (BARE, USUAL)}
-        for name, floor in floors.items():
-            print(f"{name}: {floor.wall * 1e3:.1f} ms, of the processor {floor.cpu * 1e3:.1f} ms")
-        usual = floors[USUAL]
-        print("\n| command | person, ms | x | CPU x | program, ms | x | CPU x | exit |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+        print(f"| command | person, ms | x | CPU x | program, ms | x | CPU x | {BARE}, CPU ms | exit |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
         for name, measured in COMMANDS.items():
-            if name.startswith(options.only):
-                person, program = bench.best(measured, watched=True), bench.best(measured, watched=False)
-                codes = sorted({person.code, program.code})
-                print(f"| {name} | {person.shown(usual)} | {program.shown(usual)} | {', '.join(map(str, codes))} |", flush=True)
+            if name.startswith(tuple(options.only.split(","))):
+                floor, person, program = bench.measured(measured)
+                codes = ", ".join(map(str, sorted({person.code, program.code})))
+                print(
+                    f"| {name} | {person.shown(floor)} | {program.shown(floor)} | {floor.cpu * 1e3:.1f} | {codes} |", flush=True
+                )
     return 0
-
-
-def _floor(bench: Bench, name: str) -> Took:
-    words = [sys.executable, *name.split()[1:]]
-    return least([_timed(words, bench.folder, bench.environment, "", watched=False) for _ in range(3 * bench.rounds)])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,13 +130,11 @@ def points(work: Callable[[], int], folder: Path, environment: Mapping[str, str]
 
     Only those of the thread that began are listed: calls are numbered for each thread.
     """
-    trace = folder.with_name(f"{folder.name}.trace")
-    line = ["strace", "-f", "-qq", "-y", "-s", "4096", "-o", str(trace), "-e", f"trace={','.join(CALLS)}", "-p"]
-    ended = run(work, folder, environment, line)
+    ended, rows = traced(work, folder, environment, CALLS, "-s", "4096")
     seen: Counter[str] = Counter()
     found: list[Point] = []
     first = ""
-    for row in trace.read_text(errors="replace").splitlines():
+    for row in rows.splitlines():
         if (match := _CALL.match(row)) is None:
             continue
         first = first or match["process"]
@@ -147,6 +145,16 @@ def points(work: Callable[[], int], folder: Path, environment: Mapping[str, str]
         if (file := _file(call, rest, folder)) and (call != "openat" or "O_CREAT" in rest):
             found.append(Point(call, seen[call], file))
     return ended, found
+
+
+def traced(
+    work: Callable[[], int], folder: Path, environment: Mapping[str, str], calls: Sequence[str], *options: str
+) -> tuple[Ended, str]:
+    """Run work undisturbed; return how it ended and the system calls of these names, a line each, as strace writes them."""
+    trace = folder.with_name(f"{folder.name}.trace")
+    line = ["strace", "-f", "-qq", "-y", *options, "-o", str(trace), "-e", f"trace={','.join(calls)}", "-p"]
+    ended = run(work, folder, environment, line)
+    return ended, trace.read_text(errors="replace")
 
 
 def _file(call: str, rest: str, folder: Path) -> str:

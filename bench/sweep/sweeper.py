@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,21 @@ from typing import Any
 
 from bench.sweep import checks
 from bench.sweep.commands import COMMANDS, do, environment, load, prepare
-from bench.sweep.injection import FAULTS, Ended, Point, hurt, points
+from bench.sweep.crash_states import TRACED, History, changes, snapshot
+from bench.sweep.injection import FAULTS, Ended, Point, hurt, points, traced
 
 _DONE = (0, 10, 20)
 """Exit codes of a command that did its work: loops were found, a person is asked."""
 
 _LEASED, _LEASE = 22, 60.0
 """Exit code of a recovery while another has the lease, and seconds after which it has none any more."""
+
+
+_WHOLE = 1 << 26
+"""Bytes of a text that a trace shows: all of them."""
+
+_TORN_TAIL = "verify: unreadable"
+"""What `verify` says of bytes that no acknowledged record was made of, such as zeros: they stay, and are told."""
 
 
 @dataclass
@@ -57,6 +66,61 @@ def sweep(name: str, store: str, folder: Path, *, most: int | None = None, kinds
         most: try only about so many faults, spread evenly over points and kinds; else all.
         kinds: of fault.
     """
+    ready = _prepared(name, store, folder)
+    command, base, work, expected = COMMANDS[name], ready.base, ready.work, ready.expected
+    _copy(base, work)
+    _, found = points(command.work(), work, environment(work, store))
+    outcome = Outcome(name, store, len(found))
+    every = 1 if most is None else max(1, round(len(found) * len(kinds) / most))
+    for number, point in enumerate(found):
+        for shift, kind in enumerate(kinds):
+            if (number + shift * (every // len(kinds))) % every == 0:
+                _copy(base, work)
+                _try(outcome, work, point, kind, expected)
+    return outcome
+
+
+def crash(name: str, store: str, folder: Path, *, most: int | None = None) -> Outcome:
+    """Build each state in which a crash of the system may leave the files of a command, and let the program meet it.
+
+    Args:
+        name: of a command of `COMMANDS`.
+        store: a kind of `stores_of` the command.
+        folder: an empty one to work in.
+        most: try only about so many states, spread evenly; else all.
+    """
+    ready = _prepared(name, store, folder)
+    command, base, work = COMMANDS[name], ready.base, ready.work
+    _copy(base, work)
+    before = snapshot(base)
+    _, trace = traced(command.work(), work, environment(work, store), TRACED, "-xx", "-s", str(_WHOLE))
+    history = History(before, changes(trace, work, before))
+    count, losses = history.losses(most)
+    outcome = Outcome(name, store, count)
+    for loss in losses:
+        with tempfile.TemporaryDirectory(dir=folder) as built:
+            history.build(loss, Path(built))
+            _copy(Path(built), work)
+        outcome.tried["crash"] += 1
+        left = checks.look(work, store)
+        wrong = [fault for fault in left.faults if not fault.startswith(_TORN_TAIL)]
+        wrong += _wrong_left(left.state, ready.expected, partly=command.partly)
+        again = _wrong_again(work, left.state, ready.expected, outcome)
+        wrong += [fault for fault in again if not fault.startswith(f"again, {_TORN_TAIL}")]
+        outcome.wrong += [f"{loss.cause}: {fault}" for fault in wrong]
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """The folder before a command (``base``), the one to work in, and what is expected there."""
+
+    base: Path
+    work: Path
+    expected: _Expected
+
+
+def _prepared(name: str, store: str, folder: Path) -> _Ready:
     command = COMMANDS[name]
     base, work = folder / "base" / "work", folder / "work"
     # Histories and locks are known by their path, so the folder is made in the place where it is used.
@@ -66,7 +130,7 @@ def sweep(name: str, store: str, folder: Path, *, most: int | None = None, kinds
     load(command.work(), work, store)
     _copy(base, work)
     before = checks.look(work, store)
-    ended, found = points(command.work(), work, environment(work, store))
+    ended = do(work, store, command.words, command.stdin)
     if ended.code not in _DONE:
         raise RuntimeError(f"{name}: exit {ended.code}: {ended.err}")
     after = checks.look(work, store)
@@ -74,15 +138,7 @@ def sweep(name: str, store: str, folder: Path, *, most: int | None = None, kinds
     twice = checks.look(work, store)
     if faults := before.faults + after.faults + after.leftovers + twice.faults:
         raise RuntimeError(f"{name}, undisturbed: {faults}")
-    expected = _Expected(before.state, after.state, twice.state, (ended.code, again.code))
-    outcome = Outcome(name, store, len(found))
-    every = 1 if most is None else max(1, round(len(found) * len(kinds) / most))
-    for number, point in enumerate(found):
-        for shift, kind in enumerate(kinds):
-            if (number + shift * (every // len(kinds))) % every == 0:
-                _copy(base, work)
-                _try(outcome, work, point, kind, expected)
-    return outcome
+    return _Ready(base, work, _Expected(before.state, after.state, twice.state, (ended.code, again.code)))
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from ctxmgr.access.resources import context_resource
+from ctxmgr.access.patterns import context_resource
 from ctxmgr.access.rules import Rules
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log.ids import new_id, now
@@ -117,6 +117,6 @@ def _listed(name: str, resource_type: ResourceType, things: Sequence[tuple[str, 
 
 
 def key_resource(key: str) -> tuple[str, str]:
-    """Return the owner and name that rules know a context key by; see `ctxmgr.access.resources.context_resource`."""
+    """Return the owner and name that rules know a context key by; see `ctxmgr.access.patterns.context_resource`."""
     resource = context_resource(key)
     return resource.agent, resource.name

@@ -79,8 +79,7 @@ class Project:
         Raises:
             InvalidInput: a name, a permission or a resource type that can't be used.
         """
-        from ctxmgr.access.patterns import check_agent, check_choice
-        from ctxmgr.access.resources import parse_resource
+        from ctxmgr.access.patterns import check_agent, check_choice, parse_resource
 
         check_choice("permission", permission, ("read", "write"))
         asked = "write" if permission == "write" else "read"

@@ -1,9 +1,10 @@
-"""Read rules from a TOML or JSON file, all or none, and name the place of each error."""
+"""Read rules from a TOML or JSON file, all or none, and name the place of each error; the default rules of spec 003 are one."""
 
 from __future__ import annotations
 
 import json
 import tomllib
+from importlib.resources import files
 from typing import Any, NoReturn, cast
 
 from ctxmgr.access.patterns import PERMISSIONS, PRIORITIES, RESOURCE_TYPES, check_choice, check_rule, rule_key
@@ -102,3 +103,32 @@ def _rule(row: object) -> AccessRule:
     return check_rule(
         AccessRule.model_validate({**texts, "resource_type": kind, "permission": permission, "priority": priority})
     )
+
+
+DEFAULT_FILE = "default_rules.toml"
+
+_NEED = {"max_tokens": None, "use_summary": False, "priority": 100}
+
+
+def default_rules() -> list[AccessRule]:
+    """Return the rules of the template, in the order of its file."""
+    return parse_rules_file(_default_text(), DEFAULT_FILE)
+
+
+def default_needs() -> list[dict[str, Any]]:
+    """Return what the packages of the template's agents hold, in the order of its file.
+
+    Each has ``agent``, ``pattern``, ``need`` (``required``, ``optional``, ``if_exists`` or ``reference``), ``max_tokens``
+    (None: no limit), ``use_summary`` and ``priority``.
+    """
+    rows = cast("list[dict[str, Any]]", read_table(_default_text(), DEFAULT_FILE)["needs"])
+    return [{"agent": row["agent"], "pattern": row["pattern"], "need": row["need"], **_NEED, **row} for row in rows]
+
+
+def default_keys() -> list[dict[str, Any]]:
+    """Return the context keys that a project begins with: ``key``, ``value`` and ``description`` of each, all texts."""
+    return [dict(row) for row in cast("list[dict[str, Any]]", read_table(_default_text(), DEFAULT_FILE)["keys"])]
+
+
+def _default_text() -> str:
+    return files("ctxmgr.access").joinpath(DEFAULT_FILE).read_text("utf-8")

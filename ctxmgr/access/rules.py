@@ -1,4 +1,7 @@
-"""Evaluate a set of access rules; the answer does not depend on the order of the rules."""
+"""Evaluate a set of access rules, and explain the answer; it does not depend on the order of the rules.
+
+A rule is found by agent, resource type and pattern; of those that match, the one that decides is named.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,225 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
-from ctxmgr.access.explanation import explain
-from ctxmgr.access.patterns import SELF, agent_fault, check_rule, parse_pattern
-from ctxmgr.access.precedence import RuleIndex, grants, winner
-from ctxmgr.types.access import AccessExplanation, AccessRule, Asked, Resource, ResourceType
+from ctxmgr.access.patterns import ANY, ASKED, PRIORITIES, SELF, agent_fault, check_choice, check_rule, parse_pattern, quoted
+from ctxmgr.errors import InvalidInput
+from ctxmgr.light_dataclass import dataclass, field
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, Resource, ResourceType, Shadowed
+
+# What is granted or forbidden by a permission: write grants read, so it counts for both.
+_COUNTS: dict[str, frozenset[str]] = {"read": frozenset({"read", "write", "none"}), "write": frozenset({"write", "none"})}
+
+
+class Ranked(NamedTuple):
+    """A rule and its place in the order; the lower rank counts first."""
+
+    rank: tuple[int, int, int]
+    rule: AccessRule
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The rules for one agent and one type of resource, by the form of their pattern."""
+
+    everything: list[Ranked] = field(default_factory=lambda: list[Ranked]())
+    own: list[Ranked] = field(default_factory=lambda: list[Ranked]())
+    agents: dict[str, list[Ranked]] = field(default_factory=lambda: dict[str, list[Ranked]]())
+    exact: dict[tuple[str, str], list[Ranked]] = field(default_factory=lambda: dict[tuple[str, str], list[Ranked]]())
+
+    def add(self, ranked: Ranked) -> None:
+        pattern = parse_pattern(ranked.rule.pattern)
+        if pattern.form == "exact":
+            self.exact.setdefault((pattern.agent, pattern.name), []).append(ranked)
+        elif pattern.form == "agent":
+            self.agents.setdefault(pattern.agent, []).append(ranked)
+        else:
+            (self.own if pattern.form == "self" else self.everything).append(ranked)
+
+    def matching(self, asking: str, owner: str, name: str) -> list[Ranked]:
+        found = [*self.everything, *self.agents.get(owner, ()), *self.exact.get((owner, name), ())]
+        return [*found, *self.own] if owner == asking else found
+
+    def forbidding(self) -> Iterable[AccessRule]:
+        for shelf in (self.everything, self.own, *self.agents.values(), *self.exact.values()):
+            yield from (ranked.rule for ranked in shelf if ranked.rule.permission == "none")
+
+
+class RuleIndex:
+    """Checked rules by agent, resource type and pattern."""
+
+    def __init__(self, rules: Iterable[AccessRule]) -> None:
+        self._shelves: dict[tuple[str, str], _Shelf] = {}
+        for rule in rules:
+            self._shelves.setdefault((rule.agent, rule.resource_type), _Shelf()).add(Ranked(rank(rule), rule))
+
+    def matching(self, asking: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
+        """Return the rules that speak to this agent of this resource, in no order; none when nobody of this name may ask."""
+        if agent_fault(asking) is not None:
+            return []
+        found: list[Ranked] = []
+        for agent in (asking, ANY):
+            if (shelf := self._shelves.get((agent, resource_type))) is not None:
+                found += shelf.matching(asking, owner, name)
+        return found
+
+    def forbidding(self, asking: str, resource_type: str) -> Iterable[AccessRule]:
+        """Yield the rules with ``none`` that speak to this agent of resources of this type."""
+        for agent in (asking, ANY):
+            if (shelf := self._shelves.get((agent, resource_type))) is not None:
+                yield from shelf.forbidding()
+
+
+def rank(rule: AccessRule) -> tuple[int, int, int]:
+    """Return a rule's place: the lower priority first, then the more specific pattern, then a named agent before any."""
+    return rule.priority, -parse_pattern(rule.pattern).specificity, int(rule.agent == ANY)
+
+
+def counts(rule: AccessRule, asked: str) -> bool:
+    """Whether a rule has something to say when this permission is asked for."""
+    return rule.permission in _COUNTS[asked]
+
+
+def winner(matching: list[Ranked], asked: str) -> Ranked | None:
+    """Return the rule that decides, None when no rule speaks of the matter.
+
+    Of several at the same best rank one with ``none`` decides; which of equals is named does not depend on their order.
+
+    Raises:
+        InvalidInput: something else than read or write is asked for.
+    """
+    check_choice("permission to ask for", asked, ASKED)
+    speaking = [ranked for ranked in matching if counts(ranked.rule, asked)]
+    if not speaking:
+        return None
+    best = min(ranked.rank for ranked in speaking)
+
+    def order(ranked: Ranked) -> tuple[bool, bool, str]:
+        rule = ranked.rule
+        return rule.permission != "none", rule.permission != asked, rule.pattern
+
+    return min((ranked for ranked in speaking if ranked.rank == best), key=order)
+
+
+def grants(decided: Ranked | None) -> bool:
+    """Whether the rule that decides allows; what no rule speaks of is denied."""
+    return decided is not None and decided.rule.permission != "none"
+
+
+def explain(matching: list[Ranked], agent: str, asked: Asked, resource: Resource) -> AccessExplanation:
+    """Return the explanation for an agent, given all the rules that speak to it of the resource.
+
+    Raises:
+        InvalidInput: something else than read or write is asked for.
+    """
+    decided = winner(matching, asked)
+    allowed = grants(decided)
+    lost = sorted((ranked for ranked in matching if ranked is not decided), key=_order)
+    return AccessExplanation(
+        agent=agent,
+        permission=asked,
+        resource=resource,
+        allowed=allowed,
+        rule=None if decided is None else decided.rule,
+        reason=_reason(decided, agent, asked, resource),
+        shadowed=[Shadowed(rule=ranked.rule, reason=_why_lost(ranked, decided, asked)) for ranked in lost],
+        would_grant=[] if allowed else _granting(matching, decided, agent, asked, resource),
+    )
+
+
+def _order(ranked: Ranked) -> tuple[tuple[int, int, int], str, str]:
+    return ranked.rank, ranked.rule.pattern, ranked.rule.permission
+
+
+def _worded(rule: AccessRule) -> str:
+    who = "any agent" if rule.agent == ANY else f"agent {quoted(rule.agent)}"
+    return f"{rule.permission} on {rule.resource_type} {quoted(rule.pattern)} for {who} at priority {rule.priority}"
+
+
+def _reason(decided: Ranked | None, agent: str, asked: Asked, resource: Resource) -> str:
+    if fault := agent_fault(agent):
+        return f"denied: agent {quoted(agent)} {fault}, so nobody may ask by that name and no rule can grant it"
+    if decided is None:
+        what = f"{resource.type} {quoted(resource.path)}"
+        return f"denied: no rule lets agent {quoted(agent)} {asked} {what}, and what no rule grants is denied"
+    rule = decided.rule
+    if not grants(decided):
+        return f"denied by {_worded(rule)}: remove that rule, or {_ways_past(decided)}"
+    because = ", since write grants read" if rule.permission != asked else ""
+    return f"allowed by {_worded(rule)}{because}"
+
+
+def _ways_past(blocking: Ranked) -> str:
+    priority, specificity, any_agent = blocking.rank
+    ways: list[str] = []
+    if priority > PRIORITIES[0]:
+        ways.append(f"a priority below {priority}")
+    if (specificity, any_agent) > (-3, 0):
+        ways.append(f"priority {priority} and a more specific pattern or agent")
+    return f"outrank it by a rule with {', or with '.join(ways)}" if ways else "change it, for nothing comes before it"
+
+
+def _why_lost(lost: Ranked, decided: Ranked | None, asked: Asked) -> str:
+    if decided is None or not counts(lost.rule, asked):
+        return f"grants {lost.rule.permission}, which is not {asked}"
+    priority, specificity, _ = lost.rank
+    if priority != decided.rank[0]:
+        return f"priority {priority} comes after {decided.rank[0]}"
+    if specificity != decided.rank[1]:
+        return f"its pattern is less specific than {quoted(decided.rule.pattern)}"
+    if lost.rank != decided.rank:
+        return f"a rule for any agent comes after one for agent {quoted(decided.rule.agent)}"
+    if grants(lost) == grants(decided):
+        return "says the same at the same rank"
+    return "at the same rank none wins"
+
+
+def _granting(matching: list[Ranked], decided: Ranked | None, agent: str, asked: Asked, resource: Resource) -> list[AccessRule]:
+    """Return rules that would each, added alone, allow it: for the one thing first, then for all of its owner.
+
+    A rule for everything is offered only where nothing narrower can name the resource. It is the same
+    whether a rule joins or replaces the one with its key, since that one grants too and lost. Where nobody may ask by that
+    name no rule helps.
+    """
+    found: list[AccessRule] = []
+    for pattern in dict.fromkeys((f"{resource.agent}/{resource.name}", f"{resource.agent}/*", ANY)):
+        if (pattern == ANY and found) or not _names(pattern, resource):
+            continue
+        for priority in _priorities(decided):
+            rule = AccessRule(agent=agent, resource_type=resource.type, pattern=pattern, permission=asked, priority=priority)
+            if _would_grant(rule, matching, resource):
+                found.append(rule)
+                break
+    return found
+
+
+def _names(pattern: str, resource: Resource) -> bool:
+    """Whether a pattern is one, and says exactly what it was put together from."""
+    try:
+        parts = parse_pattern(pattern)
+    except InvalidInput:
+        return False
+    if parts.form == "exact":
+        return (parts.agent, parts.name) == (resource.agent, resource.name)
+    return parts.form == "all" or (parts.form == "agent" and parts.agent == resource.agent)
+
+
+def _priorities(decided: Ranked | None) -> list[int]:
+    """Return the priorities worth trying: the usual one, that of the rule in the way, and the one before it."""
+    if decided is None:
+        return [DEFAULT_PRIORITY]
+    blocking = decided.rule.priority
+    return [DEFAULT_PRIORITY, blocking, max(blocking - 1, PRIORITIES[0])]
+
+
+def _would_grant(rule: AccessRule, matching: list[Ranked], resource: Resource) -> bool:
+    if agent_fault(rule.agent) is not None:
+        return False
+    index = RuleIndex([*(ranked.rule for ranked in matching), rule])
+    # The permission of a suggested rule is the one that was asked for.
+    return grants(winner(index.matching(rule.agent, resource.type, resource.agent, resource.name), rule.permission))
+
 
 _REMEMBERED = 100_000  # answers; long histories ask of few agents and sessions, again and again
 _UNNAMED = "\0"  # no rule and no agent can be named so: it stands for everything that no rule names

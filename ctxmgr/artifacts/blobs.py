@@ -144,8 +144,8 @@ class Objects:
             except OSError as error:
                 raise failed(str(self._folder.path), error) from None
 
-    def remove_all_but(self, kept: set[str]) -> None:
-        """Remove every draft, and every object that is not among these.
+    def remove_drafts(self) -> None:
+        """Remove what a writer left that did not come to its end; call it where no other can be writing.
 
         Raises:
             CtxmgrError: the system refused.
@@ -155,7 +155,21 @@ class Objects:
             for name in os.listdir(objects):
                 if name.startswith(DRAFT):
                     os.unlink(name, dir_fd=objects)
-                elif len(name) == 2:
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise failed(str(self._folder.path), error) from None
+
+    def remove_all_but(self, kept: set[str]) -> None:
+        """Remove every object that is not among these.
+
+        Raises:
+            CtxmgrError: the system refused.
+        """
+        try:
+            objects = self._folder.objects()
+            for name in os.listdir(objects):
+                if len(name) == 2:
                     shard = open_folder(objects, name)
                     try:
                         surplus = [rest for rest in os.listdir(shard) if len(rest) == 62 and name + rest not in kept]

@@ -17,7 +17,7 @@ from ctxmgr.log.reader import TORN_TAIL
 from ctxmgr.paths import is_url
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.base import Json
-from ctxmgr.types.health import Check
+from ctxmgr.types.setup import Check
 
 UNLISTED = ".unlisted-"
 """How the names of versions begin that are set aside, because a damaged history may have listed them."""
@@ -50,6 +50,7 @@ def heal(store: Store, folder: Folder, *, broken: bool) -> None:
     try:
         for name in drafts:
             remove_tree(folder.root, name)
+        Objects(folder).remove_drafts()
         if not is_certain(store):
             for number in there - listed:
                 os.rename(

@@ -193,7 +193,7 @@ class ArtifactStore:
         return list_versions(self._store, self._guard)
 
     def prune(self, request: PruneRequest) -> Pruned:
-        """Remove old versions; see `ctxmgr.artifacts.prune.prune`."""
-        from ctxmgr.artifacts.prune import prune
+        """Remove old versions; see `ctxmgr.artifacts.versions.prune`."""
+        from ctxmgr.artifacts.versions import prune
 
         return prune(self._store, self._guard, request.retention, dry_run=request.dry_run)

@@ -60,8 +60,8 @@ class Views:
     def _fill(self, draft: str, hashes: Mapping[tuple[str, str], str]) -> None:
         """Link every object to its place.
 
-        Only the folder itself is synced: the objects are durable already, and a view that a power loss left incomplete is
-        laid out anew from them.
+        Every folder is synced: a version is listed only after that, and nothing tells later that a power loss left its view
+        incomplete. The objects are durable already.
         """
         paths = view_paths(hashes)
         by_folder: dict[str, list[tuple[str, str]]] = {}
@@ -79,9 +79,11 @@ class Views:
     def _fill_one(self, top: int, parts: list[str], files: list[tuple[str, str]]) -> None:
         folder = os.dup(top)
         try:
-            for part in parts:
+            for depth, part in enumerate(parts):
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, 0o700, dir_fd=folder)
+                    if depth:  # the folder of the version itself is synced when it is filled
+                        os.fsync(folder)
                 inner = open_folder(folder, part)
                 os.close(folder)
                 folder = inner
@@ -91,6 +93,7 @@ class Views:
                     link(digest[2:], name, src_dir_fd=shard(digest), dst_dir_fd=folder, follow_symlinks=False)
                 except OSError as error:
                     self._instead(folder, name, digest, error)
+            os.fsync(folder)
         finally:
             os.close(folder)
 

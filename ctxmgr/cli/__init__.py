@@ -1,4 +1,7 @@
-"""The command line: parse, build a request, call, show. One noun a module; `COMMANDS` names them all."""
+"""The command line: parse, build a request, call, show. `COMMANDS` says which module holds each command.
+
+`commands` has the commands, `views` what several of them show, `fast` the quick path for programs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     app: typer.Typer
 
 COMMANDS = {
-    "sessions": ("commands.detect", "sessions"),
+    "sessions": ("commands.sessions", "sessions"),
     "detect": ("commands.detect", "detect"),
     "recover": ("commands.recover", "recover"),
     "request": ("commands.recover", "request"),
@@ -39,6 +42,7 @@ COMMANDS = {
     "record": ("commands.record", "record"),
     "receive": ("commands.receive", "receive"),
     "ship": ("commands.ship", "ship"),
+    "store": ("commands.store", "store_app"),
     "export": ("commands.import_export", "export"),
     "verify": ("commands.import_export", "verify"),
     "index": ("commands.index", "index"),
@@ -55,8 +59,8 @@ COMMANDS = {
     "install": ("commands.install", "install"),
     "uninstall": ("commands.install", "uninstall"),
     "hook": ("commands.install", "hook"),
-    "schema": ("commands.schema_demo", "schema"),
-    "demo": ("commands.schema_demo", "demo"),
+    "schema": ("commands.schema", "schema"),
+    "demo": ("commands.demo", "demo"),
 }
 """Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
 
@@ -72,13 +76,13 @@ GROUPS = {
     ),
     "About ctxmgr itself": ("doctor", "config", "trust", "schema", "completion", "demo", "help"),
 }  # fmt: skip
-"""How the help lists the commands: by what a person wants to do. Not all of them need be there."""
+"""The order of the commands in the help, by what a person wants to do. A name without a command is left out."""
 
 OPERATOR_ONLY = (
-    "import", "ship", "formats", "receive", "check", "browse", "access", "verify", "index", "doctor", "config", "completion",
-    "trust", "watch", "tap", "install", "uninstall", "hook", "schema", "demo",
+    "import", "ship", "store", "formats", "receive", "check", "browse", "access", "verify", "index", "doctor", "config",
+    "completion", "trust", "watch", "tap", "install", "uninstall", "hook", "schema", "demo",
 )  # fmt: skip
-"""Commands that no agent runs: they know no ``--as``. All others that open a store do."""
+"""Commands for people alone, which have no ``--as AGENT``. All others that open a store have it."""
 
 
 def build_app(only: str | None = None) -> typer.Typer:
@@ -102,7 +106,7 @@ def main() -> int:
 
 
 def _started(given: list[str]) -> None:
-    """Answer from what was prepared, help or by the quick path, where every word is known there; else by typer."""
+    """Run a command line: prepared help first, then the quick path, and typer where neither understands every word."""
     from ctxmgr.cli.command_line import read
 
     arguments = given if given[:2] == ["completion", "--words"] else read(given)

@@ -5,35 +5,36 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, pydantic_plugins
-from ctxmgr.cli.as_agent import remember
+from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output_options import as_typer_knows
+from ctxmgr.cli.invocation import OUTPUT, quiet, set_agent
+from ctxmgr.cli.output import take_shown
 from ctxmgr.cli.runner import tell
-from ctxmgr.cli.streams import quiet
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
-pydantic_plugins.leave_out()
+pydantic_plugins.disable()
 
 _SENTENCE = lazy_pattern(r"(?<=[.])\s+(?=[A-Z'-])")
 _HELP = "Show this help, or that of a command: ctxmgr help note add."
 
 
-def _remembered(context: typer.Context, option: object, value: str | None) -> str | None:
-    return remember(value)
+def _set_agent(context: typer.Context, option: object, value: str | None) -> str | None:
+    return set_agent(value)
 
 
 class Command(TyperCommand):
-    """A command that knows ``--as`` where it knows ``--store``, unless it declares the option itself."""
+    """A command with ``--as`` beside ``--store``, unless it declares the option itself."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -43,7 +44,7 @@ class Command(TyperCommand):
             self.params.insert(
                 place + 1,
                 TyperOption(
-                    param_decls=["--as", "as_agent"], type=str, default=None, callback=_remembered, expose_value=False,
+                    param_decls=["--as", "as_agent"], type=str, default=None, callback=_set_agent, expose_value=False,
                     metavar="AGENT", help="Ask as this agent: its access rules hold.", rich_help_panel="Store",
                     show_default=False,
                 ),
@@ -56,7 +57,7 @@ def _first_sentence(command: Any) -> str:
 
 
 class Group(TyperGroup):
-    """A group of commands; its help says of each in a whole sentence what it does."""
+    """A group of commands; its help gives the first sentence of each."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, one below the other."""
@@ -65,7 +66,7 @@ class Group(TyperGroup):
 
 
 class CommandLine(TyperGroup):
-    """The root command; says what is wrong with a command line in the way all other faults are told."""
+    """The root command; reports a wrong command line in the form of all other errors."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in groups, by what a person wants to do."""
@@ -104,7 +105,7 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
 
 def build(only: str | None = None) -> typer.Typer:
     """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
-    remember(None)  # who asked last in this process asks no more
+    set_agent(None)  # who asked last in this process asks no more
     app = typer.Typer(
         name="ctxmgr",
         cls=CommandLine,
@@ -122,7 +123,7 @@ def build(only: str | None = None) -> typer.Typer:
             if isinstance(command, declarations.Typer | typer.Typer):
                 app.add_typer(_group(command, kind), name=name)
             else:
-                app.command(name, cls=kind, help=_help(command))(as_typer_knows(command))
+                app.command(name, cls=kind, help=_help(command))(typer_command(command))
     return app
 
 
@@ -135,7 +136,7 @@ def _group(declared: Any, kind: type[TyperCommand]) -> typer.Typer:
     else:
         made, inner = typer.Typer(cls=Group, **declared.options), declared.registered_groups
     for part in declared.registered_commands:
-        made.command(part.name, cls=kind, help=_help(part.callback))(as_typer_knows(part.callback))
+        made.command(part.name, cls=kind, help=_help(part.callback))(typer_command(part.callback))
     for name, group in inner:
         made.add_typer(_group(group, kind), name=name)
     return made
@@ -163,3 +164,51 @@ def root(
 
         sys.stdout.write(f"ctxmgr {__version__}\n")
         raise typer.Exit
+
+
+_HOW, _DECLARED = "how", "ctxmgr.cli.declarations"
+
+
+def typer_command(command: Any) -> Any:
+    """Return a command as typer takes it: the declarations are typer's own, and ``how`` becomes the output options.
+
+    A command with a parameter ``how: Shown`` has the options ``--json``, ``--format``, ``--fields``, ``--jq`` and ``--raw``,
+    which are declared once, in `ctxmgr.cli.options.OUTPUT`.
+    """
+    if command is None:
+        return None
+    signature = inspect.signature(command, eval_str=True)
+    is_shown = _HOW in signature.parameters
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        if is_shown:
+            given[_HOW] = take_shown(given)
+        command(**given)
+
+    output = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None if OUTPUT[name].valued else False, annotation=annotation
+        )
+        for name, annotation in o.OUTPUT.items()
+        if is_shown
+    ]
+    own = [parameter for name, parameter in signature.parameters.items() if name != _HOW]
+    parameters = [each.replace(annotation=_typer_annotation(each.annotation)) for each in (*own, *output)]
+    changed: Any = run
+    changed.__signature__ = signature.replace(parameters=parameters)
+    changed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _typer_annotation(annotation: Any) -> Any:
+    """Return an annotation in which each declaration is the one of typer."""
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    kind, *declared = get_args(annotation)
+    return Annotated[(kind, *map(_typer_declaration, declared))]
+
+
+def _typer_declaration(declared: Any) -> Any:
+    kind = cast("type[Any]", type(declared))
+    return getattr(typer, kind.__name__)(*declared.words, **declared.options) if kind.__module__ == _DECLARED else declared

@@ -1,14 +1,14 @@
-"""Read a command line before its command does.
+"""Prepare a command line for its command: global options are taken out, and old spellings become the current ones.
 
-That is what stands before the command, what every command knows (``-q``, ``--no-color``, ``--no-pager``), ``help``, and
-spellings of earlier versions, which go on working with a hint. Whatever is not understood here is left as it is.
+Options that stand before the command move behind it. ``-q``, ``--no-color`` and ``--no-pager`` set `global_options`, ``-C``
+changes the folder, ``help X`` becomes ``X --help``. Old spellings go on working with a hint. Other words stay as they are.
 """
 
 from __future__ import annotations
 
 import os
 
-from ctxmgr.cli.streams import wishes
+from ctxmgr.cli.invocation import OUTPUT, global_options
 from ctxmgr.errors import InvalidInput
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from ctxmgr.cli.fast.parser import Command
 
 
-_WISHED = {"-q": "quiet", "--quiet": "quiet", "--no-color": "colour", "--no-colour": "colour", "--no-pager": "pager"}
-_FLAGS = ("--json", "--raw", "-r")
-_VALUED = ("--store", "--session", "-s", "--as", "--format", "--fields", "--jq")
+_GLOBAL = {"-q": "quiet", "--quiet": "quiet", "--no-color": "colour", "--no-colour": "colour", "--no-pager": "pager"}
+_FLAGS = tuple(word for option in OUTPUT.values() if not option.valued for word in option.words)
+_VALUED = (
+    "--store",
+    "--session",
+    "-s",
+    "--as",
+    *(word for option in OUTPUT.values() if option.valued for word in option.words),
+)
 """Options of commands that may stand before the command too."""
 
 OLD: dict[str, dict[str, str]] = {
@@ -42,16 +48,16 @@ _SPELLED = frozenset(word for words in OLD.values() for word in words)
 
 
 def read(arguments: Sequence[str]) -> list[str]:
-    """Return the command line as its command reads it; what it wishes is in `wishes`, and ``-C`` is done.
+    """Return the command line as its command reads it; set `global_options` and the folder that ``-C`` names.
 
     Raises:
         InvalidInput: ``-C`` names no folder.
     """
-    wishes.forget()
+    global_options.reset()
     moved, rest = _leading(list(arguments))
     if rest[:1] == ["help"]:
         rest = [*rest[1:], "--help"]
-    if not moved and not (_WISHED.keys() | _SPELLED).intersection(_names(rest)):
+    if not moved and not (_GLOBAL.keys() | _SPELLED).intersection(_names(rest)):
         return rest
     from ctxmgr.cli.fast.parser import named
 
@@ -67,13 +73,13 @@ def _names(words: Sequence[str]) -> Iterator[str]:
 
 
 def _leading(words: list[str]) -> tuple[list[str], list[str]]:
-    """Take what stands before the command; return the options that belong to the command, and the words behind."""
+    """Split off the options before the command; return those that belong to the command, and the remaining words."""
     moved: list[str] = []
     while words and words[0].startswith("-"):
         word, attached = words[0], "=" in words[0]
         name = word.partition("=")[0]
-        if word in _WISHED:
-            _wish(word)
+        if word in _GLOBAL:
+            _set_global(word)
             words = words[1:]
         elif word == "-C":
             _enter(words[1] if len(words) > 1 else "")
@@ -97,13 +103,13 @@ def _enter(folder: str) -> None:
         ) from None
 
 
-def _wish(word: str) -> None:
-    name = _WISHED[word]
-    setattr(wishes, name, name == "quiet")
+def _set_global(word: str) -> None:
+    name = _GLOBAL[word]
+    setattr(global_options, name, name == "quiet")
 
 
 def _read(name: str, command: Command, words: list[str]) -> Iterator[str]:
-    """Yield the words of a command without what is wished of all, spelled as they are now."""
+    """Yield the words of a command in their current spelling, without the global options."""
     old = OLD.get(name, {})
     filtered = any(word == "--jq" or word.startswith("--jq=") for word in words)  # then -r means raw
     rest = iter(words)
@@ -112,8 +118,8 @@ def _read(name: str, command: Command, words: list[str]) -> Iterator[str]:
         if word == "--":
             yield word
             yield from rest
-        elif word in _WISHED and word not in command["options"]:
-            _wish(word)
+        elif word in _GLOBAL and word not in command["options"]:
+            _set_global(word)
         elif option in old and not (option == "-r" and filtered) and (not attached or option.startswith("--")):
             from ctxmgr.cli.envelope import say
 

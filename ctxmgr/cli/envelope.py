@@ -1,11 +1,11 @@
-"""What every command says in the same words: the envelope of JSON answers, lines of output, faults, talk on stderr."""
+"""What all commands share on their output: the envelope of JSON answers, lines, errors, talk on stderr."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from ctxmgr.cli.streams import wishes
+from ctxmgr.cli.invocation import at_words, global_options
 from ctxmgr.log import fast_json
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -95,12 +95,12 @@ def say(text: str, *, always: bool = False) -> None:
 
     Every line of it is filtered. That nobody can hear it is no fault.
     """
-    if wishes.quiet and not always:
+    if global_options.quiet and not always:
         return
     from ctxmgr.cli.views.safe_text import safe
 
     try:
-        sys.stderr.write("".join(f"{safe(line)}\n" for line in text.split("\n")))
+        sys.stderr.write("".join(f"{at_words(safe(line), sys.stderr)}\n" for line in text.split("\n")))
     except UnicodeEncodeError:
         sys.stderr.write("".join(f"{ascii_json(safe(line))[1:-1]}\n" for line in text.split("\n")))
     except OSError:
@@ -113,8 +113,8 @@ def tell_session(store: Store, asked: str | None, used: str | None) -> None:
         say(f"session {used} (the latest of {count}; --session chooses another)")
 
 
-class Indexing:
-    """Hears how far the indexing of a log is; what tells a person of it is loaded once there is something to tell."""
+class IndexProgress:
+    """Shows how far the indexing of a log is; the meter is loaded at the first report."""
 
     __slots__ = ("_pace",)
 
@@ -124,7 +124,7 @@ class Indexing:
         self._pace: ProgressMeter | None = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Hear of progress, in bytes."""
+        """Report progress; the unit is that of ``words``, e.g. bytes."""
         if self._pace is None:
             from ctxmgr.cli.progress import ProgressMeter
 
@@ -132,8 +132,8 @@ class Indexing:
         self._pace(done, total)
 
 
-class Judging(Indexing):
-    """Hears how many sessions have been judged."""
+class JudgeProgress(IndexProgress):
+    """Shows how many sessions have been judged."""
 
     __slots__ = ()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from ctxmgr.cli import declarations as typer
+from ctxmgr.cli import invocation
 
 _WHERE, _WHICH, _HOW, _MODEL = "Store", "Filters", "Output", "Model"
+_JSON, _FORMAT, _FIELDS, _JQ, _RAW = (each.words for each in invocation.OUTPUT.values())
 
 Store = Annotated[
     str | None,
@@ -48,20 +50,22 @@ Since = Annotated[
     typer.Option("--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.", rich_help_panel=_WHICH),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.", rich_help_panel=_WHICH)]
-Offset = Annotated[int, typer.Option("--offset", help="Rows to pass over.", rich_help_panel=_WHICH)]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Most rows to show.", rich_help_panel=_WHICH)]
-Json = Annotated[bool, typer.Option("--json", help="One JSON envelope.", rich_help_panel=_HOW)]
+Offset = Annotated[int, typer.Option("--offset", help="Skip this many rows.", rich_help_panel=_WHICH)]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most this many rows.", rich_help_panel=_WHICH)]
+Json = Annotated[bool, typer.Option(*_JSON, help="One JSON envelope.", rich_help_panel=_HOW)]
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="FORMAT", help="table, json, ndjson, md, csv or tsv.", rich_help_panel=_HOW)
+    str | None, typer.Option(*_FORMAT, metavar="FORMAT", help="table, json, ndjson, md, csv or tsv.", rich_help_panel=_HOW)
 ]
 Fields = Annotated[
-    str | None, typer.Option("--fields", metavar="A,B", help="Only these fields of each row.", rich_help_panel=_HOW)
+    str | None, typer.Option(*_FIELDS, metavar="A,B", help="Only these fields of each row.", rich_help_panel=_HOW)
 ]
 Jq = Annotated[
     str | None,
-    typer.Option("--jq", metavar="EXPR", help="Filter the JSON envelope.", rich_help_panel=_HOW),
+    typer.Option(*_JQ, metavar="EXPR", help="Filter the JSON envelope.", rich_help_panel=_HOW),
 ]
-Raw = Annotated[bool, typer.Option("--raw", "-r", help="Print texts that --jq finds without quotes.", rich_help_panel=_HOW)]
+Raw = Annotated[bool, typer.Option(*_RAW, help="Print texts that --jq finds without quotes.", rich_help_panel=_HOW)]
+OUTPUT: dict[str, Any] = dict(zip(invocation.OUTPUT, (Json, Format, Fields, Jq, Raw), strict=True))
+"""Parameter -> declaration of the options that say how an answer is shown."""
 Now = Annotated[
     str | None,
     typer.Option("--now", metavar="TIME", help="Judge stalls against this time ('now' for the clock).", rich_help_panel=_WHICH),
@@ -93,7 +97,7 @@ Routes = Annotated[
     str | None, typer.Option("--routes", metavar="FILE", help="A routing table (TOML or JSON); else the configured one.")
 ]
 GoalDir = Annotated[
-    str | None, typer.Option("--goal-dir", metavar="DIR", help="The project whose goal ('ctxmgr goal') is worked on; told too.")
+    str | None, typer.Option("--goal-dir", metavar="DIR", help="Include the goal ('ctxmgr goal') of this project.")
 ]
 Model = Annotated[
     str | None,
@@ -101,7 +105,9 @@ Model = Annotated[
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option("--base-url", metavar="URL", help="Its server, if it speaks OpenAI's dialect.", rich_help_panel=_MODEL),
+    typer.Option(
+        "--base-url", metavar="URL", help="Server of the model, if it speaks OpenAI's dialect.", rich_help_panel=_MODEL
+    ),
 ]
 LlmMode = Annotated[
     str | None,
@@ -111,12 +117,16 @@ LlmMode = Annotated[
 ]
 NoLlm = Annotated[bool, typer.Option("--no-llm", help="Ask no model, whatever is configured.", rich_help_panel=_MODEL)]
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", metavar="SECONDS", help="For the model; 30 by default.", rich_help_panel=_MODEL)
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", help="Time limit of the model; 30 by default.", rich_help_panel=_MODEL),
 ]
 ModelTokens = Annotated[
-    int | None, typer.Option("--model-tokens", help="Read and written by the model at most.", rich_help_panel=_MODEL)
+    int | None, typer.Option("--model-tokens", help="Token limit of the model, read and written.", rich_help_panel=_MODEL)
 ]
-MaxToolCalls = Annotated[int | None, typer.Option("--max-tool-calls", help="Of the model at most.", rich_help_panel=_MODEL)]
+MaxToolCalls = Annotated[
+    int | None, typer.Option("--max-tool-calls", help="Limit of the model's tool calls.", rich_help_panel=_MODEL)
+]
 Transcript = Annotated[
-    str | None, typer.Option("--transcript", metavar="FILE", help="Keep what was said to it and by it.", rich_help_panel=_MODEL)
+    str | None,
+    typer.Option("--transcript", metavar="FILE", help="Save the conversation with the model here.", rich_help_panel=_MODEL),
 ]

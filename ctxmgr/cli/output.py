@@ -1,4 +1,4 @@
-"""Answer a command: one envelope as JSON, rows as NDJSON or Markdown, or a view for people; data to stdout only."""
+"""Write the answer of a command: a JSON envelope, rows as NDJSON, CSV, TSV or Markdown, or a view for people."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.address import located
-from ctxmgr.cli.as_agent import asking
-from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, told, write_json, write_lines
+from ctxmgr.cli.envelope import IndexProgress, ascii_json, envelope, say, told, write_json, write_lines
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.streams import quiet
+from ctxmgr.cli.invocation import OUTPUT, current_agent, quiet
 from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.light_dataclass import dataclass, field
@@ -83,6 +82,11 @@ def shown(as_json: bool, form: str | None, fields: str | None, jq: str | None, r
     return Shown(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
 
+def take_shown(values: dict[str, Any]) -> Shown:
+    """Take the output options out of the values of a command line, and return what they come to."""
+    return shown(*(values.pop(name) for name in OUTPUT))
+
+
 def answer(
     command: str,
     how: Shown,
@@ -121,8 +125,8 @@ def answer(
             create=create,
             readonly=readonly,
             masked=masked,
-            progress=Indexing(),
-            agent=asking(),
+            progress=IndexProgress(),
+            agent=current_agent(),
             scratch=scratch,
         )
 
@@ -139,25 +143,25 @@ def answer(
         with entry as workspace:
             if not (damaged or writes or create):
                 require_record(workspace.store)
-            return _worked(how, work, workspace)
+            return _with_store_warnings(how, work, workspace)
 
     _answer(command, how, opened, writes=writes or create)
 
 
-def placed(command: str, how: Shown, target: str | None, session: str | None, store: str | None) -> Place:
-    """Return (session, store) as a command line names them, see `located`; what can't be is told, and ends the command."""
-    return named_by(command, how, located, target, session, store)
+def resolve_place(command: str, how: Shown, target: str | None, session: str | None, store: str | None) -> Place:
+    """Return (session, store) as a command line names them, see `located`; an error is reported and ends the command."""
+    return resolve(command, how, located, target, session, store)
 
 
-def named_by(command: str, how: Shown, locate: Callable[..., _T], *named: object) -> _T:
-    """Return what ``locate`` makes of words of the command line; what can't be is told, and ends the command."""
+def resolve(command: str, how: Shown, locate: Callable[..., _T], *named: object) -> _T:
+    """Return what ``locate`` makes of words of the command line; an error is reported and ends the command."""
     try:
         return locate(*named)
     except CtxmgrError as error:
         fail(command, how, error)
 
 
-def _worked(how: Shown, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
+def _with_store_warnings(how: Shown, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
     left_out = workspace.config.told()
     for line in left_out:  # at once, for the work may fail because of it
         say(f"ctxmgr: {line}")
@@ -199,14 +203,14 @@ def fail(command: str, how: Shown, error: CtxmgrError) -> NoReturn:
 
 def _emit(command: str, how: Shown, done: Answer) -> None:
     out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
-    data = _chosen(done.data, how.fields)
+    data = _with_fields(done.data, how.fields)
     if how.format == "json":
         page = None if done.page is None else done.page.to_json()
         whole = envelope(command, done.status, data, page, done.warnings, done.next)
         if how.jq is None:
             write_json(whole)
         else:
-            write_lines(_spelled(item, raw=how.raw) for item in _filtered(how.jq, whole))
+            write_lines(_jq_line(item, raw=how.raw) for item in _filtered(how.jq, whole))
         return
     for warning in done.warnings:
         say(f"ctxmgr: {warning}")
@@ -218,19 +222,19 @@ def _emit(command: str, how: Shown, done: Answer) -> None:
     elif how.format == "md" and not how.fields:
         _emit_markdown(done)
     elif how.format != "table":
-        from ctxmgr.cli.row_formats import WRITERS
+        from ctxmgr.cli.text_formats import WRITERS
 
         write_lines(WRITERS[how.format](rows, columns))
     elif how.fields:
         write_lines("\t".join(safe(_cell(row.get(name))) for name in how.fields) for row in rows)
     elif out.terminal:
-        from ctxmgr.cli.pager import paged
+        from ctxmgr.cli.terminal import paged
 
         with paged() as out:
             done.draw(out)
     else:
         done.draw(out)
-    _point_on(how, done)
+    _say_more_rows(how, done)
 
 
 def _says_all(warnings: list[str]) -> bool:
@@ -248,14 +252,14 @@ def _cell(value: Any) -> str:
 
 def _emit_markdown(done: Answer) -> None:
     """Write what people see as Markdown."""
-    from ctxmgr.cli.markdown import markdown_printer
+    from ctxmgr.cli.text_formats import markdown_printer
 
     out = markdown_printer()
     done.draw(out)
     out.finish()
 
 
-def _point_on(how: Shown, done: Answer) -> None:
+def _say_more_rows(how: Shown, done: Answer) -> None:
     page = done.page
     if how.format == "table" and page is not None and page.next_offset is not None and sys.stderr.isatty():
         about = "" if page.total_is_exact else "about "
@@ -281,7 +285,7 @@ def _filtered(expression: str, value: Any) -> list[Any]:
         raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None
 
 
-def _spelled(item: Any, *, raw: bool) -> str:
+def _jq_line(item: Any, *, raw: bool) -> str:
     """Return a line of what a jq program found; a text without quotes only where no terminal could be steered by it."""
     if not raw or not isinstance(item, str):
         return ascii_json(item)
@@ -294,7 +298,7 @@ def _rows(data: Any) -> list[dict[str, Any]]:
     return [] if data is None else [cast("dict[str, Any]", data)]
 
 
-def _chosen(data: Any, fields: tuple[str, ...]) -> Any:
+def _with_fields(data: Any, fields: tuple[str, ...]) -> Any:
     """Return the rows with only the named fields; ``a.b`` reaches into objects, ``a.0`` into lists.
 
     Raises:

@@ -21,7 +21,7 @@ _LOADER = "pydantic.plugin._loader"
 _ours: list[bool] = []
 
 
-def leave_out() -> None:
+def disable() -> None:
     """Load no plugins in this process, unless the environment says which."""
     if _NAME not in os.environ:
         os.environ[_NAME] = _NONE

@@ -1,18 +1,24 @@
-"""Build requests from option values."""
+"""Build requests, settings and version numbers from option values."""
 
 from __future__ import annotations
 
+import os
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ctxmgr.cli.envelope import tell_session as tell
 from ctxmgr.cli.times import moment
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.types.base import first_fault
 
 if TYPE_CHECKING:
     from ctxmgr.types.base import Shape
+    from ctxmgr.types.goal_source import GoalSource
+    from ctxmgr.types.route import Continuation
     from ctxmgr.workspace import Workspace
+
 
 _Request = TypeVar("_Request", bound="Shape")
 
@@ -38,3 +44,100 @@ def build(request: type[_Request], **values: Any) -> _Request:
 def tell_session(workspace: Workspace, asked: str | None, used: str | None) -> None:
     """Say on stderr which session was meant, when none was named and there are several."""
     tell(workspace.store, asked, used)
+
+
+CURRENT = "current"
+_MOST_DIGITS = 20
+
+
+def version_number(text: str | None) -> int | None:
+    """Return the number of a version ("3" or "v3"), None for the current one and where none is named.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if text is None or text == CURRENT:
+        return None
+    digits = text.removeprefix("v")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS and int(digits)):
+        from ctxmgr.access.patterns import quoted
+
+        raise InvalidInput(f"{quoted(text)} is no version", "give its number, e.g. 3, or 'current'")
+    return int(digits)
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the table that ``--set NAME=VALUE`` options spell; ``actions.Bash.repeat_rounds=5`` sets one action's threshold.
+
+    Names and values are those of TOML; a name of an action with odd characters is quoted.
+
+    Raises:
+        InvalidInput: naming the option that can't be read.
+    """
+    import tomllib
+
+    table: dict[str, Any] = {}
+    for text in texts:
+        try:
+            _merge(table, tomllib.loads(text))
+        except tomllib.TOMLDecodeError:
+            raise InvalidInput(f"--set {text!r} is no setting", "e.g. --set repeat_rounds=4") from None
+    return table
+
+
+def _merge(table: dict[str, Any], more: dict[str, Any]) -> None:
+    for name, value in more.items():
+        known = table.get(name)
+        if isinstance(known, dict) and isinstance(value, dict):
+            _merge(cast("dict[str, Any]", known), cast("dict[str, Any]", value))
+        else:
+            table[name] = value
+
+
+def merged(table: dict[str, Any], texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return a configuration's table with the options over it."""
+    found: dict[str, Any] = {}
+    _merge(found, table)
+    _merge(found, parse_settings(texts) if texts else {})
+    return found
+
+
+def project_folder(named: str | None) -> Path:
+    """Return the folder of a project, the current one where none is named.
+
+    Raises:
+        InvalidInput: it is no folder.
+    """
+    folder = Path(named) if named is not None else Path.cwd()
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"--dir {str(folder)!r} is no folder", "name a folder that is there")
+    return folder
+
+
+def goal_source(folder: str | None) -> GoalSource | None:
+    """Return the goal of the project that ``--goal-dir`` names as a source of context, None where none is named.
+
+    Raises:
+        InvalidInput: the project is no folder.
+        NotFound: it has no goal.
+    """
+    if folder is None:
+        return None
+    from ctxmgr.goals.service import Goals
+
+    with Goals.open(project_folder(folder)) as goals:
+        return goals.source()
+
+
+def apply_to_goal(folder: str, continuation: Continuation) -> list[str]:
+    """Apply a continuation to the goal; return warnings for a person.
+
+    The continuation is recorded already, so that a goal that can't be written is no failure of the recovery.
+    """
+    from ctxmgr.goals.service import Goals
+
+    try:
+        with Goals.open(project_folder(folder)) as goals:
+            return [str(line) for line in goals.apply(continuation.to_json()).state.warnings]
+    except CtxmgrError as error:
+        return [f"the goal has not taken the continuation up: {error.message}"]

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 
-from ctxmgr.cli.streams import open_streams, quiet
+from ctxmgr.cli.invocation import open_streams, quiet
 from ctxmgr.errors import CtxmgrError, StorageFailed
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query

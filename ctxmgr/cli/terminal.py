@@ -1,19 +1,23 @@
-"""One printer for all output: what a terminal shows, and what a pipe gets.
+"""One printer for all output: what a terminal shows, what a pipe gets, and a pager for what is longer than the screen.
 
 On a terminal, lines are wrapped at words and tables are fitted to the width. Anywhere else nothing is ever cut, no escape
 byte is written, and a table is plain columns, one row a line. Colour is asked for by meaning, never by name.
+The pager is CTXMGR_PAGER, else PAGER, else less, as in git, and only where a person watches and can type. Its text has
+passed the same filter, so the pager sees no escapes but our own colours.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby, islice
 from typing import TextIO
 
-from ctxmgr.cli.streams import wishes
+from ctxmgr.cli.invocation import at_words, columns, global_options
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
 from ctxmgr.cli.views.safe_text import VARIATION, Keep, cells, cut, safe
 
@@ -137,10 +141,10 @@ class Printer:
     def hint(self, *texts: str) -> None:
         """Say something about the answer, on the stream for talk; the answer itself stays pure data."""
         self._out.flush()
-        if wishes.quiet:
+        if global_options.quiet:
             return
         for text in texts:
-            self._talk.write(self.safe(text) + "\n")
+            self._talk.write(at_words(self.safe(text), self._talk) + "\n")
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
         """Write a table row by row, so that endless ones need no memory; the first rows decide the widths."""
@@ -206,23 +210,86 @@ class Printer:
         self._out.write("\n")
 
 
-def _columns() -> int:
-    """Return the cells of a line as `shutil.get_terminal_size` does, whose module brings four ways of packing files."""
-    try:
-        columns = int(os.environ["COLUMNS"])
-    except (KeyError, ValueError):
-        columns = 0
-    if columns <= 0:
-        try:
-            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ is not None else 0
-        except (ValueError, OSError):
-            columns = 0
-    return columns or 80
-
-
 def printer() -> Printer:
     """Return the printer for standard output, set up from the environment (COLUMNS, NO_COLOR, FORCE_COLOR, TERM)."""
     terminal = sys.stdout.isatty()
     forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
-    colour = wishes.colour and not os.environ.get("NO_COLOR") and (forced or (terminal and os.environ.get("TERM") != "dumb"))
-    return Printer(sys.stdout, sys.stderr, terminal=terminal, width=_columns(), colour=colour)
+    colour = (
+        global_options.colour and not os.environ.get("NO_COLOR") and (forced or (terminal and os.environ.get("TERM") != "dumb"))
+    )
+    return Printer(sys.stdout, sys.stderr, terminal=terminal, width=columns(sys.__stdout__), colour=colour)
+
+
+_LESS = "FRX"
+"""Ends by itself where all fits on the screen, shows colours, and leaves the text there."""
+
+
+@contextmanager
+def paged() -> Generator[Printer]:
+    """Give a printer for the terminal; at the end what it wrote is shown, in a pager where it is longer than the screen."""
+    if not _is_wished():
+        yield printer()
+        return
+    held = io.BytesIO()
+    kept = io.TextIOWrapper(held, sys.stdout.encoding or "utf-8", newline="\n", write_through=True)
+    plain = printer()
+    yield Printer(kept, sys.stderr, terminal=True, width=plain.width, colour=plain.colour)
+    text = held.getvalue()
+    if text.count(b"\n") < _height() or not _shown(text):
+        sys.stdout.write(text.decode(kept.encoding))
+
+
+def _is_wished() -> bool:
+    return global_options.pager and os.environ.get("TERM") != "dumb" and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _height() -> int:
+    """Return the lines of the screen; where nobody can say, more than anything has."""
+    try:
+        return int(os.environ["LINES"])
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).lines or sys.maxsize
+    except (OSError, ValueError, AttributeError):
+        return sys.maxsize
+
+
+def _pager() -> list[str]:
+    """Return the command of the pager; nothing where there is none."""
+    import shlex
+    import shutil
+
+    named = os.environ.get("CTXMGR_PAGER")
+    named = os.environ.get("PAGER") if named is None else named
+    try:
+        words = shlex.split("less" if named is None else named)
+    except ValueError:
+        return []
+    return words if words and words != ["cat"] and shutil.which(words[0]) else []
+
+
+def _shown(text: bytes) -> bool:
+    """Let the pager show the text; return whether there is one that could be started. Leaving it early is no fault."""
+    import subprocess
+
+    if not (command := _pager()):
+        return False
+    sys.stdout.flush()
+    environment = {**os.environ, "LESS": os.environ.get("LESS", _LESS), "LV": os.environ.get("LV", "-c")}
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+    except OSError:
+        return False
+    assert process.stdin is not None
+    try:
+        process.stdin.write(text)
+        process.stdin.close()
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass
+    while True:
+        try:
+            process.wait()
+            return True
+        except KeyboardInterrupt:  # it is the pager's to answer
+            continue

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, home_of, text_of
-from ctxmgr.log.fast_json import cast
+from ctxmgr.log.fast_json import cast, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+PLUGIN = "ctxmgr@ctxmgr"
+"""Our plugin and its marketplace, as Claude Code's settings name an enabled one."""
+
 _KINDS = {"PreToolUse": BEFORE, "PostToolBatch": AFTER, "UserPromptSubmit": PERSON,
           "Notification": WAIT, "SessionEnd": END}  # fmt: skip
 _WAITS = ("permission_prompt", "idle_prompt", "elicitation_dialog")
+_MOST = 5_000_000
 _ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
@@ -64,7 +68,7 @@ class ClaudeCode(Client):
             return f"{stem}/subagents/agent-{event.agent}.jsonl"
         return event.transcript
 
-    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
+    def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str:
         """Return the user's settings, or those of the project that are not shared with others."""
         if scope == "project":
             return f"{folder}/.claude/settings.local.json"
@@ -76,10 +80,15 @@ class ClaudeCode(Client):
         return [(("hooks", name), {"hooks": [hook]}) for name in _KINDS]
 
     def has_plugin(self, environment: Mapping[str, str]) -> bool:
-        """Whether the plugin is enabled."""
-        from ctxmgr.clients.claude_code_plugin import is_plugin_enabled
+        """Whether the user's Claude Code has the plugin enabled."""
+        from ctxmgr.paths import read_regular
 
-        return is_plugin_enabled(environment)
+        try:
+            settings: Any = loads(read_regular(self.settings_file("user", "", environment), _MOST).decode("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return False
+        enabled = as_object((as_object(settings) or {}).get("enabledPlugins"))
+        return enabled is not None and enabled.get(PLUGIN) is True
 
 
 CLIENT = ClaudeCode()

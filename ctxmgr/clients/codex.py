@@ -20,6 +20,7 @@ class Codex(Client):
     name = "codex"
     title = "Codex"
     program = "codex"
+    asks_trust = True
     tells_beside_person = True
     least = (0, 169, 0)
 

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-BEFORE, AFTER, PERSON, WAIT, END = "before", "after", "person", "wait", "end"
-"""Kinds of events: calls about to be made, calls that have ended, a person's words, a wait for a person, a session's end."""
+BEFORE, AFTER, PERSON, WAIT, END, QUIET = "before", "after", "person", "wait", "end", "quiet"
+"""Kinds of events: calls about to be made, calls that have ended, a person's words, a wait for a person, a session's end, and a
+silence of a client whose log is not read."""
 
 LONGEST = 8_900
 """Characters of an answer. Claude Code puts longer ones than 10,000 into a file that the model does not read."""
@@ -35,7 +36,7 @@ class Event:
     """What a client says.
 
     Attributes:
-        kind: `BEFORE`, `AFTER`, `PERSON`, `WAIT` or `END`.
+        kind: `BEFORE`, `AFTER`, `PERSON`, `WAIT`, `END` or `QUIET`.
         name: the client's own name for the event.
         session: its id for the session.
         agent: id of the sub-agent that acts; empty for the main agent.
@@ -77,6 +78,8 @@ class Client:
         least: the oldest version that knows every event and setting that we use; an older one may disable all its hooks.
         comments: whether its settings file may hold comments.
         seconds: until the client gives a hook up.
+        asks_trust: whether the user must trust what is installed before the client runs it.
+        counts_rounds: whether what is installed counts by itself, and starts us only where a round is the third.
         tells_beside_person: whether what it is told at a person's words reaches the agent too.
         writes_late: whether it writes the result of a call into its log only after the hooks.
     """
@@ -87,6 +90,8 @@ class Client:
     least: tuple[int, ...] = ()
     comments = False
     seconds = 10
+    asks_trust = False
+    counts_rounds = False
     tells_beside_person = False
     writes_late = False
 

@@ -27,6 +27,19 @@ export const ctxmgr = async ({ directory }) => ({
     const said = told(input.sessionID, directory, input.tool, input.args, output.output, failed);
     if (said) output.output += "\\n\\n" + said;
   },
+  event: async ({ event }) => {
+    const { sessionID, info, part, status } = event.properties ?? {};
+    const session = sessionID ?? part?.sessionID ?? info?.sessionID;
+    if (event.type === "session.created" && info?.parentID) of(info.id).parent = info.parentID;
+    if (!session || !event.type) return;
+    if (event.type === "session.status") return status?.type === "idle" ? rests(session) : works(session, directory);
+    if (/^(permission|question)[.]/.test(event.type)) return asks(session, event.type.endsWith(".asked"));
+    if (part?.type !== "tool") return moved(session);
+    const state = part.state ?? {};
+    if (["completed", "error"].includes(state.status)) return ended(session, part.callID);
+    if (of(session).open.has(part.callID) || state.status !== "running") return moved(session);
+    begun(session, part.callID, part.tool, state.input);
+  },
 });
 """
 

@@ -20,6 +20,11 @@ class Pi(PluginClient):
 export default function (pi) {
   const session = `${process.pid}-${Date.now()}`;
   pi.on("before_agent_start", (event) => spoken(session, event.prompt ?? ""));
+  pi.on("agent_start", () => works(session, process.cwd()));
+  for (const name of ["message_update", "tool_execution_update", "turn_start", "turn_end"]) pi.on(name, () => moved(session));
+  for (const name of ["agent_end", "session_shutdown"]) pi.on(name, () => rests(session));
+  pi.on("tool_execution_start", (event) => begun(session, event.toolCallId, event.toolName, event.args));
+  pi.on("tool_execution_end", (event) => ended(session, event.toolCallId));
   pi.on("tool_result", (event) => {
     const result = (event.content ?? []).map((part) => part.text ?? "").join("\\n");
     const said = told(session, process.cwd(), event.toolName, event.input, result, event.isError === true);

@@ -1,12 +1,13 @@
 """Clients that load a plug-in of JavaScript instead of starting hooks: it counts by itself, and starts us past its threshold.
 
 What it then sends is a form of our own: the session, and its last calls with their results, of which some are new to us. So
-no log of the client has to be read.
+no log of the client has to be read. When nothing came for a minute while its agent works, it sends the calls that have not
+come back, once: the watcher reads them as it reads other clients' logs, until the next sign of life takes them away.
 """
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, Call, Client, Event, as_object, text_of
+from ctxmgr.clients.interface import AFTER, QUIET, Call, Client, Event, as_object, text_of
 from ctxmgr.log.fast_json import cast, dumps
 
 TYPE_CHECKING = False
@@ -17,27 +18,41 @@ if TYPE_CHECKING:
 COUNTING = """\
 // Made by 'ctxmgr install CLIENT', which replaces it; 'ctxmgr uninstall CLIENT' takes it away.
 // It has an agent told when it goes in circles. Below three identical rounds it starts nothing.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { appendFileSync, existsSync, readFileSync, unlinkSync } from "node:fs";
 
 const COMMAND = HOOK;
+const QUIET = 60000;
 const sessions = new Map();
+const asking = new Set(); // sessions that wait for a person
 
 const text = (value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, 20000);
 const key = (call) => call.action + text(call.input) + call.result.replace(/[0-9a-f]/g, "");
+const off = () => ["off", "0"].includes(process.env.CTXMGR_LIVE);
+
+function of(session) {
+  if (!sessions.has(session)) sessions.set(session, { said: [], calls: [], turn: 0, open: new Map() });
+  return sessions.get(session);
+}
 
 function spoken(session, words) {
-  const before = sessions.get(session);
-  const said = [...(before?.said ?? []), text(words).slice(0, 4000)].slice(-3);
-  sessions.set(session, { said, calls: [], turn: (before?.turn ?? 0) + 1 });
+  const own = of(session);
+  own.said = [...own.said, text(words).slice(0, 4000)].slice(-3);
+  own.calls = [];
+  own.turn += 1;
 }
 
 function told(session, folder, action, input, result, failed) {
   try {
-    if (["off", "0"].includes(process.env.CTXMGR_LIVE)) return "";
-    if (!sessions.has(session)) spoken(session, "");
-    const { said, calls, turn } = sessions.get(session);
+    if (off()) return "";
+    const own = of(session);
+    moved(session);
+    const { said, calls, turn } = own;
     calls.push({ action, input, result: text(result), failed, at: Date.now(), sent: false });
     if (calls.length > 64) calls.shift();
+    const left = own.word;
+    own.word = undefined;
+    if (left) return left;
     const last = key(calls.at(-1));
     if (calls.filter((call) => key(call) === last).length < 3) return "";
     const fresh = calls.filter((call) => !call.sent).length;
@@ -49,6 +64,82 @@ function told(session, folder, action, input, result, failed) {
     return "";
   }
 }
+
+// The agent works: from now on a minute without a sign of life is noted for the watcher, until the turn is over.
+function works(session, folder) {
+  const own = of(session);
+  own.timer ??= setInterval(() => quiet(session, folder), QUIET / 6);
+  own.timer.unref?.();
+  moved(session);
+}
+
+function begun(session, id, action, input) {
+  of(session).open.set(id, { action, input, at: Date.now() });
+  moved(session);
+}
+
+function asks(session, waits) {
+  asking[waits ? "add" : "delete"](session);
+  moved(session);
+}
+
+function ended(session, id) {
+  of(session).open.delete(id);
+  moved(session);
+}
+
+function moved(session) {
+  const own = of(session);
+  own.at = Date.now();
+  settle(own, own.noted);
+  own.noted = undefined;
+  if (own.parent) moved(own.parent);
+}
+
+function rests(session) {
+  const own = of(session);
+  clearInterval(own.timer);
+  own.timer = undefined;
+  asking.delete(session);
+  own.open.clear();
+  moved(session);
+}
+
+// What was noted of a silence is over: take the word that the watcher left, and what was noted away.
+function settle(own, noted) {
+  if (!noted?.log) return;
+  try {
+    appendFileSync(noted.session, '{"v":1,"kind":"sessionEnd"}\\n');
+    unlinkSync(noted.log);
+    if (!existsSync(noted.stall)) return;
+    own.word = readFileSync(noted.stall, "utf8");
+    unlinkSync(noted.stall);
+  } catch {}
+}
+
+function quiet(session, folder) {
+  try {
+    const own = of(session);
+    if (own.noted || asking.size || off() || Date.now() - own.at < QUIET) return;
+    const noted = (own.noted = {});
+    const { said, calls, open, at } = own;
+    const last = calls.slice(-1).map((call) => ({ ...call, result: call.result.slice(0, 1000) }));
+    const event = JSON.stringify({ session, folder, said, calls: [...last, ...open.values()], at, quiet: true });
+    const ran = spawn(COMMAND[0], COMMAND.slice(1), { stdio: ["pipe", "pipe", "ignore"] });
+    let answer = "";
+    ran.stdout.on("data", (part) => (answer += part));
+    ran.stdin.on("error", () => {});
+    ran.on("error", () => {});
+    ran.on("close", () => {
+      try {
+        Object.assign(noted, JSON.parse(answer));
+        if (own.noted !== noted) settle(own, noted);
+      } catch {}
+    });
+    ran.stdin.end(event);
+    ran.unref();
+  } catch {}
+}
 """
 
 
@@ -56,11 +147,16 @@ class PluginClient(Client):
     """A client with a plug-in; ``attachment`` is the JavaScript that ties the counting to its events."""
 
     attachment = ""
+    counts_rounds = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return what the plug-in says: the new calls, with all that it sent kept for the log."""
+        """Return what the plug-in says: the new calls, or that nothing comes back; all that it sent is kept for the log."""
         listed = fields.get("calls")
         calls = [as_object(each) for each in cast("list[Any]", listed)] if isinstance(listed, list) else []
+        if fields.get("quiet") is True and None not in calls:
+            event = Event(QUIET, "quiet", text_of(fields, "session"), folder=text_of(fields, "folder"))
+            event.raw = fields
+            return event
         made = [Call(text_of(each, "action"), each.get("input"), "", each.get("result")) for each in calls if each is not None]
         fresh = fields.get("fresh")
         if type(fresh) is not int or not 0 < fresh <= len(made):
@@ -74,31 +170,39 @@ class PluginClient(Client):
         return {"text": text}
 
     def log_content(self, event: Event) -> str | None:
-        """Return what the plug-in sent as a log of our own format."""
+        """Return what the plug-in sent as a log of our own format; None where it sent nothing."""
+        if not event.raw:
+            return None
         from ctxmgr.log.ids import format_time
 
         said: Any = event.raw.get("said")
-        rows: list[dict[str, Any]] = [{"kind": "session", "session": "s", "process": "p"}]
         words = [each for each in cast("list[Any]", said) if isinstance(each, str) and each] if isinstance(said, list) else []
+        rows: list[dict[str, Any]] = [{"kind": "session", "process": "p"}]
         rows += [
             {"kind": "event", "id": f"m{n}", "type": "user_message", "data": {"text": each}} for n, each in enumerate(words)
         ]
-        moment = 0.0
+        moment = _moment(event.raw, 0.0)
         for number, each in enumerate(cast("list[dict[str, Any]]", event.raw["calls"])):
-            at = each.get("at")
-            moment = max(moment, at / 1000) if isinstance(at, int | float) and 0 < at < 1e14 else moment
-            when = {"ts": format_time(moment)}
+            moment = max(moment if number else 0.0, _moment(each, moment))
             action = text_of(each, "action") or "?"
-            status = "error" if each.get("failed") is True else "ok"
             entry = {"kind": "entry", "id": f"e{number}", "agent": self.name, "action": action, "input": each.get("input")}
-            rows += [
-                entry | when,
-                {"kind": "result", "entry": f"e{number}", "status": status, "output": each.get("result")} | when,
-            ]
-        first = next((row["ts"] for row in rows if "ts" in row), format_time(0))
-        return "".join(dumps({"v": 1, "session": "s", "ts": first, **row}) + "\n" for row in rows)
+            rows.append({**entry, "ts": format_time(moment)})
+            if "result" in each:
+                status = "error" if each.get("failed") is True else "ok"
+                result = {"kind": "result", "entry": f"e{number}", "status": status, "output": each["result"]}
+                # A model that wrote for minutes after its last call was not silent: the event says when the last sign came.
+                rows.append({**result, "ts": format_time(max(moment, _moment(event.raw, moment)))})
+        first = next((row["ts"] for row in rows if "ts" in row), format_time(moment))
+        session = event.session if event.kind == QUIET else "s"
+        return "".join(dumps({"v": 1, "session": session, "ts": first, **row}) + "\n" for row in rows)
 
     def whole_file(self, command: Sequence[str]) -> str | None:
         """Return the plug-in."""
         counting = COUNTING.replace("HOOK", dumps([*command])).replace("CLIENT", self.name)
         return counting + "\n" + self.attachment
+
+
+def _moment(fields: Mapping[str, Any], default: float) -> float:
+    """Return when it was, in seconds since 1970; JavaScript counts milliseconds."""
+    at = fields.get("at")
+    return at / 1000 if isinstance(at, int | float) and 0 < at < 1e14 else default

@@ -7,15 +7,23 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.errors import Conflict, InvalidInput, StorageFailed
-from ctxmgr.history.query.requests import list_, search
-from ctxmgr.log.codec import Record
+from ctxmgr.errors import Conflict, InvalidInput, NotFound, OutOfBounds, StorageFailed
+from ctxmgr.history.query.requests import list_, list_notes, messages, search, show
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import Store
-from ctxmgr.types.query import Filters, ListRequest, SearchRequest
+from ctxmgr.types.query import (
+    Filters,
+    ListNotesRequest,
+    ListRequest,
+    MessagesRequest,
+    SearchRequest,
+    ShowRequest,
+)
 from ctxmgr.types.record import build
 from ctxmgr.types.view import EntryView
 
-_ODD = "a\ud800 \0 \u2028\x1b[31m 😀 '\"%_*\\"
+_ODD = " a\ud800 \0 \u2028\x1b[31m 😀 e\u0301 \r\n'\"%_*\\ "
+_LONG = "0123456789" * 60_000
 
 
 def entry(session: str, number: int, action: str = "Bash", given: Any = "ls", **fields: Any) -> Record:
@@ -27,6 +35,15 @@ def entry(session: str, number: int, action: str = "Bash", given: Any = "ls", **
 def result(session: str, number: int, output: Any = "done", status: str = "ok") -> Record:
     """Return what completed the entry of that number."""
     return build("result", session, _at(number), entry=f"{session}-e{number:04}", status=status, output=output)
+
+
+def _notes(session: str, identity: str | None = None) -> list[Record]:
+    """Return two notes on an entry."""
+    entries = [identity or f"{session}-e0000"]
+    return [
+        build("note", session, _at(9), id=f"n{text}", entries=entries, content=text, tags=[tag], author="a person")
+        for text, tag in (("first", "a"), ("second", "b"))
+    ]
 
 
 def _at(second: int) -> str:
@@ -55,7 +72,7 @@ class StoreConformance:
 
     def test_every_kind_comes_back_to_the_letter(self, opened: Store, tmp_path: Path) -> None:
         """Odd text in any field of any record survives, also after the store is opened anew; unknown kinds and keys too."""
-        odd = {_ODD: [_ODD, {"deeper": None}], "big": 2**64, "small": 1e-320}
+        odd = {_ODD: [_ODD, {"deeper": None}], "null": None, "big": 2**64, "small": 1e-320, "whole": 3.0, "long": _LONG}
         records = [
             build("session", "s", _at(0), process=_ODD, workflow=_ODD, meta=odd),
             entry("s", 0, _ODD, odd, agent=_ODD, inputType=_ODD, task=_ODD, turn=_ODD, ownKey=odd),
@@ -65,12 +82,13 @@ class StoreConformance:
             build("snapshot", "s", _at(2), id="p", entries=["s-e0000"], summary=_ODD, reasoning=_ODD, hash=_ODD),
             build("continuation", "s", _at(2), id="c", anything=odd),
             build("sessionEnd", "s", _at(3), outcome="completed", process=_ODD),
-            {"v": 1, "kind": "a kind of tomorrow", "session": "s", "own key": odd},
+            {"v": 1, "kind": "a kind of tomorrow", "session": "s", "own key": odd, "nothing": None},
         ]  # fmt: skip
         opened.append(records)
         again = self.open(tmp_path, readonly=True)
         try:
-            assert list(opened.sessions.records(None)) == list(again.sessions.records(None)) == records
+            for store in (opened, again):  # Python calls 3 and 3.0 equal; their spelling is not
+                assert [encode(record) for record in store.sessions.records(None)] == [encode(record) for record in records]
             assert again.verify() == (len(records), [])
         finally:
             again.close()
@@ -141,6 +159,116 @@ class StoreConformance:
         found = search(opened, SearchRequest(query="needle", session="s"))
         assert sorted(hit.row.index for hit in found.hits if isinstance(hit.row, EntryView)) == [0, 1]
         assert search(opened, SearchRequest(query="nowhere", session="s")).status == "empty"
+
+    def test_a_batch_keeps_its_order(self, opened: Store) -> None:
+        """A long batch of two sessions is stored whole and in the order given, whatever the records' times say."""
+        records = [entry("ab"[number % 2], number, ts=_at(59 - number % 60)) for number in range(300)]
+        assert opened.append(records).added == len(records)
+        assert list(opened.sessions.records(None)) == records
+        for session, begin in (("a", 0), ("b", 1)):
+            key = opened.sessions.key(session)
+            assert key is not None
+            assert opened.sessions.entry_count(key) == len(records) // 2
+            assert list(opened.sessions.records(key)) == records[begin::2]
+
+    def test_names_that_differ_in_case_are_two(self, opened: Store) -> None:
+        """Sessions, ids and agents are kept as they are spelled."""
+        opened.append([entry("s", 0, agent="Coder"), entry("S", 0, id="s-E0000"), entry("s", 1, id="s-E0000-own")])
+        assert [view.agent for view in self._views(opened, "s")] == ["Coder", "coder"]
+        assert [view.id for view in self._views(opened, "S")] == ["s-E0000"]
+        assert opened.sessions.key("T") is None
+        opened.append([entry("t", 0)])
+        assert opened.sessions.key("T") is None
+
+    def test_two_handles_write_one_history(self, opened: Store, tmp_path: Path) -> None:
+        """Two that write in turns see each other's records at once, number on, and notice each other's ids."""
+        other = self.open(tmp_path)
+        try:
+            for number in range(6):
+                (opened, other)[number % 2].append([entry("s", number)])
+                for store in (opened, other):
+                    assert [view.index for view in self._views(store, "s")] == list(range(number + 1))
+            with pytest.raises(Conflict):
+                other.append([entry("s", 0, given="other")])
+            assert (other.append([entry("s", 4)]).known, opened.append([entry("s", 5)]).known) == (1, 1)
+            assert list(opened.sessions.records(None)) == list(other.sessions.records(None))
+            assert other.verify() == (6, [])
+        finally:
+            other.close()
+
+    def test_entries_show_errors_and_notes(self, opened: Store) -> None:
+        """A failure shows its error, and a note stands at the entries that it names."""
+        error = {"type": "Exit", "message": "no such file"}
+        failed = build("result", "s", _at(0), entry="s-e0000", status="error", error=error)
+        opened.append([entry("s", 0), failed, *_notes("s")])
+        (view,) = self._views(opened, "s")
+        assert (view.status, view.error) == ("error", error)
+        assert [note.content for note in view.notes] == ["first", "second"]
+        found = list_notes(opened, ListNotesRequest(session="s"))
+        assert [(note.content, note.tags) for note in found.notes] == [("first", ["a"]), ("second", ["b"])]
+        assert [note.content for note in list_notes(opened, ListNotesRequest(session="s", tags=["b"])).notes] == ["second"]
+
+    def test_lists_are_narrowed_by_status_and_time(self, opened: Store) -> None:
+        """Several values mean any of them, names match in any case, ``since`` counts and ``until`` does not; newest first."""
+        statuses = ("ok", "error", "denied", "interrupted")
+        actions = ("Read", "Bash", "Edit")
+        opened.append([each for number in range(12) for each in (
+            entry("s", number, actions[number % 3]), result("s", number, status=statuses[number % 4])
+        )])  # fmt: skip
+        chosen = [
+            (ListRequest(session="s", status=["error", "denied"]), [1, 2, 5, 6, 9, 10]),
+            (ListRequest(session="s", action=["read", "EDIT"]), [0, 2, 3, 5, 6, 8, 9, 11]),
+            (ListRequest(session="s", since=_at(3), until=_at(5)), [3, 4]),
+            (ListRequest(session="s", newest_first=True, limit=2, offset=1), [10, 9]),
+        ]
+        for request, indexes in chosen:
+            page = list_(opened, request)
+            assert [view.index for view in page.entries] == indexes
+            assert page.page.total == (12 if request.newest_first else len(indexes))
+
+    def test_one_entry_is_found_by_its_place_and_by_its_id(self, opened: Store) -> None:
+        """What is not there is told."""
+        opened.append([entry("s", 0), entry("s", 1, id="s-E"), entry("s", 2, id="s-e"), entry("other", 0)])
+        by_place = [show(opened, ShowRequest(session="s", index=index)) for index in range(3)]
+        assert [found.entry.id for found in by_place] == ["s-e0000", "s-E", "s-e"]
+        for index, identity in enumerate(("s-e0000", "s-E", "s-e")):
+            assert show(opened, ShowRequest(session="s", entry_id=identity)).entry.index == index
+        with pytest.raises(OutOfBounds):
+            show(opened, ShowRequest(session="s", index=3))
+        with pytest.raises(NotFound):
+            show(opened, ShowRequest(session="s", entry_id="other-e0000"))
+
+    def test_messages_are_those_of_their_entry(self, opened: Store) -> None:
+        """All of a session in their order, or those on the way to one entry."""
+        opened.append([each for number in range(3) for each in (
+            build("event", "s", _at(number), id=f"v{number}", type="message", agent="coder", data={"text": f"word {number}"}),
+            entry("s", number), result("s", number),
+        )])  # fmt: skip
+        assert [event.id for event in messages(opened, MessagesRequest(session="s")).messages] == ["v0", "v1", "v2"]
+        for number in range(3):
+            found = messages(opened, MessagesRequest(session="s", index=number))
+            assert [event.id for event in found.messages] == [f"v{number}"]
+
+    def test_search_takes_text_as_it_is(self, opened: Store) -> None:
+        """Whatever the case, with its punctuation, in errors, events and notes, of one session or of all."""
+        error = {"type": "Exit", "message": "Broken PIPE"}
+        opened.append([
+            entry("s", 0, given="100%_done"), entry("s", 1, given="100 x done"), entry("s", 2), *_notes("s", "s-e0001"),
+            build("result", "s", _at(2), entry="s-e0002", status="error", error=error),
+            build("event", "s", _at(3), id="v", type="message", agent="coder", data={"text": "Where is the Needle?"}),
+            entry("t", 0, given="needle"),
+        ])  # fmt: skip
+
+        def hits(query: str, **named: Any) -> list[str]:
+            given: dict[str, Any] = {"query": query, "kind": "all", "session": "s", **named}
+            found = search(opened, SearchRequest(**given))
+            return [hit.row.id for hit in found.hits]
+
+        assert hits("100%_DONE") == ["s-e0000"]
+        assert hits("broken pipe") == ["s-e0002"]
+        assert hits("needle") == ["v"]
+        assert hits("needle", session=None, all_sessions=True) == ["v", "t-e0000"]
+        assert hits("second") == ["s-e0001"]
 
     def test_a_store_for_reading_refuses_to_append(self, opened: Store, tmp_path: Path) -> None:
         """It answers, and writes nothing."""

@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context.budget import Item, Reserves, usual_reserves
 from ctxmgr.context.candidates import GOAL, CandidateCollector
-from ctxmgr.context.item_texts import Contents, Fixed, NoTextError, Texts, UnreadableError
-from ctxmgr.context.package_records import RecordedPackage, last_held, mark_of, record_of
+from ctxmgr.context.item_texts import Contents, Fixed, Improver, NoTextError, Texts, UnreadableError
+from ctxmgr.context.packages import RecordedPackage, last_held, mark_of, record_of
 from ctxmgr.context.packing import Order, assemble
-from ctxmgr.context.readers import Readers
-from ctxmgr.context.summary_provider import Improver
-from ctxmgr.context.visible_artifacts import VisibleArtifacts
+from ctxmgr.context.readers import Readers, VisibleArtifacts
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store

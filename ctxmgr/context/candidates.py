@@ -9,11 +9,9 @@ from typing import Any
 from ctxmgr.context import history_items
 from ctxmgr.context.budget import Item
 from ctxmgr.context.history_items import HistoryItem
-from ctxmgr.context.item_names import ItemName, parse_named
 from ctxmgr.context.item_texts import MOST_READ, Fixed, Texts, UnreadableError
-from ctxmgr.context.item_yaml import goal_fields, written
-from ctxmgr.context.readers import Readers
-from ctxmgr.context.visible_artifacts import VisibleArtifacts
+from ctxmgr.context.items import ItemName, goal_fields, parse_named, written
+from ctxmgr.context.readers import Readers, VisibleArtifacts
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
 from ctxmgr.text.content_kind import CODE, DENSE, TEXT, YAML, kind_of, known_kind

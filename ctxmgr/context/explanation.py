@@ -5,10 +5,9 @@ from __future__ import annotations
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context import history_items
 from ctxmgr.context.assembly import needs_of
-from ctxmgr.context.item_names import ItemName, parse_named
-from ctxmgr.context.package_records import RecordedPackage, read_record
-from ctxmgr.context.readers import Readers
-from ctxmgr.context.visible_artifacts import VisibleArtifacts
+from ctxmgr.context.items import ItemName, parse_named
+from ctxmgr.context.packages import RecordedPackage, read_record
+from ctxmgr.context.readers import Readers, VisibleArtifacts
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.types.context_request import Why, WhyRequest

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxmgr.access.executions import list_executions
-from ctxmgr.context.item_names import ItemName
-from ctxmgr.context.item_yaml import entry_fields, execution_fields, failure_fields, listed, record_fields, written
+from ctxmgr.context.items import ItemName, entry_fields, execution_fields, failure_fields, listed, record_fields, written
 from ctxmgr.context.readers import Readers
 from ctxmgr.errors import NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entry_of, session_key

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, decide, usual_reserves
-from ctxmgr.context.package_format import frame_cost, item_cost, whole_cost
+from ctxmgr.context.packages import frame_cost, item_cost, whole_cost
 from ctxmgr.context.summaries import Summary
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.text.tokens import ESTIMATE, Counter

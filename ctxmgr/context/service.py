@@ -1,31 +1,254 @@
-"""Context packages as one agent may have them; start reading here."""
+"""Answer every request about context packages; start reading here.
+
+Needs are set and listed here, a package is assembled by `assembly`, and an agent that asks for more is answered within a
+budget (spec 003).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.context.summary_provider import Improver
+from ctxmgr.access.patterns import check_agent, check_choice
+from ctxmgr.access.rule_changes import require_operator
+from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, needs_of, readable_only
+from ctxmgr.context.budget import Item, Reserves
+from ctxmgr.context.candidates import CandidateCollector, Wish, called
+from ctxmgr.context.explanation import why as explain
+from ctxmgr.context.history_items import find_entry, is_address
+from ctxmgr.context.item_texts import Improver, Texts
+from ctxmgr.context.items import ItemName, parse_named
+from ctxmgr.context.packing import Order
+from ctxmgr.context.readers import Readers, VisibleArtifacts
+from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
+from ctxmgr.log.codec import decoder, encode
+from ctxmgr.log.ids import new_id, now
+from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.artifacts import ArtifactRow
+from ctxmgr.store.reserved import NEEDS as NEEDS_EVENT
+from ctxmgr.store.reserved import PROJECT
+from ctxmgr.text.tokens import counter_by_name
+from ctxmgr.types.context_package import Assembly, Decision, PackageItem
 from ctxmgr.types.context_request import (
+    NEEDS,
     AssembleRequest,
     AssembleResponse,
     ChangeNeedsRequest,
     ListNeedsRequest,
     ListNeedsResponse,
     NeedsChanged,
+    RequestedItem,
     RequestItemsRequest,
     RequestItemsResponse,
     Why,
     WhyRequest,
 )
+from ctxmgr.types.project import AgentNeed
+from ctxmgr.types.record import build
 
-if TYPE_CHECKING:
-    from ctxmgr.context.assembly import PackageService
+_LARGEST = 2**31
 
 
-class Supply:
+def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedsChanged:
+    """Put needs in force and take others away; one change, recorded in history.
+
+    An agent has one need for each pattern: adding it again replaces it. An entry named by its place is kept by its id.
+
+    Raises:
+        Denied: an agent asks; only the operator changes needs.
+        NotFound: a need to take away that is not there, or an entry that is none.
+        InvalidInput: a need that can't be used.
+    """
+    require_operator(guard, "change what agents need")
+    add = {(need.agent, need.pattern): need for need in (_checked(store, need) for need in request.add)}
+    with store.engine.transaction():
+        before = {(need.agent, need.pattern): need for need in needs_of(store, None)}
+        for agent, pattern in request.remove:
+            if (agent, pattern) not in before:
+                raise NotFound(f"{agent} has no need {pattern}", "'ctxmgr context need list' shows them")
+        fresh = [need for key, need in add.items() if before.get(key) != need]
+        gone = [key for key in dict.fromkeys(request.remove) if key not in add]
+        if fresh or gone:
+            data = {
+                "set": [need.to_json() for need in fresh],
+                "removed": [{"agent": agent, "pattern": pattern} for agent, pattern in gone], "by": "operator",
+            }  # fmt: skip
+            store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS_EVENT, agent="operator", data=data)])
+    added = sum((need.agent, need.pattern) not in before for need in fresh)
+    told = list(add.values()) or [before[key] for key in gone]
+    return NeedsChanged(needs=told, added=added, changed=len(fresh) - added, removed=len(gone))
+
+
+def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> ListNeedsResponse:
+    """Return needs in the order in which they are served; an agent sees its own."""
+    asked = request.agent
+    if guard.agent is not None:
+        if asked not in (None, guard.agent):
+            return ListNeedsResponse(status="empty", needs=[])
+        asked = guard.agent
+    found = sorted(needs_of(store, asked), key=lambda need: (need.agent, need.priority, need.pattern))
+    return ListNeedsResponse(status="ok" if found else "empty", needs=found)
+
+
+def _checked(store: Store, need: AgentNeed) -> AgentNeed:
+    check_agent(need.agent)
+    check_choice("need", need.need, NEEDS)
+    if need.max_tokens is not None and not 0 < need.max_tokens <= _LARGEST:
+        raise InvalidInput("the limit of a need is no number of tokens", "give a positive number, or none")
+    if abs(need.priority) > _LARGEST:
+        raise InvalidInput("the priority of a need has more than 32 bits", "the lower number is served first; 100 is usual")
+    named = parse_named(need.pattern)
+    if named.source == "entry" and named.form == "record" and is_address(named.name):
+        entry = find_entry(store, named.name)
+        if entry is None:
+            raise NotFound(f"no entry {named.name}", "'ctxmgr list' shows them")
+        return need.model_copy(update={"pattern": f"entry:{entry.id}"})
+    return need
+
+
+_Key = tuple[str, str]
+
+
+def request_items(service: PackageService, request: RequestItemsRequest) -> RequestItemsResponse:
+    """Return what an agent asks for, each in full, shortened where the budget makes it so, or missing.
+
+    Raises:
+        InvalidInput: a name, counter or budget that can't be used.
+        NotFound: there is no such version.
+        BudgetExceeded: the budget has no room for anything.
+    """
+    check_budget(request.max_tokens)
+    asked = [parse_named(text) for text in dict.fromkeys(request.items)]
+    with Readers(service.store, request.agent, service.guard, service.seen) as audience:
+        shown = VisibleArtifacts(audience, request.version)
+        texts = Texts(service.store, service.contents, counter_by_name(request.counter), service.improver)
+        found = CandidateCollector(audience, shown, texts, request.max_tokens, None)
+        named: list[tuple[ItemName, list[_Key]]] = []
+        for place, one in enumerate(asked):
+            before = len(found.items)
+            found.add(one, Wish("optional", priority=place))
+            named.append((one, [(item.type, item.id) for item in found.items[before:]]))
+        try:
+            assembly = _packed(service, request, found, texts)
+        except CtxmgrError as error:
+            log_reads(service, audience, shown, "context request", failed=error.message)
+            raise
+        if not service.store.readonly:
+            with service.store.engine.transaction():
+                texts.keep()
+        items = [row for one, keys in named for row in _answers(one, keys, assembly, shown, request.counter)]
+        _log(service, audience, shown, items)
+    gone = sum(item.status == "missing" for item in items)
+    return RequestItemsResponse(status="empty" if gone == len(items) else "partial" if gone else "ok", items=items)
+
+
+def _packed(service: PackageService, request: RequestItemsRequest, found: CandidateCollector, texts: Texts) -> Assembly:
+    order = Order(
+        agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens, items=_once(found.items), texts=texts,
+        counter=texts.counter, reserves=Reserves(prompt=0, task=0),
+    )  # fmt: skip
+    assembly = readable_only(order, texts, found)
+    service.summarised = texts.summarised
+    return assembly
+
+
+def _once(items: list[Item]) -> list[Item]:
+    first: dict[_Key, Item] = {}
+    for item in items:
+        first.setdefault((item.type, item.id), item)
+    return list(first.values())
+
+
+def _answers(one: ItemName, keys: list[_Key], assembly: Assembly, shown: VisibleArtifacts, counter: str) -> list[RequestedItem]:
+    given = {(item.type, item.id): item for item in assembly.package.artifacts}
+    made = {(decision.type, decision.id): decision for decision in assembly.decisions}
+    rows = [_answer(given.get(key), made.get(key), counter) for key in keys]
+    found = [row for row in rows if row is not None]
+    if found:
+        return found
+    source, name = called(one)
+    return [RequestedItem(source=source, name=name, status="missing", counter=counter, suggestions=shown.suggestions(one))]
+
+
+def _answer(item: PackageItem | None, made: Decision | None, counter: str) -> RequestedItem | None:
+    """Return the answer for an item; None for one whose content is gone, which is missing too."""
+    if made is None:
+        return None
+    told = {"source": made.source, "name": made.name, "id": made.id, "type": made.type, "version": made.version}
+    if item is None:
+        return RequestedItem.model_validate({**told, "status": "noRoom", "counter": counter, "reason": made.reason})
+    return RequestedItem.model_validate(
+        {
+            **told, "status": "success", "kind": item.kind, "included": item.included, "tokens": item.tokens,
+            "original_tokens": item.original_tokens, "counter": counter, "content": item.content,
+            "reason": None if item.included == "full" else made.reason,
+        }
+    )  # fmt: skip
+
+
+def _log(service: PackageService, audience: Readers, shown: VisibleArtifacts, items: list[RequestedItem]) -> None:
+    if audience.agent is None or service.store.readonly:
+        return
+    granted = [(item.source, item.name) for item in items if item.status == "success" and item.type == "artifact"]
+    gone = [item for item in items if item.status == "missing"]
+    failed = f"{len(gone)} of {len(items)} are missing" if gone else None
+    reader = audience.reader()
+    denied = list(dict.fromkeys([*shown.denied, *((item.source, item.name) for item in gone)]))
+    reader.log("context request", "read", granted, denied, failed=failed, hidden=shown.hidden)
+
+
+MOST_BYTES = 1_000_000
+_DEEPEST = 50
+_HINT = "a task is a JSON or YAML map, e.g. title: Implement the parser"
+
+
+def read_task_context(content: bytes, name: str) -> dict[str, Any]:
+    """Return the map that a file holds.
+
+    Args:
+        content: of the file.
+        name: what to call it in errors.
+
+    Raises:
+        InvalidInput: it is too large, no text, neither JSON nor YAML, no map, nested too deep, or refers to its own parts.
+    """
+    if len(content) > MOST_BYTES:
+        raise InvalidInput(f"{name} has {len(content):,} bytes", f"a task's context has at most {MOST_BYTES:,}")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{name} is not UTF-8", _HINT) from None
+    value = _parsed(text, name)
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} holds no map", _HINT)
+    told = cast("dict[str, Any]", plain(cast("object", value)))
+    encode(told)  # what a record can't hold, a package can't either
+    return told
+
+
+def _parsed(text: str, name: str) -> object:
+    try:
+        return decoder.decode(text.strip())
+    except (ValueError, RecursionError):
+        pass
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = 0
+    try:
+        for event in YAML(typ="safe", pure=True).parse(text):
+            depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+            if isinstance(event, AliasEvent) or depth > _DEEPEST:
+                fault = "refers to its own parts" if isinstance(event, AliasEvent) else f"is nested deeper than {_DEEPEST}"
+                raise InvalidInput(f"{name} {fault}", _HINT)
+        return YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, ValueError, RecursionError, TypeError) as error:
+        raise InvalidInput(f"{name} is neither JSON nor YAML: {str(error).splitlines()[0]}", _HINT) from None
+
+
+class ContextPackages:
     """Packages, what is in them and why, and what agents need, of a store.
 
     Args:
@@ -41,43 +264,32 @@ class Supply:
         self._guard = guard
         self._improver = improver
 
-    def improved_by(self, improver: Improver) -> Supply:
+    def improved_by(self, improver: Improver) -> ContextPackages:
         """Return the same, with better summaries where this one writes any."""
-        return Supply(self._source, self._seen, self._guard, improver)
+        return ContextPackages(self._source, self._seen, self._guard, improver)
 
     def assemble(self, request: AssembleRequest) -> AssembleResponse:
         """Return the package of an agent, and record it; see `ctxmgr.context.assembly.assemble_context`."""
-        from ctxmgr.context.assembly import assemble_context
-
-        return assemble_context(self._desk(), request)
+        return assemble_context(self._package_service(), request)
 
     def request_items(self, request: RequestItemsRequest) -> RequestItemsResponse:
-        """Return what an agent asks for besides; see `ctxmgr.context.on_demand.request_items`."""
-        from ctxmgr.context.on_demand import request_items
-
-        return request_items(self._desk(), request)
+        """Return what an agent asks for besides; see `request_items`."""
+        return request_items(self._package_service(), request)
 
     def why(self, request: WhyRequest) -> Why:
         """Say what became of an item in a package; see `ctxmgr.context.explanation.why`."""
-        from ctxmgr.context.explanation import why
-
-        return why(self._source, self._seen, self._guard, request)
+        return explain(self._source, self._seen, self._guard, request)
 
     def change_needs(self, request: ChangeNeedsRequest) -> NeedsChanged:
-        """Set needs and take others away; see `ctxmgr.context.needs.change_needs`."""
-        from ctxmgr.context.needs import change_needs
-
+        """Set needs and take others away; see `change_needs`."""
         return change_needs(self._source, self._guard, request)
 
     def list_needs(self, request: ListNeedsRequest) -> ListNeedsResponse:
-        """Return needs; see `ctxmgr.context.needs.list_needs`."""
-        from ctxmgr.context.needs import list_needs
-
+        """Return needs; see `list_needs`."""
         return list_needs(self._source, self._guard, request)
 
-    def _desk(self) -> PackageService:
+    def _package_service(self) -> PackageService:
         from ctxmgr.artifacts.content import open_content
-        from ctxmgr.context.assembly import PackageService
 
         def content(row: ArtifactRow) -> bytes:
             with open_content(self._source, row) as opened:

@@ -12,8 +12,8 @@ from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.missing_results import Key, UnseenResults
-from ctxmgr.detect.progress import progress_of
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.step import has_failed
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
 from ctxmgr.detect.text.vocabulary import hands_over
 from ctxmgr.light_dataclass import replace
@@ -477,3 +477,16 @@ def _one_round_more(settings: DetectSettings) -> DetectSettings:
         cycle_rounds=cycle_rounds,
         window=max(settings.window, cycle_rounds * settings.max_period),
     )
+
+
+def progress_of(finish: Observation) -> Progress | None:
+    """Return the progress that a result is, or None when it is none.
+
+    An entry is progress when its result says that it succeeded, whichever agent made it. The last progress of a finding is
+    the last such entry when its first member happened; of a stall, when it was seen. A session in which something lasts has
+    that finding's last progress: the rounds of a loop bring nothing, though they succeed. Whatever a person says resets the
+    evidence of loops, but takes no progress back.
+
+    What silence is measured from is another matter (design ruling 9): any new entry or result, a failed one too.
+    """
+    return Progress(finish.id, finish.index, finish.at) if finish.status == "ok" and not has_failed(finish) else None

@@ -4,7 +4,8 @@ Begin with `diagnose`. A failure class is a module with a ``KIND`` and ``applies
 by one line in `CLASSES`. `Evidence` is what they judge.
 
 What tools say wherever they run is data, `known_errors.toml`, which `error_table` reads: a new error is a row there and no
-module. `related_records` adds to a cause that is not certain what people and other agents said of its topic.
+module. `related_records` adds what holds for any tool: the lines of the error that say why (`error_lines`), other records
+that share its rare words (`bearing_records`), what the user named, who holds it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ctxmgr.diagnose import (
     environment_missing,
     error_elsewhere,
     exists_elsewhere,
+    hidden_characters,
     known_error,
     limit_exceeded,
     made_elsewhere,
@@ -58,6 +60,7 @@ from ctxmgr.types.diagnosis import Diagnosis, Quote
 CLASSES: tuple[FailureClass, ...] = (
     wrong_edit_target,
     record_facts,
+    hidden_characters,
     shell_state,
     other_folder,
     other_installation,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
-from ctxmgr.diagnose.error_words import told_words
+from ctxmgr.diagnose.error_lines import reasons, telling_line
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.next_looks import next_look, process_look, varies
+from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
 from ctxmgr.diagnose.related_records import with_related
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -33,21 +31,8 @@ _FOREIGN = (
     "/rustc/",
     "<frozen",
 )
-_TELLING = lazy_pattern(
-    r"error|exception|fail|fatal|denied|refused|cannot|can't|not found|missing|invalid|expected",
-    re.IGNORECASE,
-)
-_NAMED = lazy_pattern(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:)", re.IGNORECASE)
-_PLACED = lazy_pattern(r"^\S{1,160}:\d{1,6}:(?:\d{1,5}:)? (?:fatal )?error\b|^error(?:\[\w+\])?: ", re.IGNORECASE)
-_SUMMARY = lazy_pattern(
-    r"^(?:found \d+ |=*\s?\d+ (?:failed|passed|errors?)\b|(?:g?make|ninja)(?:\[\d+\])?: |exit(?: code| status)?[ :]*\d+"
-    r"|failed\b[^\n]{0,60}::|hint:|.{0,80}\bnote:"
-    r"|npm (?:err!|error) (?:code|a complete log)|error: (?:process completed|aborting))",
-    re.IGNORECASE,
-)
-"""What only counts or repeats the error."""
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
-_SEVERAL, _MANY, _OFTEN = 2, 8, 3
+_SEVERAL, _MANY, _OFTEN, _MOST_REASON = 2, 8, 3, 200
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
     (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)
@@ -72,24 +57,14 @@ def contrast(evidence: Evidence) -> Diagnosis | None:
         return _silent(evidence, evidence.loop[-1])
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return _silent(evidence, evidence.recent[-1])
-    step = (
-        evidence.failing[0] if evidence.failing else evidence.loop[-1] if evidence.finding is not None else _repeated(evidence)
-    )
+    steps = evidence.failing or evidence.repeated or (evidence.loop[-1:] if evidence.finding is not None else [])
+    step = next(iter(steps), None)
     unsteady = _unsteady(evidence)
     if unsteady is not None or step is None:
         return unsteady
-    worked = _worked(evidence, step)
+    worked = _worked(evidence, step) if evidence.failed(step) else None
     found = _changed_since(evidence, step, worked) if worked is not None else _never_worked(evidence, step)
-    return with_related(evidence, found)
-
-
-def _repeated(evidence: Evidence) -> EntryView | None:
-    """Return the call with which the record ends and that was answered the same at least four times, without a finding."""
-    for last in reversed(evidence.recent[-_SEVERAL:]):
-        same = [each for each in evidence.tail if call_key(each) == call_key(last)]
-        if len(same) > _OFTEN and len({blur(evidence.text(each)) for each in same[-_OFTEN:]}) == 1:
-            return last
-    return None
+    return with_related(evidence, found, steps)
 
 
 def _unsteady(evidence: Evidence) -> Diagnosis | None:
@@ -109,7 +84,7 @@ def _unsteady(evidence: Evidence) -> Diagnosis | None:
                 " fails with one that works, line by line with their times."
             )
             return diagnosis(
-                KIND, cause, look, evidence.quote(bad[-1], _telling(evidence, bad[-1])), evidence.quote(good),
+                KIND, cause, look, evidence.quote(bad[-1], telling_line(evidence, bad[-1])), evidence.quote(good),
                 check="Change nothing before both runs differ in a line that you can name.", confidence="low",
             )  # fmt: skip
     return None
@@ -153,7 +128,7 @@ def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
 def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Diagnosis:
     between = evidence.changes(worked.index, step.index)
     cause = f"{_unknown(evidence, step)}. It worked{clock(worked.ts)}"
-    quotes = [evidence.quote(worked), evidence.quote(step, _telling(evidence, step))]
+    quotes = [evidence.quote(worked), evidence.quote(step, telling_line(evidence, step))]
     if between:
         first = between[0]
         cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
@@ -166,28 +141,31 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
 
 
 def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
-    telling = _telling(evidence, step)
+    telling = telling_line(evidence, step)
     cause = f"{_unknown(evidence, step)}."
     quotes: list[Quote] = [evidence.quote(step, telling or None)]
     last = evidence.last_progress
     if last is not None:
-        cause += f" The last step that brought something new was {evidence.source(last)}."
         quotes.append(evidence.quote(last))
+    return diagnosis(
+        KIND, cause, _look(evidence, step), *quotes, check="Only if that shows something new, make the next change.",
+        confidence="low",
+    )  # fmt: skip
+
+
+def _look(evidence: Evidence, step: EntryView) -> str:
+    """Return the look that tells most, or what helps against failures of that kind."""
+    told = " ".join(reasons(evidence, [step], _MOST_REASON))
     # A test names where it failed: to read that says more than to run it once more.
     tested = _unread(evidence, step) if CHECKS.search(command_of(step)) else None
-    special = next_look(evidence, step) if tested is None else None
-    pointer = tested or (_unread(evidence, step) if special is None else None)
-    if special is not None:
-        look = special
-    elif pointer is not None:
+    if tested is None and (found := next_look(evidence, step, told)):
+        return found
+    pointer = tested or _unread(evidence, step)
+    if pointer is not None:
         path, line = pointer
         where = f" around line {line}" if line else ""
-        look = f"Read {code(evidence.name(path), 100)}{where}: the output names it, and you have not looked at it."
-    else:
-        look = _seldom(evidence, step) or _other_look(step)
-    return diagnosis(
-        KIND, cause, look, *quotes, check="Only if that shows something new, make the next change.", confidence="low"
-    )
+        return f"Read {code(evidence.name(path), 100)}{where}: the output names it, and you have not looked at it."
+    return way_out(told, general=True) or _seldom(evidence, step) or _other_look(step)
 
 
 def _seldom(evidence: Evidence, step: EntryView) -> str | None:
@@ -250,22 +228,10 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     return found
 
 
-def _telling(evidence: Evidence, step: EntryView) -> str:
-    lines = [line.strip() for line in evidence.text(step).split("\n") if line.strip()]
-    own = [line for line in lines if not _SUMMARY.search(line)]
-    placed = next((line for line in own if _PLACED.search(line)), None)
-    named = placed or next((line for line in reversed(own) if _NAMED.match(line)), None)
-    if named is not None:
-        return named
-    return next((line for line in reversed(own) if _TELLING.search(line)), own[-1] if own else lines[-1] if lines else "")
-
-
 def _unknown(evidence: Evidence, step: EntryView) -> str:
-    told = f"Not known: the record does not say why {_call(evidence, step)} ends the same way each time"
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
-    told = f"{told}, and nothing was changed in between" if len(evidence.loop) > 1 and not others else told
-    words = told_words(_telling(evidence, step)) if evidence.failed(step) else ""
-    return f"{told}. It says {words}" if words else told
+    unchanged = ", nothing was changed in between" if len(evidence.loop) > 1 and not others else ""
+    return f"Not known: {_call(evidence, step)} ends the same way each time{unchanged}, and the record does not say why"
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.calls import command_of, path_of
-from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence import Evidence, clock, program_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code
@@ -31,6 +31,8 @@ _ENVIRONMENT = lazy_pattern(
 )
 _PYTHON = lazy_pattern(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
 _LOOKED_AT = 400
+
+_WHICH = lazy_pattern(r"\b(?:which|command -v|type -p|where|whereis)\b")
 
 
 class _Named(NamedTuple):
@@ -95,6 +97,7 @@ def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named |
             if text not in failed and text not in command and not forbids(sentence):
                 return _Named(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
     output: _Named | None = None
+    own = _own_folders(evidence, entry)
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok":
             continue
@@ -109,11 +112,23 @@ def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named |
                 (
                     _Named(text, None, evidence.quote(other, _line(said, text)), 2)
                     for text in _found(said)
-                    if text not in failed and text not in command
+                    if text not in failed and text not in command and text.rpartition("/")[0] not in own
                 ),
                 None,
             )
     return output
+
+
+def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
+    """Return the folders in which a look-up found the program that fails: its environment is the one in use, and no other."""
+    program = program_of(entry)
+    lines = [
+        line.strip()
+        for other in list(evidence.before(entry.index))[:_LOOKED_AT]
+        if _WHICH.search(command_of(other))
+        for line in evidence.text(other).split("\n")
+    ]
+    return {line.rpartition("/")[0] for line in lines if line.endswith(f"/{program}")}
 
 
 def _found(text: str) -> list[str]:

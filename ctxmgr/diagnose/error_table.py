@@ -202,6 +202,11 @@ def topics() -> tuple[Topic, ...]:
     )
 
 
+def topic_of(said: str) -> Topic | None:
+    """Return what a text is about, or None."""
+    return next((topic for topic in topics() if topic.meets.search(said[:6_000])), None)
+
+
 def known_error(kind: str, evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return what the words of a failing call mean, by the rows that are asked early or late."""
     for entry in evidence.failing:

@@ -26,6 +26,7 @@ MOST_ENTRIES = 2_000
 _MOST_MESSAGES = 600
 _TAIL = 12
 _NEAR = 3
+_ALIKE = 4
 _LAST, _OFTEN, _LATE = 30, 2, 8
 _SAME_ERROR = 400
 _SAID_AGAIN = 30
@@ -174,8 +175,8 @@ class Evidence:
                 often.add(call_key(each))
         ordered = list(found.values()) if self.finding is not None else sorted(found.values(), key=lambda each: -each.index)
         repeated = [each for each in ordered if call_key(each) in often]
-        own = {_program(each) for each in repeated}
-        once = [each for each in ordered if call_key(each) not in often and (not own or _program(each) in own)]
+        own = {program_of(each) for each in repeated}
+        once = [each for each in ordered if call_key(each) not in often and (not own or program_of(each) in own)]
         return [*repeated, *once]
 
     def _unmended(self, entries: Sequence[EntryView]) -> list[tuple[EntryView, int, int]]:
@@ -209,6 +210,33 @@ class Evidence:
         said = _VALUES.sub("''", self.text(entry)[-_SAME_ERROR:])
         own = call_key(entry) if sum(map(str.isalpha, said)) < _FEW_LETTERS else ""
         return f"{entry.agent}\n{own}\n{blur(said, ids=True)}"
+
+    @cached_property
+    def repeated(self) -> list[EntryView]:
+        """The calls that are answered the same again and again up to the end, without a failure; the newest first.
+
+        The loop's, where there is a finding; else one call, or forms of one program, answered alike at least four times. Half
+        of the calls at least have been made before: one call to each of many places is no repetition.
+        """
+        looks = [entry for entry in reversed(self.tail) if entry.status == "ok" and not edited_paths(entry)]
+        if self.finding is not None:
+            members = {entry.id for entry in self.loop}
+            looks = [entry for entry in looks if entry.id in members]
+        alike: dict[tuple[str, str], list[EntryView]] = {}
+        for entry in looks:
+            same = alike.setdefault((program_of(entry), blur(self.text(entry))), [])
+            if self.text(entry).strip() and (not same or _near(same[0], entry)):
+                same.append(entry)
+        last = self.recent[-1].index if self.recent else 0
+        often = [
+            each
+            for each in alike.values()
+            if len(each) >= _ALIKE
+            and last - each[0].index < _NEAR
+            and 2 * len({call_key(one) for one in each}) <= len(each) + 1
+        ]
+        calls: list[EntryView] = max(often, key=len) if often else []
+        return list({call_key(entry): entry for entry in calls}.values())
 
     @cached_property
     def tail(self) -> list[EntryView]:
@@ -371,10 +399,16 @@ def _words(entry: EntryView) -> tuple[str, ...]:
     return tuple(words) if len(words) > 1 else ()
 
 
-def _program(entry: EntryView) -> str:
+def program_of(entry: EntryView) -> str:
     """Return the program that a command runs last, else the name of the tool."""
     parts = [words for words in parts_of(command_of(entry)) if words[0] not in _FILTERS]
     return parts[-1][0].rpartition("/")[2] if parts else entry.action
+
+
+def _near(one: EntryView, other: EntryView) -> bool:
+    """Whether two calls are forms of one: most of their words are the same."""
+    first, second = set(given(one).split()), set(given(other).split())
+    return len(first & second) * 2 >= len(first | second)
 
 
 def may_change(entry: EntryView) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from functools import cache
 from typing import NamedTuple, cast
 
 from ctxmgr.diagnose.calls import command_of, parts_of
+from ctxmgr.diagnose.error_table import table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, may_change
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -144,12 +146,20 @@ _SEARCHES = lazy_pattern(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
 _EDITS = lazy_pattern(r"edit|replace|patch|write", re.IGNORECASE)
 
 
-def next_look(evidence: Evidence, step: EntryView) -> str | None:
-    """Return the look that tells most about a call which ended in the same way again, or None."""
+def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
+    """Return the look that tells most about a call which ended in the same way again, or None.
+
+    Args:
+        evidence: the session.
+        step: the call.
+        told: the lines of its output that say most.
+    """
     command = command_of(step)
     said = evidence.text(step)
     call = command or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
-    for look in _LOOKS:
+    for place, look in enumerate(_LOOKS):
+        if place == _CRASHES and (way := way_out(told)) is not None:
+            return way
         if (not look.call or re.search(look.call, call[:2_000], re.IGNORECASE)) and (
             not look.said
             or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
@@ -185,6 +195,25 @@ def next_look(evidence: Evidence, step: EntryView) -> str | None:
             '$?"`, and without `2>/dev/null`.'
         )
     return None
+
+
+_CRASHES = 2
+"""How many of the looks, the first ones, are about a crash: they come before any other way."""
+
+
+@cache
+def _ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
+    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in table("way"))
+
+
+def way_out(said: str, *, general: bool = False) -> str | None:
+    """Return what helps against the kind of failure that the decisive lines of an error tell of, or None.
+
+    Args:
+        said: these lines.
+        general: whether the ways are meant that fit nearly every error.
+    """
+    return next((way for pattern, way, broad in _ways() if broad == general and pattern.search(said)), None)
 
 
 def _dumped(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, fields_of, path_of, tool
+from ctxmgr.diagnose.error_lines import tells
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, words_of
@@ -41,8 +42,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             return page
         line = _notice(evidence.text(entry))
         if line is not None:
-            return _told(evidence, entry, line)
-    return None
+            return _told(evidence, entry, line, evidence.times(entry))
+    return _failure_cut(evidence)
+
+
+def _failure_cut(evidence: Evidence) -> Diagnosis | None:
+    """Say that of failing calls the part is cut which tells why: what is left of it says nothing."""
+    cut = [(entry, line) for entry in evidence.failing if (line := _notice(evidence.text(entry)))]
+    times = sum(_notice(evidence.text(entry)) is not None for entry in evidence.tail if evidence.failed(entry))
+    if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
+        return None
+    return _told(evidence, *cut[0], times)
 
 
 _MORE = lazy_pattern(
@@ -93,12 +103,11 @@ def _notice(said: str) -> str | None:
     return None
 
 
-def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+def _told(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
     path, command = path_of(entry), command_of(entry)
     what = (
         code(command, 80) if command else (f"The {tool(entry)} of {evidence.name(path)}") if path else f"The {tool(entry)} call"
     )
-    times = evidence.times(entry)
     notice = words_of(_CUT, f" {line}")
     cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)

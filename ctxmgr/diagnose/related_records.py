@@ -7,18 +7,19 @@ said and shown, by whomever, and in related sessions.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of
-from ctxmgr.diagnose.error_details import error_details, offered
-from ctxmgr.diagnose.error_table import Topic, topics
-from ctxmgr.diagnose.error_words import is_error_word
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, given, may_change
-from ctxmgr.diagnose.interface import MOST_CAUSE
+from ctxmgr.diagnose.bearing_records import Bearing, bearing_on, names_in
+from ctxmgr.diagnose.calls import command_of, parts_of
+from ctxmgr.diagnose.error_details import error_details, error_members, offered
+from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
+from ctxmgr.diagnose.error_table import Topic, topic_of
+from ctxmgr.diagnose.error_words import told_words
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
+from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.spoken import is_forbidden, sentences
-from ctxmgr.diagnose.texts import EXCERPT, clean, code, listed, plain_name
+from ctxmgr.diagnose.texts import code, listed
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.diagnosis import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -34,7 +35,16 @@ _PRESCRIBES = lazy_pattern(
     r"|works? with)\b",
     re.IGNORECASE,
 )
+_HOLDER = lazy_pattern(
+    r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
+)
+_UNTIL = lazy_pattern(
+    r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
+)
+_LEAST_LINE = 16
+_INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
+_WORD = lazy_pattern(r"\w{3,40}")
 _COMMON = frozenset(
     [
         "with", "that", "this", "from", "have", "been", "were", "will", "would", "could", "should", "there", "their",
@@ -45,12 +55,9 @@ _COMMON = frozenset(
     ]
 )  # fmt: skip
 _LOOKED_AT, _MOST_LINE, _LEAST = 300, 240, 2
-_WORD = lazy_pattern(r"[A-Za-z][A-Za-z0-9]{3,40}")
-_ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
-"""A text that fetches and runs something, or speaks for the user, is not searched for names."""
-_MOST_SAID, _SHORT, _MOST_LINES, _RARE, _LEAST_RANK, _LONGEST, _MOST_WORDS = 3_000, 400, 60, 3, 0.9, 70, 6
-"""Of a name search: characters read, a text read as one, lines, look-ups that hold a rare word, the least of a sum of
-1/look-ups, characters of a name, words of a line that is data and no sentence."""
+_BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
+"""Kinds that rest on the words of an error alone: what else the record says comes first there."""
+_MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _TOO_MANY = 200, 2, 2, 90, 3, 6
 
 
 class _Related(NamedTuple):
@@ -59,42 +66,169 @@ class _Related(NamedTuple):
     quotes: Sequence[Quote]
 
 
-def with_related(evidence: Evidence, found: Diagnosis) -> Diagnosis:
-    """Return a diagnosis that is not certain with what a person, another agent or a look-up says about its topic."""
-    if not evidence.failing:
+def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Diagnosis:
+    """Return a diagnosis with the error's own words and, where it is not certain, with what else the record says of it.
+
+    Args:
+        evidence: the session.
+        found: what is known so far.
+        steps: the calls it is about; the failing ones by default.
+    """
+    about = _forms(evidence, list(steps or evidence.failing or evidence.repeated))
+    if not about:
         return found
-    entry = evidence.failing[0]
-    details = error_details(entry, evidence.text(entry), f"{found.cause}\n{found.next_step}")
-    told = found.model_copy(update={"cause": f"{found.cause} {details}"}) if details else found
-    offer = next(iter(offered(evidence.text(entry))), "") if found.confidence != "high" else ""
-    if offer and offer not in found.next_step and not evidence.tried(offer):
-        told = told.model_copy(
-            update={"next_step": f"The error offers {code(offer, 90)}: see whether it fits the task. {found.next_step}"}
-        )
-    if found.confidence == "high":
-        return told if len(told.cause) <= MOST_CAUSE else found
-    topic = topic_of(evidence.text(entry))
-    more = (
-        _of_person(evidence, entry, topic, found)
-        or (_of_others(evidence, entry, topic, found) if topic else None)
-        or _of_names(evidence, entry, f"{told.cause}\n{found.next_step}")
-    )
-    if more is None:
-        return told
-    if len(told.cause) + len(more.cause) > MOST_CAUSE:
-        told = told.model_copy(update={"cause": found.cause})
-    return found.model_copy(
-        update={
-            "cause": f"{told.cause} {more.cause}",
-            "next_step": f"{more.step} {told.next_step}",
-            "evidence": (*more.quotes, *found.evidence)[:6],
-        }
-    )
+    entry, sure = about[0], found.confidence == "high"
+    later = sure or found.kind not in _BROAD
+    said = evidence.text(entry)
+    details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
+    if sure:  # what else the record says would only hide a cause that is known
+        return _with(found, [details], [], [], last=True)
+    texts = reasons(evidence, about, _MOST_REASON)
+    cited = {quote.entry for quote in found.evidence if quote.entry is not None}
+    bearings = [each for each in bearing_on(evidence, about) if each.quote.entry not in cited]
+    person = None if sure else _of_person(evidence, entry, topic_of(said), found)
+    named = None if sure or person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
+    spoken = [each for each in (person, named) if each is not None]
+    lines = _reasons(texts, found)
+    shown = [each.told for each in bearings]
+    before = _before_changes(evidence, entry)
+    causes = [
+        *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:]
+    ]  # fmt: skip
+    looks = [
+        _held(entry, said),
+        *(each.step for each in spoken),
+        _look(bearings, later=later),
+        *_offers(evidence, about, texts, found),
+    ]
+    quotes = [quote for each in spoken for quote in each.quotes]
+    return _with(found, causes, looks, quotes, last=later)
 
 
-def topic_of(said: str) -> Topic | None:
-    """Return what a text is about, or None."""
-    return next((topic for topic in topics() if topic.meets.search(said[:6_000])), None)
+def _before_changes(evidence: Evidence, entry: EntryView) -> str:
+    """Say that the same error stood there before the agent's first change: what it changed since has not touched the cause."""
+    own = [each for each in evidence.edits if each.agent == entry.agent and each.index < entry.index]
+    line = telling_line(evidence, entry) if evidence.failed(entry) else ""
+    if not own or len(line) < _LEAST_LINE or not tells(line):
+        return ""
+    for other in evidence.recent:
+        if other.index >= own[0].index:
+            return ""
+        if evidence.failed(other) and line in evidence.text(other):
+            changes = f"none of your {len(own)} changes" if len(own) > 1 else "your change has not"
+            return f"The same error stood there{clock(other.ts)}, before your first change: {changes} touched its cause."
+    return ""
+
+
+def _named_by_user(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related | None:
+    """Return what the user named in a sentence about these calls, and none of them has."""
+    asked = "\n".join(f"{given(step)}\n{evidence.text(step)}" for step in steps)
+    about = _stems("\n".join(given(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
+    for message, sentence in sentences(evidence):
+        names = [name for name in names_in(sentence) if name not in asked and name not in found.cause and not name.isupper()]
+        if names and _stems(sentence) & about and not is_forbidden(sentence, names):
+            told = listed(names, 2)
+            return _Related(
+                f"The user named {told}{clock(message.at)}, and none of these calls has it.",
+                f"See whether the call needs {told}.",
+                [evidence.quote_of(message, sentence)],
+            )
+    return None
+
+
+def _held(entry: EntryView, said: str) -> str:
+    """Return who holds what is asked for, and until when, by the members of a structured answer."""
+    members = error_members(entry, said)
+    who = next((value for name, value in members if _HOLDER.search(name)), "")
+    until = next((value for name, value in members if _UNTIL.search(name)), "")
+    if not who and not until:
+        return ""
+    ask = f"It is {code(who, 40)} that has it: ask that one" if who else ""
+    wait = f"{'or wait' if ask else 'Wait'} until {code(until, 40)}" if until else ""
+    return f"{' '.join(each for each in (ask, wait) if each)}; take another task meanwhile."
+
+
+def _forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryView]:
+    """Return calls with the other failing ones of the same program that stand near them: another form may say more."""
+    if not steps:
+        return []
+    keys = {call_key(step) for step in steps}
+    for entry in reversed(evidence.tail):
+        same = entry.agent == steps[0].agent and _program(entry) == _program(steps[0])
+        if same and call_key(entry) not in keys and evidence.failed(entry):
+            keys.add(call_key(entry))
+            steps.append(entry)
+    return steps
+
+
+def _program(entry: EntryView) -> str:
+    """Return the program of a call, of an interpreter the script that it runs."""
+    program = program_of(entry)
+    parts = [words for words in parts_of(command_of(entry)) if words[0].rpartition("/")[2] == program]
+    plain = [word for word in parts[-1][1:] if not word.startswith("-")] if parts else []
+    return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
+
+
+def _with(found: Diagnosis, causes: Sequence[str], steps: Sequence[str], quotes: Sequence[Quote], *, last: bool) -> Diagnosis:
+    """Return a diagnosis with as many of the sentences as there is room for; its own stay whole.
+
+    Args:
+        found: the diagnosis.
+        causes: sentences behind its cause; the end of one that is too long is left out, where enough of it is shown.
+        steps: sentences of where to look.
+        quotes: more evidence.
+        last: whether its own step comes first: then the others are only added.
+    """
+    cause = found.cause
+    for each in causes:
+        room = MOST_CAUSE - len(cause) - 2
+        if each and (len(each) <= room or (each.endswith("`.") and room > len(each) // 2 and room > _LEAST_SHOWN)):
+            cause += f" {each}" if len(each) <= room else f" {each[: room - 4].rstrip('`')}…`."
+    more = ""
+    for each in steps:
+        if each and len(more) + len(each) + len(found.next_step) + 1 < MOST_STEP:
+            more += f"{each} "
+    step = f"{found.next_step} {more}" if last else f"{more}{found.next_step}"
+    return found.model_copy(update={"cause": cause, "next_step": step.strip(), "evidence": (*quotes, *found.evidence)[:6]})
+
+
+def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
+    """Return what the calls say of why they fail, as sentences; nothing that is told already."""
+    told = set(_WORD.findall(found.cause))
+    new: list[str] = []
+    for text in texts:
+        words = set(_WORD.findall(text))
+        first = not new and (found.kind == "unknown" or len(words - told) >= _NEW_WORDS or not told & words)
+        if first or len(words - told) > len(words) / 2:
+            new.append(text)
+        told |= words
+    quoted = [told_words(text.replace(" ⏎ ", " ")) for text in new[:_REASONS]]  # words of errors alone: prose may be an order
+    return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
+
+
+def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:
+    """Yield what the error offers, advises or names that no call has tried: names, and words that errors are made of."""
+    asked = "\n".join(given(step) for step in steps)
+    said = evidence.text(steps[0])
+    offer = next((each for each in offered(said) if each not in found.next_step and not evidence.tried(each)), "")
+    if offer:
+        yield f"The error offers {code(offer, 90)}: see whether it fits the task."
+    advice = next(
+        (words for text in texts for line in text.split(" ⏎ ") if is_advice(line) and (words := told_words(line))), ""
+    )
+    if advice and advice.strip("`") not in found.next_step:
+        yield f"It advises {advice}."
+    names = [name for text in texts[:1] for name in names_in(text) if name not in asked and name not in found.next_step]
+    if names:
+        what = "error" if evidence.failed(steps[0]) else "answer"
+        yield f"Begin with what the {what} names: {listed(names, 4)}."
+
+
+def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
+    """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
+    names = [f" shows: {listed(each.names, 4)}" if 0 < len(each.names) <= _TOO_MANY else " shows" for each in bearings]
+    parts = [f"{each.source}{shown}" for each, shown in zip(bearings[:_LOOKS], names, strict=False)]
+    return f"{'See also' if later else 'Look first at'} what {'; and at what '.join(parts)}." if parts else ""
 
 
 def _stems(text: str) -> set[str]:
@@ -117,104 +251,3 @@ def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found:
                 [evidence.quote_of(message, sentence)],
             )
     return None
-
-
-def _of_others(evidence: Evidence, entry: EntryView, topic: Topic, found: Diagnosis) -> _Related | None:
-    """Return what another agent said, or what a look-up showed, in the words of the topic."""
-    failing = {each.id for each in evidence.failing}
-    for message, sentence in _spoken(evidence, entry):
-        if _told(topic, sentence) >= _LEAST:
-            who = clean(message.who)[:40]
-            shown = f"{who} said{clock(message.at)}: {code(sentence, 150)}."
-            return _Related(
-                shown,
-                f"Look first at what {who if plain_name(who) else 'that agent'} saw.",
-                [evidence.quote_of(message, sentence)],
-            )
-    others = [
-        each for each in [*evidence.related[-_LOOKED_AT:], *list(evidence.recent)[-_LOOKED_AT:]] if each.id not in failing
-    ]
-    best: tuple[int, int, EntryView, str] | None = None
-    for other in others:
-        if other.status != "ok" or evidence.failed(other):
-            continue
-        for line in [*given(other).split("\n")[:20], *evidence.text(other).split("\n")[:200]]:
-            told = _told(topic, line[:_MOST_LINE])
-            rank = told + (other.agent != entry.agent)
-            if told >= _LEAST and (best is None or (rank, other.index) >= best[:2]):
-                best = rank, other.index, other, line[:_MOST_LINE]
-    if best is None:
-        return None
-    _, _, other, line = best
-    names = list(dict.fromkeys([*(match.group(0).strip() for match in topic.words.finditer(line)), *_NAME.findall(line)]))
-    source = evidence.source(other)
-    words = listed([name for name in names if plain_name(name)], 5)
-    return _Related(
-        f"{source[:1].upper()}{source[1:]} shows what bears on it: {words}.",
-        f"Look first at what {source} shows." if not may_change(other) or command_of(other) else "",
-        [evidence.quote(other, None if len(evidence.text(other)) <= EXCERPT else line)],
-    )
-
-
-def _of_names(evidence: Evidence, entry: EntryView, told: str) -> _Related | None:
-    """Return the look-up that shares most rare words with the failing call, and shows names that no failing call has used."""
-    failing = [each for each in evidence.failing if each.agent == entry.agent]
-    asked = "\n".join(given(each) for each in failing) + "\n" + evidence.text(entry)[-_MOST_SAID:]
-    words, keys = _rare(asked), {call_key(each) for each in failing}
-    others = [
-        (each, f"{given(each)[:_MOST_LINE]}\n{evidence.text(each)[:_MOST_SAID]}")
-        for each in list(evidence.recent)[-_LOOKED_AT:]
-        if each.status == "ok" and not evidence.failed(each) and call_key(each) not in keys and not may_change(each)
-    ]
-    held = Counter(word for _, text in others for word in _rare(text))
-    best: tuple[float, int, EntryView, list[str], str] | None = None
-    for other, text in others:
-        shown = evidence.text(other)[:_MOST_SAID]
-        for line in [shown] if len(shown) <= _SHORT else shown.split("\n")[:_MOST_LINES]:
-            line = line[:_SHORT]
-            shared = {word for word in _rare(line) | _rare(text.split("\n")[0]) if word in words and held[word] <= _RARE}
-            if (not _rare(line) & shared and len(shown) > _SHORT) or _ORDERS.search(line):
-                continue
-            told_by = "\n".join(each for each in line.split("\n") if _is_data(each) or _rare(each) & shared)
-            new = [name for name in dict.fromkeys(_NAME.findall(told_by)) if name.rstrip("/.") not in asked and _telling(name)]
-            rank = sum(1 / held[word] for word in shared)
-            if new and rank >= _LEAST_RANK and (best is None or (rank, other.index) > best[:2]):
-                best = rank, other.index, other, new, line
-    if best is None:
-        return None
-    _, _, other, names, line = best
-    names = [name.rstrip("/.,:") for name in names if name.rstrip("/.,:") not in told][:3]
-    if not names:
-        return None
-    source = evidence.source(other)
-    known = [name for name in names if evidence.known_to_agent(name)]
-    return _Related(
-        f"{source[:1].upper()}{source[1:]} names {listed(names)}.",
-        f"Look first at what {source} shows of it{f': {listed(known)}' if known else ''}.",
-        [evidence.quote(other, line)],
-    )
-
-
-def _is_data(line: str) -> bool:
-    """Whether a line is no sentence: it has few words."""
-    return len(line.split()) <= _MOST_WORDS
-
-
-def _rare(text: str) -> set[str]:
-    found = {word.casefold() for word in _WORD.findall(text[:_MOST_SAID])}
-    return {word for word in found if word not in _COMMON and not is_error_word(word) and not word.isdigit()}
-
-
-def _telling(name: str) -> bool:
-    return plain_name(name) and len(name) <= _LONGEST and name[0] != "-" and not name.startswith(("/proc", "/usr/lib", "/dev/"))
-
-
-def _spoken(evidence: Evidence, entry: EntryView) -> Iterator[tuple[Message, str]]:
-    for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
-        if message.by == "agent" and message.who != entry.agent:
-            for sentence in re.findall(r"[^\n]{8,400}", message.text[:4_000]):
-                yield message, sentence.strip()
-
-
-def _told(topic: Topic, text: str) -> int:
-    return len({match.group(0).casefold() for match in topic.words.finditer(text)})

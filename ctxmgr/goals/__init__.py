@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ctxmgr.goals.handles import Subtask, Task
     from ctxmgr.goals.service import Goals
-    from ctxmgr.goals.tracker import GoalTracker
+    from ctxmgr.goals.tracker import GoalTracker, Subtask, Task
     from ctxmgr.goals.tracker import GoalTracker as ContextManager
 
 __all__ = ["ContextManager", "GoalTracker", "Goals", "Subtask", "Task"]
@@ -20,8 +19,8 @@ _HOMES = {
     "ContextManager": ("ctxmgr.goals.tracker", "GoalTracker"),
     "GoalTracker": ("ctxmgr.goals.tracker", "GoalTracker"),
     "Goals": ("ctxmgr.goals.service", "Goals"),
-    "Subtask": ("ctxmgr.goals.handles", "Subtask"),
-    "Task": ("ctxmgr.goals.handles", "Task"),
+    "Subtask": ("ctxmgr.goals.tracker", "Subtask"),
+    "Task": ("ctxmgr.goals.tracker", "Task"),
 }
 
 

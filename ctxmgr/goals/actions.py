@@ -16,11 +16,11 @@ from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain, type_name
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal import ActionRequest, RecordAnswer, RecordRequest
-from ctxmgr.types.goal_status import LoopType
+from ctxmgr.types.goal_source import LoopType
 from ctxmgr.types.record import build
 
 if TYPE_CHECKING:
-    from ctxmgr.goals.loop_guard import Judge
+    from ctxmgr.goals.loop_guard import LoopGuard
 
 _MOST_ACTION = 1_000
 
@@ -54,16 +54,16 @@ def has_result(request: RecordRequest) -> bool:
     return request.status is not None or request.result is not None or "result" in request.model_fields_set
 
 
-def refusal(state: State, item: Item, node: Node, judge: Judge) -> Refusal | None:
+def refusal(state: State, item: Item, node: Node, guard: LoopGuard) -> Refusal | None:
     """Return why the action is not allowed, None when it is."""
     stopped = _stopped(state, node)
     if stopped is not None:
         return stopped
     block = next((each for each in state.blocked if each["key"] == item["key"] and each["node"] == node.id), None)
-    if block is not None and ("status" not in item or judge.is_old_news(state, item)):
+    if block is not None and ("status" not in item or guard.is_old_news(state, item)):
         hint = f"try something else; a person lifts it with 'ctxmgr goal unblock {block['key']}'"
         return Refusal(block["type"], f"blocked since: {block['reason']}", None, hint)
-    verdict = judge.action(state, item)
+    verdict = guard.action(state, item)
     if verdict is None:
         return None
     found = verdict.finding

@@ -1,18 +1,20 @@
 """Write the brief: what an agent needs for its next step, within a number of characters.
 
 Recorded text stands in it as plain text on one line. Tasks that are not active are only counted, but for the id of the step
-that a recent action was done for.
+that a recent action was done for. The same state as plain facts serves recovery and context packages.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from ctxmgr.goals.change_requests import nothing_left
+from ctxmgr.goals.edits import nothing_left
+from ctxmgr.goals.responses import action_view
 from ctxmgr.goals.state import Item, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import plain_line, told
 from ctxmgr.types.goal import BriefAnswer, Moment
+from ctxmgr.types.goal_source import GoalSource, ProbeResult
 from ctxmgr.types.observation import Observation
 
 RECENT = 3
@@ -231,3 +233,33 @@ def _cut(part: _Part, space: int) -> str:
     if space < _LEAST or len(part.lines) > 1:
         return ""
     return part.lines[0][: space - 1] + "…"
+
+
+_MOST = 50
+
+
+def source_of(state: State) -> GoalSource:
+    """Return the present task and subtask, what is done, open and blocked, and the next step; texts as recorded."""
+    node, goal = state.current(), state.goal
+    path = state.tree.path(node) if node is not None else [goal]
+    task = next((each for each in path if each is not goal and "." not in each.id), None)
+    leaves = list(goal.leaves())
+    following = following_in_task(state, node) if node is not None else None
+    blocked = [f"{each.id} {each.text}: {each.block.reason}" for each in goal.walk() if each.block is not None and each.is_leaf]
+    blocked += [f"{each['action']}: {each['reason']}" for each in state.blocked]
+    attempt = node.attempt if node is not None else None
+    return GoalSource(
+        session=state.session, goal=goal.text, status=goal.status, percent=goal.percent(),
+        task=f"{task.id} {task.text}" if task else None,
+        subtask=f"{node.id} {node.text}" if node is not None and "." in node.id else None,
+        attempt=attempt.number if attempt else None,
+        done=[f"{each.id} {each.text}" for each in leaves if each.status == "done"][-_MOST:],
+        open=[f"{each.id} {each.text}" for each in leaves if each.status in ("pending", "in_progress", "failed")][:_MOST],
+        blocked=blocked[:_MOST], next=f"{following.id} {following.text}" if following else None, next_step=state.next_step,
+        in_flight=[f"{each.action} {plain_line(each.args)}".strip() for each in map(action_view, state.in_flight)],
+        probe_state=[
+            ProbeResult(name=each["name"], kind=each["kind"], ok=each.get("ok"), detail=each.get("detail"))
+            for each in state.probe_state
+            if each.get("kind") in ("fileExists", "fileContains", "command") and each.get("ok") in (True, False, None)
+        ],
+    )  # fmt: skip

@@ -1,33 +1,189 @@
 """Edit a plan in progress: add, split, reorder, drop, block, unblock.
 
-None of this needs the goal to oneself: whoever holds it learns of the change before its next one.
+`GoalBase` is what all requests about a goal share. None of the edits needs the goal to oneself: whoever holds it learns of
+the change before its next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ctxmgr.goals import change_requests
-from ctxmgr.goals.base import GoalBase
-from ctxmgr.goals.changes import find
+from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.goals.changes import CHANGES, find
 from ctxmgr.goals.reducer import EVENT
+from ctxmgr.goals.repository import GoalRepository
+from ctxmgr.goals.responses import state_view
 from ctxmgr.goals.state import State
-from ctxmgr.log.ids import new_id
+from ctxmgr.goals.tree import Node
+from ctxmgr.log.ids import new_id, now
+from ctxmgr.log.journal import Durability
 from ctxmgr.log.json_value import plain
 from ctxmgr.types.goal import (
     AddRequest,
     BlockRequest,
     DropRequest,
     GoalAnswer,
+    GoalState,
     MessageRequest,
     Probe,
     ProbeResult,
     ReorderRequest,
     SplitRequest,
+    SubtaskDraft,
+    TaskDraft,
     UnblockRequest,
 )
 from ctxmgr.types.record import build
+
+if TYPE_CHECKING:
+    from ctxmgr.detect.settings import DetectSettings
+    from ctxmgr.goals.loop_guard import LoopGuard
+
+
+FOLDER = ".agent_context"
+"""Where a goal is kept, in the folder that is worked in."""
+
+
+class GoalBase:
+    """A goal's folder; see `ctxmgr.goals.service.Goals` for the arguments."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] = FOLDER,
+        *,
+        agent: str = "agent",
+        hold: bool = False,
+        settings: DetectSettings | None = None,
+        durability: Durability = "os",
+        mask: bool = True,
+        timeout: float = 10.0,
+        root: str | os.PathLike[str] | None = None,
+        commands: bool | Collection[str] = False,
+        clock: Callable[[], str] = now,
+    ) -> None:
+        self.agent = agent
+        self._commands = commands
+        self.root = os.path.abspath(root if root is not None else os.path.join(os.path.abspath(folder), os.pardir))
+        self._repository = GoalRepository(folder, hold=hold, durability=durability, masked=mask, timeout=timeout, clock=clock)
+        self._settings = settings
+
+    @cached_property
+    def _guard(self) -> LoopGuard:
+        from ctxmgr.goals.loop_guard import LoopGuard  # with the detectors, which most requests have no need of
+
+        return LoopGuard(self._settings)
+
+    @property
+    def folder(self) -> str:
+        """The absolute path of the goal's folder."""
+        return self._repository.folder
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was found damaged, and what was done about it."""
+        return list(self._repository.warnings)
+
+    def state(self) -> GoalState:
+        """Return everything that is known of the goal. Writes nothing."""
+        return self._view(self._existing(self._repository.look()))
+
+    def _look_at_files(self) -> list[ProbeResult]:
+        probes = self.state().probes
+        if not probes:
+            return []
+        from ctxmgr.goals.probes import check_all
+
+        return check_all(probes, Path(self.root), commands=self._commands)
+
+    def _checked(self, op: str, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the data of a change that is legal now."""
+        CHANGES[op][0](self._repository.state, data)
+        return {"op": op, **data}
+
+    def _existing(self, state: State) -> State:
+        if not state.exists:
+            raise NotFound(f"there is no goal in {self.folder!r}", "begin one with 'ctxmgr goal start'")
+        return state
+
+    def _answer(self, changed: Sequence[str], message: str | None = None) -> GoalAnswer:
+        return GoalAnswer(state=self._view(self._repository.state), changed=list(changed), message=message)
+
+    def _view(self, state: State) -> GoalState:
+        repository = self._repository
+        return state_view(
+            state, repository.generation, repository.included.records, repository.included.sum, repository.warnings
+        )
+
+
+def tasks_data(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]:
+    """Return new tasks with their subtasks, numbered from after ``minted``."""
+    made: list[dict[str, Any]] = []
+    for number, draft in enumerate(drafts, minted + 1):
+        name = f"t{number}"
+        made.append({**_leaf(name, draft), "nodes": subtasks(name, draft.subtasks, 0)})
+    return made
+
+
+def subtasks(parent: str, drafts: Sequence[SubtaskDraft], minted: int) -> list[dict[str, Any]]:
+    """Return new subtasks of a task, numbered from after ``minted``."""
+    return [_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
+
+
+def _leaf(name: str, draft: SubtaskDraft) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": name, "text": draft.description}
+    return {**made, "done": True} if draft.done else made
+
+
+def _below(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, Any]]:
+    if parent.id == "goal":
+        return tasks_data(drafts, parent.minted)
+    if any(draft.subtasks for draft in drafts):
+        raise InvalidInput("a subtask has no subtasks of its own", "add them as subtasks of the task")
+    return subtasks(parent.id, drafts, parent.minted)
+
+
+def add_data(parent: Node, request: AddRequest) -> dict[str, Any]:
+    """Return the data of an addition."""
+    return {"parent": parent.id, "at": request.at, "nodes": _below(parent, request.tasks)}
+
+
+def split_data(node: Node, parent: Node, request: SplitRequest) -> dict[str, Any]:
+    """Return the data of a split."""
+    return {"id": node.id, "nodes": _below(parent, request.into), "reason": request.reason}
+
+
+def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None:
+    """Return the data of an unblocking, None when nothing is blocked.
+
+    Raises:
+        NotFound: what the request names is not blocked.
+    """
+    blocked = [node for node in state.goal.walk() if node.block is not None]
+    if request.target is None:
+        return {"all": True, "reason": request.reason} if blocked or state.blocked else None
+    node = state.tree.get(request.target)
+    if node is not None:
+        held = {each["node"] for each in state.blocked}
+        if not any(each.block is not None or each.id in held for each in node.walk()):
+            raise NotFound(f"{node.id!r} is not blocked", "'ctxmgr goal tree' shows what is")
+        return {"nodes": [node.id], "actions": [], "reason": request.reason}
+    keys = [each["key"] for each in state.blocked if request.target in (each["key"], each["action"])]
+    if not keys:
+        raise NotFound(f"{request.target[:80]!r} is no blocked task or action", "'ctxmgr goal tree' shows what is blocked")
+    return {"nodes": [], "actions": keys, "reason": request.reason}
+
+
+def nothing_left(state: State) -> str:
+    """Return why no leaf can be worked on."""
+    if state.goal.status == "done":
+        return "everything is done"
+    if any(node.status == "blocked" for node in state.goal.walk()):
+        return "what is left is blocked: unblock it, or ask with 'ctxmgr goal recover'"
+    return "nothing is left to do"
 
 
 class PlanEdits(GoalBase):
@@ -37,7 +193,7 @@ class PlanEdits(GoalBase):
         """Add tasks, or subtasks of one."""
 
         def decide(state: State) -> dict[str, Any]:
-            return change_requests.add(find(state, request.parent or "goal"), request)
+            return add_data(find(state, request.parent or "goal"), request)
 
         return self._steer("add", decide)
 
@@ -46,7 +202,7 @@ class PlanEdits(GoalBase):
 
         def decide(state: State) -> dict[str, Any]:
             node = find(state, request.id)
-            return change_requests.split(node, state.tree.parent(node) or state.goal, request)
+            return split_data(node, state.tree.parent(node) or state.goal, request)
 
         return self._steer("split", decide)
 
@@ -64,12 +220,12 @@ class PlanEdits(GoalBase):
 
     def unblock(self, request: UnblockRequest) -> GoalAnswer:
         """Lift a block, or all; the detection of loops starts anew."""
-        with self._ledger.change(work=False) as change:
+        with self._repository.change(work=False) as change:
             state = self._existing(change.state)
-            data = change_requests.unblock(state, request)
+            data = unblock_data(state, request)
             if data is None:
                 return self._answer([], "nothing is blocked")
-            change.write([self._ledger.event(self._checked("unblock", data))])
+            change.write([self._repository.event(self._checked("unblock", data))])
         return self._answer([*data.get("nodes", []), *data.get("actions", [])], "unblocked")
 
     def message(self, request: MessageRequest) -> GoalAnswer:
@@ -96,9 +252,9 @@ class PlanEdits(GoalBase):
     def probed(self, results: Sequence[ProbeResult]) -> GoalAnswer:
         """Keep what the checks saw; nothing is written when it is what they saw before."""
         seen = [plain(each.to_json()) for each in results]
-        with self._ledger.change(work=False) as change:
+        with self._repository.change(work=False) as change:
             if seen != self._existing(change.state).probe_state:
-                change.write([self._ledger.event({"op": "probed", "results": seen})])
+                change.write([self._repository.event({"op": "probed", "results": seen})])
         return self._answer([])
 
     def apply(self, continuation: Mapping[str, Any]) -> GoalAnswer:
@@ -108,22 +264,22 @@ class PlanEdits(GoalBase):
         }
         fields["id"] = fields["id"] if isinstance(fields.get("id"), str) and fields["id"] else new_id()
         fields["of"] = fields.pop("session", None)
-        with self._ledger.change(work=False) as change:
+        with self._repository.change(work=False) as change:
             state = self._existing(change.state)
-            change.write([build("continuation", state.session, self._ledger.clock(), **fields)])
+            change.write([build("continuation", state.session, self._repository.clock(), **fields)])
         return self._answer([], "the continuation was taken up")
 
     def _steer(self, op: str, decide: Callable[[State], dict[str, Any]]) -> GoalAnswer:
-        with self._ledger.change(work=False) as change:
+        with self._repository.change(work=False) as change:
             data = self._checked(op, decide(self._existing(change.state)))
-            change.write([self._ledger.event({key: value for key, value in data.items() if value is not None})])
+            change.write([self._repository.event({key: value for key, value in data.items() if value is not None})])
         named = [each["id"] for each in data.get("nodes", [])]
         return self._answer([*([data["id"]] if "id" in data else []), *named, *data.get("order", [])])
 
     def _note(self, data: dict[str, Any], kind: str = EVENT) -> GoalAnswer:
-        with self._ledger.change(work=False) as change:
+        with self._repository.change(work=False) as change:
             self._existing(change.state)
-            change.write([self._ledger.event(data, kind)])
+            change.write([self._repository.event(data, kind)])
         return self._answer([])
 
 

@@ -20,7 +20,7 @@ from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.goals.state_files import HISTORY, sync_folder
 from ctxmgr.log.ids import new_id, parse_time
 from ctxmgr.log.journal import lock_within, make_private_folder
-from ctxmgr.paths import open_regular, require_no_link
+from ctxmgr.paths import open_regular, require_no_link, require_one_name
 
 LOCK, GATE = "lock", "gate"
 LEASE = 30.0
@@ -99,6 +99,11 @@ def _lock(folder: str, timeout: float) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if lock_within(descriptor, 0.05):
             if os.fstat(descriptor).st_ino == inode(path):
+                try:
+                    require_one_name(descriptor)
+                except OSError:
+                    os.close(descriptor)
+                    raise
                 os.pwrite(descriptor, _signature(), 0)
                 return descriptor
             os.close(descriptor)  # somebody else's by now

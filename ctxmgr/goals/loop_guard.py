@@ -20,7 +20,7 @@ from ctxmgr.detect.text.volatile_fields import blur
 from ctxmgr.goals.state import Item, State
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal_status import LoopType
+from ctxmgr.types.goal_source import LoopType
 from ctxmgr.types.observation import Observation
 
 _REPEATS: tuple[type[Detector], ...] = (RepetitionDetector, CycleDetector)
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     finding: Finding
 
 
-class Judge:
+class LoopGuard:
     """Holds the thresholds of the three types of loops.
 
     Args:

@@ -1,15 +1,198 @@
-"""Read a plan in Markdown or YAML as tasks and subtasks."""
+"""Read a plan in Markdown, YAML or JSON as tasks and subtasks; tags of YAML are never constructed."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.goals.plan_markdown import from_markdown
-from ctxmgr.goals.plan_steps import MAX_STEPS, MAX_TITLE, Plan, Step
-from ctxmgr.goals.plan_yaml import from_yaml
+from ctxmgr.goals.plan_steps import MAX_STEPS, MAX_TITLE, Item, Plan, Step, folded, from_markdown, titled
 from ctxmgr.paths import open_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
+
+MAX_DEPTH = 40
+_TITLES = ("title", "task", "name", "description", "summary", "subtask", "step", "goal")
+_PARTS = ("subtasks", "tasks", "steps", "children", "items", "todo", "todos", "plan", "checklist")
+_DONE = frozenset({"done", "completed", "complete", "finished", "closed", "succeeded", "success"})
+_WAITING = frozenset(
+    {"todo", "pending", "open", "in_progress", "in-progress", "in progress", "blocked", "failed", "not started"}
+)
+_TRUE, _FALSE = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off", "null", "~", ""})
+_STATES = ("done", "status", "completed", "state", "complete", "finished")
+
+_Pairs = list[tuple[str, Any]]
+
+
+def from_yaml(text: str, name: str) -> Plan:
+    """Return the plan.
+
+    Raises:
+        InvalidInput: the YAML is broken, nested too deep, or expands to more than it is long.
+    """
+    root = _composed(text, name)
+    reader = _Reader(name)
+    goal: str | None = None
+    if root is None:
+        return Plan(None, ())
+    if isinstance(root.value, str):
+        raise InvalidInput(f"{name}: no list and no mapping of tasks", "e.g. 'tasks: [write the parser, test it]'")
+    if _is_mapping(root):
+        pairs = reader.pairs(root)
+        fields = {key.lower(): value for key, value in pairs}
+        holder = next((fields[key] for key in _PARTS if key in fields and not isinstance(fields[key].value, str)), None)
+        if holder is not None:
+            goal = next((titled(fields[key].value)[0] for key in ("goal", *_TITLES) if _is_text(fields.get(key))), None)
+            items = reader.items(holder, 0)
+            reader.unused += [key for key, _ in pairs if key.lower() not in (*_TITLES, *_PARTS)]
+        else:
+            goal = next((titled(value.value)[0] for key, value in pairs if key.lower() == "goal" and _is_text(value)), None)
+            items = [reader.named(key, value, 0) for key, value in pairs if key.lower() != "goal" or not _is_text(value)]
+            if goal is None and len(items) == 1 and any(part.items for part in items[0].items):
+                goal, items = items[0].text, items[0].items
+    else:
+        items = reader.items(root, 0)
+    tasks, notes = folded([item for item in items if item.text])
+    if reader.unused:
+        known = ", ".join(dict.fromkeys(name[:40] for name in reader.unused[:8]))
+        notes.append(f"fields that mean nothing here: {known}")
+    return Plan(goal, tasks, tuple(notes))
+
+
+def _composed(text: str, name: str) -> Any:
+    if _nesting(text) > MAX_DEPTH:
+        raise InvalidInput(f"{name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
+    from ruamel.yaml import YAML  # 80 ms, and only where YAML is read
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        documents = list(YAML(typ="safe", pure=True).compose_all(text))
+    except RecursionError:
+        raise InvalidInput(f"{name}: nested too deep", "a plan has tasks and subtasks") from None
+    except (YAMLError, ValueError, AttributeError, TypeError, LookupError, AssertionError) as error:
+        # The parser fails in its own ways on broken texts, not by its own errors alone.
+        mark = getattr(error, "problem_mark", None)
+        place = "" if mark is None else f", line {mark.line + 1}"
+        problem = getattr(error, "problem", None) or type(error).__name__
+        raise InvalidInput(
+            f"{name}: broken YAML{place}: {problem}", "indent with blanks, never with tabs; a checkbox stands in quotes"
+        ) from None
+    found = [document for document in documents if document is not None]
+    if len(found) > 1:
+        raise InvalidInput(f"{name}: {len(found)} documents", "a plan is one YAML document")
+    return found[0] if found else None
+
+
+def _nesting(text: str) -> int:
+    """Return how deep brackets or leading dashes nest, at the most: the parser's time grows with the square of that."""
+    depth = deepest = 0
+    for found in re.finditer(r"[\[\]{}]", text):
+        depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    dashes = max((len(found.group().split()) for found in re.finditer(r"(?:[-?:][ \t]+){8,}", text)), default=0)
+    return max(deepest, dashes)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Turns the parser's nodes into items; what aliases repeat counts each time."""
+
+    name: str
+    unused: list[str] = field(default_factory=list[str])
+    read: int = 0
+
+    def items(self, node: Any, depth: int) -> list[Item]:
+        """Return the steps in a list, a mapping or a text."""
+        self._count(depth)
+        if isinstance(node.value, str):
+            return [] if node.value.lower() in _FALSE else [_item(node.value)]
+        if _is_mapping(node):
+            return [self.named(key, value, depth + 1) for key, value in self.pairs(node)]
+        return [self.item(child, depth + 1) for child in cast("list[Any]", node.value)]
+
+    def item(self, node: Any, depth: int) -> Item:
+        """Return one step of a list: a text, a mapping with its fields, or "title: parts"."""
+        self._count(depth)
+        if isinstance(node.value, str):
+            return _item(node.value)
+        if not _is_mapping(node):
+            inner = self.items(node, depth + 1)
+            return Item(inner[0].text, inner[0].done, inner[1:]) if inner else Item("")
+        pairs = self.pairs(node)
+        fields = {key.lower(): value for key, value in pairs}
+        title = next((key for key in _TITLES if _is_text(fields.get(key))), None)
+        if title is None:
+            if not pairs:
+                return Item("")
+            first = self.named(*pairs[0], depth + 1)
+            for key, value in pairs[1:]:
+                first = self._more(first, key, value, depth)
+            return first
+        found = _item(fields[title].value)
+        for key, value in pairs:
+            if key.lower() != title:
+                found = self._more(found, key, value, depth)
+        return found
+
+    def named(self, key: str, value: Any, depth: int) -> Item:
+        """Return the step ``key: value``: the value is its state, its parts, or the rest of a sentence with a colon."""
+        self._count(depth)
+        found = _item(key)
+        if not isinstance(value.value, str):
+            if _is_mapping(value):
+                fields = {name.lower(): inner for name, inner in self.pairs(value)}
+                if any(name in (*_PARTS, *_STATES) for name in fields):
+                    for name, inner in self.pairs(value):
+                        found = self._more(found, name, inner, depth)
+                    return found
+            return Item(found.text, found.done, self.items(value, depth + 1))
+        word = value.value.strip().lower()
+        if word in _DONE | _TRUE:
+            return Item(found.text, True)
+        if word in _WAITING | _FALSE:
+            return found
+        return _item(f"{key}: {value.value}")
+
+    def pairs(self, node: Any) -> _Pairs:
+        """Return the names and values of a mapping; names that are no text count as unused."""
+        found: _Pairs = []
+        for key, value in cast("list[tuple[Any, Any]]", node.value):
+            if isinstance(key.value, str):
+                found.append((key.value, value))
+            else:
+                self.unused.append("a name that is no text")
+        return found
+
+    def _more(self, item: Item, key: str, value: Any, depth: int) -> Item:
+        name = key.lower()
+        if name in _STATES and isinstance(value.value, str):
+            return Item(item.text, item.done or value.value.strip().lower() in _DONE | _TRUE, item.items)
+        if name in _PARTS:
+            return Item(item.text, item.done, [*item.items, *self.items(value, depth + 1)])
+        self.unused.append(key)
+        return item
+
+    def _count(self, depth: int) -> None:
+        self.read += 1
+        if depth > MAX_DEPTH:
+            raise InvalidInput(f"{self.name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
+        if self.read > 10 * MAX_STEPS:
+            raise InvalidInput(f"{self.name}: more than {MAX_STEPS:,} steps", "split the plan, and use no aliases")
+
+
+def _item(text: str) -> Item:
+    title, done = titled(text)
+    return Item(title, done)
+
+
+def _is_mapping(node: Any) -> bool:
+    return type(node).__name__ == "MappingNode"
+
+
+def _is_text(node: Any) -> bool:
+    return node is not None and isinstance(node.value, str) and bool(node.value.strip())
+
 
 __all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "Step", "parse_plan", "read_content", "read_plan"]
 

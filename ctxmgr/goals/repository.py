@@ -28,7 +28,7 @@ LAG = 128
 """Records that a process which holds a goal may write before it saves the state again."""
 
 
-class Ledger:
+class GoalRepository:
     """One goal's folder.
 
     Attributes:
@@ -264,9 +264,11 @@ class Change:
         takes: whether writing takes the goal over from somebody, or into possession.
     """
 
-    def __init__(self, ledger: Ledger, lock: owner.Lock, claim: list[Record], previous: dict[str, Any] | None) -> None:
-        self._ledger, self._lock, self._claim = ledger, lock, claim
-        self.state = ledger.state
+    def __init__(
+        self, repository: GoalRepository, lock: owner.Lock, claim: list[Record], previous: dict[str, Any] | None
+    ) -> None:
+        self._repository, self._lock, self._claim = repository, lock, claim
+        self.state = repository.state
         self.previous = previous
         self.takes = bool(claim)
 
@@ -278,6 +280,6 @@ class Change:
             session = records[0]["session"]
             together = [*records, *({**each, "session": session} for each in claim)]
         if together:
-            self._ledger.append(self._lock, together, save=save or bool(claim))
+            self._repository.append(self._lock, together, save=save or bool(claim))
         elif save:
-            self._ledger.save()
+            self._repository.save()

@@ -25,7 +25,7 @@ from ctxmgr.types.goal import (
     SubtaskView,
     TaskView,
 )
-from ctxmgr.types.goal_status import LoopType
+from ctxmgr.types.goal_source import LoopType
 
 _Model = TypeVar("_Model", bound=Shape)
 SHOWN_ACTIONS = 10

@@ -11,12 +11,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.errors import Conflict, InvalidInput
-from ctxmgr.goals import actions, change_requests
-from ctxmgr.goals.base import FOLDER
-from ctxmgr.goals.brief import write_brief
+from ctxmgr.goals import actions
+from ctxmgr.goals.brief import source_of, write_brief
 from ctxmgr.goals.changes import find
-from ctxmgr.goals.edits import PlanEdits, probes_data
-from ctxmgr.goals.facts import source_of
+from ctxmgr.goals.edits import FOLDER, PlanEdits, nothing_left, probes_data, tasks_data
 from ctxmgr.goals.reducer import ENDED
 from ctxmgr.goals.responses import owner_view
 from ctxmgr.goals.state import Item, State
@@ -157,7 +155,7 @@ class Goals(PlanEdits):
 
     def close(self) -> None:
         """Let go of the goal, so that another process may hold it at once."""
-        self._ledger.release()
+        self._repository.release()
 
     def start(self, request: StartRequest) -> GoalAnswer:
         """Begin a goal, or take up the one that is there.
@@ -166,30 +164,30 @@ class Goals(PlanEdits):
             Conflict: another, unfinished goal is there. NotFound: the request names none, and there is none.
         """
         if request.goal is None:
-            self._existing(self._ledger.look())
-        with self._ledger.change(work=True, anew=True, create=True) as change:
+            self._existing(self._repository.look())
+        with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
             if state.exists and not request.replace and self._goes_on(state, request):
                 change.write([])
                 return self._answer([], "the goal goes on")
             text = request.goal or ""
             session = new_id()
-            data = self._checked("create", {"text": text, "nodes": change_requests.tasks(request.tasks, 0)})
+            data = self._checked("create", {"text": text, "nodes": tasks_data(request.tasks, 0)})
             records = [
-                build("session", session, self._ledger.clock(), process=new_id(), workflow="goal", meta={"goal": text}),
-                self._ledger.event(data, session=session),
+                build("session", session, self._repository.clock(), process=new_id(), workflow="goal", meta={"goal": text}),
+                self._repository.event(data, session=session),
             ]
             if request.probes:
-                records.append(self._ledger.event(probes_data(request.probes), session=session))
+                records.append(self._repository.event(probes_data(request.probes), session=session))
             change.write(records)
         return self._answer(["goal"])
 
     def check(self, request: ActionRequest) -> RecordAnswer:
         """Say whether an action would be allowed; nothing is written."""
         actions.check_action(request)
-        state = self._existing(self._ledger.look())
-        item, node = actions.candidate(state, request, self.agent, self._ledger.clock())
-        return actions.answer(item, node, actions.refusal(state, item, node, self._judge), recorded=False)
+        state = self._existing(self._repository.look())
+        item, node = actions.candidate(state, request, self.agent, self._repository.clock())
+        return actions.answer(item, node, actions.refusal(state, item, node, self._guard), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
         """Begin an action, unless it is refused: until its result is recorded its effect is unknown."""
@@ -202,28 +200,28 @@ class Goals(PlanEdits):
         """
         if request.entry is None:
             return self._act(request)
-        with self._ledger.change(work=True) as change:
+        with self._repository.change(work=True) as change:
             state = self._existing(change.state)
             item = next((each for each in state.in_flight if each["id"] == request.entry), None)
-            change.write([actions.result(state, request, state.session, self._ledger.clock())], save=False)
+            change.write([actions.result(state, request, state.session, self._repository.clock())], save=False)
         place = item or {}
         return RecordAnswer(allowed=True, entry=request.entry, node=place.get("node"), attempt=place.get("attempt"))
 
     def _act(self, request: ActionRequest) -> RecordAnswer:
         actions.check_action(request)
-        with self._ledger.change(work=True) as change:
+        with self._repository.change(work=True) as change:
             state = self._existing(change.state)
-            item, node = actions.candidate(state, request, self.agent, self._ledger.clock())
-            no = actions.refusal(state, item, node, self._judge)
+            item, node = actions.candidate(state, request, self.agent, self._repository.clock())
+            no = actions.refusal(state, item, node, self._guard)
             if no is not None:
-                change.write([self._ledger.event(actions.refused_event(state, item, node, no), name=item["id"])])
+                change.write([self._repository.event(actions.refused_event(state, item, node, no), name=item["id"])])
             else:
                 change.write([actions.entry(state, item, node, request, state.session)], save=False)
         return actions.answer(item, node, no, recorded=True)
 
     def next(self, request: NextRequest) -> GoalAnswer:
         """Go to the next leaf that can be worked on, or to the one named."""
-        with self._ledger.change(work=True) as change:
+        with self._repository.change(work=True) as change:
             state = self._existing(change.state)
             active = state.tree.get(state.active)
             if request.to is not None:
@@ -233,13 +231,13 @@ class Goals(PlanEdits):
             else:
                 node = state.tree.first_open(active)
             if node is None:
-                return self._answer([], change_requests.nothing_left(state))
+                return self._answer([], nothing_left(state))
             if node is active and node.status == "in_progress" and request.to is not None:
                 return self._answer([], f"{node.id} is the one in progress")
             data = {"op": "enter", "id": node.id, "leave": request.to is not None}
             if node is active and node.status == "in_progress":
                 raise InvalidInput(f"{node.id!r} is still in progress", "say 'goal done' or 'goal fail' first")
-            change.write([self._ledger.event(self._checked("enter", data))])
+            change.write([self._repository.event(self._checked("enter", data))])
         return self._answer([node.id])
 
     def done(self, request: EndRequest) -> GoalAnswer:
@@ -251,28 +249,28 @@ class Goals(PlanEdits):
         return self._end(request, success=False)
 
     def _end(self, request: EndRequest, *, success: bool) -> GoalAnswer:
-        with self._ledger.change(work=True) as change:
+        with self._repository.change(work=True) as change:
             state = self._existing(change.state)
             node = state.current() if request.id is None else find(state, request.id)
             if node is None:
-                raise InvalidInput(change_requests.nothing_left(state))
+                raise InvalidInput(nothing_left(state))
             attempt = node.attempt
             open_ = attempt is not None and attempt.status == "in_progress"
             number = attempt.number + (not open_) if attempt else 1
             data: dict[str, Any] = {"subtask": node.id, "success": success, "attempt": number, "reason": request.reason}
             message = None
             self._checked("end", data)
-            if not success and (finding := self._judge.failure(state, node.id)) is not None:
+            if not success and (finding := self._guard.failure(state, node.id)) is not None:
                 message = data["blocked"] = f"{finding.count} failed attempts; try a different approach"
                 data["finding"] = finding.id
-            change.write([self._ledger.event({key: value for key, value in data.items() if value is not None}, ENDED)])
+            change.write([self._repository.event({key: value for key, value in data.items() if value is not None}, ENDED)])
             message = f"{node.id} is blocked: {message}" if message else None
         return self._answer([node.id], message)
 
     def brief(self, request: BriefRequest | None = None) -> BriefAnswer:
         """Return what an agent needs to know now, in at most ``max_chars`` characters. Writes nothing."""
         asked = request or BriefRequest()
-        return write_brief(self._existing(self._ledger.look()), asked.max_chars, asked.moment)
+        return write_brief(self._existing(self._repository.look()), asked.max_chars, asked.moment)
 
     def resume(self, request: ResumeRequest | None = None) -> ResumeAnswer:
         """Take the goal up where it was left, and say where that is; a second time nothing is written.
@@ -281,14 +279,14 @@ class Goals(PlanEdits):
         """
         asked = request or ResumeRequest()
         probed = self._look_at_files()
-        with self._ledger.change(work=True, anew=True, take_over=asked.take_over) as change:
+        with self._repository.change(work=True, anew=True, take_over=asked.take_over) as change:
             state = self._existing(change.state)
             seen = [plain(each.to_json()) for each in probed]
-            records = [self._ledger.event({"op": "probed", "results": seen})] if seen and seen != state.probe_state else []
-            took, rebuilt = change.takes and change.previous is not None, list(self._ledger.damaged)
-            previous, replayed = change.previous, self._ledger.replayed
+            records = [self._repository.event({"op": "probed", "results": seen})] if seen and seen != state.probe_state else []
+            took, rebuilt = change.takes and change.previous is not None, list(self._repository.damaged)
+            previous, replayed = change.previous, self._repository.replayed
             change.write(records)
-        self._ledger.replayed = 0
+        self._repository.replayed = 0
         view = self._view(state)
         return ResumeAnswer(
             state=view, claims=claims_of(state, self.root, probed), in_flight=view.in_flight, replayed=replayed, took_over=took,
@@ -298,12 +296,12 @@ class Goals(PlanEdits):
 
     def source(self) -> GoalSource:
         """Return where the goal stands, for recovery and context packages. Writes nothing."""
-        return source_of(self._existing(self._ledger.look()))
+        return source_of(self._existing(self._repository.look()))
 
     def records(self) -> Iterator[Record]:
         """Yield the records of the goal's session, oldest first."""
-        session = self._existing(self._ledger.look()).session
-        for line in read(self._ledger.path):
+        session = self._existing(self._repository.look()).session
+        for line in read(self._repository.path):
             if line.record.get("session") == session:
                 yield line.record
 

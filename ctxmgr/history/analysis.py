@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.detection import detect_
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.engine.sqlite import SqliteEngine

@@ -1,27 +1,45 @@
-"""Find out what is wrong with sessions by replaying them through the detectors."""
+"""Find out what is wrong with sessions by replaying them through the detectors, or by what was found before.
+
+The detectors are loaded where a session has to be judged: see `ctxmgr.history.kept_verdicts`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
-from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.errors import InvalidInput
-from ctxmgr.history.query.address import session_key
-from ctxmgr.history.replay import KINDS, replay
+from ctxmgr.errors import InvalidInput, NoHistory
+from ctxmgr.history.kept_verdicts import GONE_AFTER, STUCK, KeptVerdicts, is_running
+from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.log.ids import format_time, parse_time
-from ctxmgr.store import Store
+from ctxmgr.log.record_schema import RECORDS
 from ctxmgr.types.finding import Finding, SessionVerdict, summary_of, verdict_of
-from ctxmgr.types.observation import Observation, Progress
-from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
-from ctxmgr.types.query import Page
 from ctxmgr.types.view import EntryView, SessionView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ctxmgr.detect.settings import DetectSettings
+    from ctxmgr.store import Store
+    from ctxmgr.types.observation import Observation, Progress
+    from ctxmgr.types.operations import (
+        DetectRequest,
+        DetectResponse,
+        ExplainRequest,
+        Explanation,
+        SessionsRequest,
+        SessionsResponse,
+    )
+
+__all__ = ["FIRST_LOOK", "GONE_AFTER", "STUCK", "detect_", "explain", "judge", "judge_now", "judged_end", "sessions"]
 
 FIRST_LOOK = 4_000
 """Entries that are replayed at first. A shorter session is replayed whole, so that nothing is approximate for it."""
+
+NOTHING_KNOWN = "no record of a known kind"
+"""The note of a session that a later program wrote, or a wrong one: it was not judged."""
+
+UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
+"""The note of an entry that no detector has an opinion of."""
 
 _DEEPER = 4
 _MARGIN = 4
@@ -36,6 +54,9 @@ def judged_end(
     replayed may have begun earlier, so it makes the look go further back; so does one before which nothing succeeded.
     Findings that were over before are not among them.
     """
+    from ctxmgr.detect.monitor import Monitor
+    from ctxmgr.detect.replay import observations_of
+
     total = store.sessions.entry_count(key)
     size = FIRST_LOOK
     while True:
@@ -70,14 +91,8 @@ def _noted(observations: Iterable[Observation], place: int, border: int, early: 
     yield from rest
 
 
-GONE_AFTER = 900.0
-"""An imported session counts as running while one of its files was written to within this many seconds."""
-
 FAILURES_IN_ROW = 3
 """Latest actions of a session that all failed, from which on it is not called healthy."""
-
-STUCK = ("loop", "hung", "loop+hung")
-"""Verdicts that need somebody."""
 
 _SHOWN = 24
 
@@ -92,6 +107,9 @@ def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | No
 
 
 def _judged_end(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, Progress | None]:
+    from ctxmgr.detect.settings import DetectSettings
+    from ctxmgr.history.replay import KINDS
+
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
     findings, progress = judged_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
@@ -106,6 +124,10 @@ def judge(
     Raises:
         InvalidInput: ``now`` is not a time, or a setting is wrong.
     """
+    from ctxmgr.detect.monitor import Monitor
+    from ctxmgr.detect.settings import DetectSettings
+    from ctxmgr.history.replay import replay
+
     monitor = Monitor(settings if isinstance(settings, DetectSettings) else DetectSettings.from_table(settings))
     monitor.observe_all(replay(store, key))
     session = store.sessions.name(key)
@@ -128,6 +150,8 @@ def _notes(store: Store, key: int) -> list[str]:
     notes: list[str] = []
     if store.sessions.entry_count(key) == 0:
         notes.append("no action recorded")
+        if not store.sessions.holds(key, tuple(RECORDS)):
+            notes.append(NOTHING_KNOWN)
     failures = store.sessions.failures_in_row(key)
     if failures >= FAILURES_IN_ROW:
         notes.append(f"{failures:,} failures in a row")
@@ -146,26 +170,9 @@ def _moment(store: Store, key: int, session: str, now: str | None) -> tuple[floa
         if moment is None:
             raise InvalidInput(f"--now {now!r} is not a time", "use RFC 3339, e.g. 2026-01-22T10:00:00Z")
         return moment, True
-    if store.is_live(session) or _seems_to_run(store, key, session):
+    if is_running(store, key, session):
         return store.clock(), True
     return None, False
-
-
-def _seems_to_run(store: Store, key: int, session: str) -> bool:
-    """Whether an imported session is probably going on: its file was written to lately, and with recent records.
-
-    The file's time alone is not enough: copying a log makes it new.
-    """
-    last = store.sessions.last_moment(key)
-    if last is None or not 0 <= store.clock() - last < GONE_AFTER:
-        return False
-    for name, _ in store.imported.sources(session):
-        try:
-            if 0 <= store.clock() - Path(name).stat().st_mtime < GONE_AFTER:
-                return True
-        except (OSError, ValueError):
-            continue  # the file is gone, and so is whoever wrote it
-    return False
 
 
 def detect_(
@@ -175,28 +182,44 @@ def detect_(
     progress: Callable[[int, int], None] | None = None,
 ) -> DetectResponse:
     """Return the verdict on one session, or on all of them; ``progress`` hears of sessions judged and in all."""
+    from ctxmgr.types.operations import DetectResponse
+
     if request.all_sessions:
-        keys = [key for key, _ in store.sessions.page(0, None)]
+        keys = [key for key, _ in store.sessions.keys(0, None)]
     else:
         key = session_key(store, request.session)
         keys = [] if key is None else [key]
     verdicts: list[SessionVerdict] = []
     entries: dict[str, EntryView] = {}
     notes: list[str] = []
-    common = DetectSettings.from_table(settings)
-    for done, key in enumerate(keys, 1):
-        verdict, said = judge(store, key, common, request.now)
-        verdict = _diagnosed(store, verdict)
-        verdicts.append(verdict)
-        notes += [f"{verdict.session}: {note}" for note in said]
-        for finding in verdict.findings:
-            named = [*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""]
-            for name in named:
-                if name and name not in entries and (entry := _entry(store, key, name)) is not None:
-                    entries[name] = entry
-        if progress is not None:
-            progress(done, len(keys))
+    kept = KeptVerdicts(store, settings) if request.now is None else None
+    try:
+        for done, key in enumerate(keys, 1):
+            verdict, said = _judged(store, key, settings, request.now, kept)
+            verdicts.append(verdict)
+            notes += [f"{verdict.session}: {note}" for note in said]
+            named_entries(store, key, verdict, entries)
+            if progress is not None:
+                progress(done, len(keys))
+    finally:
+        if kept is not None:
+            kept.close()
     return DetectResponse(status="ok" if verdicts else "empty", verdicts=verdicts, entries=entries, notes=notes)
+
+
+def _judged(
+    store: Store, key: int, settings: Mapping[str, Any], now: str | None, kept: KeptVerdicts | None
+) -> tuple[SessionVerdict, list[str]]:
+    """Return the verdict on one session with the causes of what lasts, and notes: as they were kept, else anew."""
+    session = store.sessions.name(key)
+    told = None if kept is None else kept.verdict(key, session)
+    if told is not None:
+        return SessionVerdict.model_validate(told["verdict"]), told["notes"]
+    verdict, said = judge(store, key, settings, now)
+    verdict = _diagnosed(store, verdict)
+    if kept is not None:
+        kept.keep_verdict(key, session, {"verdict": verdict.to_json(), "notes": said})
+    return verdict, said
 
 
 def _diagnosed(store: Store, verdict: SessionVerdict) -> SessionVerdict:
@@ -206,6 +229,14 @@ def _diagnosed(store: Store, verdict: SessionVerdict) -> SessionVerdict:
     from ctxmgr.history.evidence import diagnosed
 
     return verdict.model_copy(update={"findings": diagnosed(store, verdict.session, verdict.findings)})
+
+
+def named_entries(store: Store, key: int, verdict: SessionVerdict, entries: dict[str, EntryView]) -> None:
+    """Add the entries that the findings on a session name, for showing them; those at both ends of a long loop."""
+    for finding in verdict.findings:
+        for name in (*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""):
+            if name and name not in entries and (entry := _entry(store, key, name)) is not None:
+                entries[name] = entry
 
 
 def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
@@ -219,32 +250,48 @@ def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
 
 def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]) -> SessionsResponse:
     """Return one page of sessions, latest activity first, each with its verdict when asked for."""
+    from ctxmgr.types.operations import SessionsResponse
+    from ctxmgr.types.query import Page
+
     chosen = (request.agent, request.project, parse_time(request.since))
-    if request.stuck:  # nobody knows how many there are before all were judged
-        every = [_seen(store, key, view, settings, judge=True) for key, view in store.sessions.page(0, None, *chosen)]
-        stuck = [view for view in every if view.verdict in STUCK]
-        views, total = stuck[request.offset : request.offset + request.limit], len(stuck)
-    else:
-        page = store.sessions.page(request.offset, request.limit, *chosen)
-        views = [_seen(store, key, view, settings, judge=request.judge) for key, view in page]
-        total = store.sessions.count(*chosen)
+    kept = KeptVerdicts(store, settings)
+    try:
+        if request.stuck:  # nobody knows how many there are before all were judged
+            every = [_seen(store, key, name, settings, kept) for key, name in store.sessions.keys(0, None, *chosen)]
+            stuck = [view for view in every if view.verdict in STUCK]
+            views, total = stuck[request.offset : request.offset + request.limit], len(stuck)
+        elif request.judge:
+            page = store.sessions.keys(request.offset, request.limit, *chosen)
+            views = [_seen(store, key, name, settings, kept) for key, name in page]
+            total = store.sessions.count(*chosen)
+        else:
+            shown = store.sessions.page(request.offset, request.limit, *chosen)
+            views = [view.model_copy(update={"live": store.is_live(view.session)}) for _, view in shown]
+            total = store.sessions.count(*chosen)
+    finally:
+        kept.close()
     return SessionsResponse(
         status="ok" if views else "empty", sessions=views, page=Page.of(request.offset, request.limit, len(views), total)
     )
 
 
-def _seen(store: Store, key: int, view: SessionView, settings: Mapping[str, Any], *, judge: bool) -> SessionView:
-    """Return a session with what is to be said of it now, and its verdict when asked for."""
-    update: dict[str, Any] = {"live": store.is_live(view.session)}
-    if judge:
-        verdict, progress = _judged_end(store, key, settings, None)
-        update |= {
+def _seen(store: Store, key: int, name: str, settings: Mapping[str, Any], kept: KeptVerdicts) -> SessionView:
+    """Return a session with what is to be said of it now, and its verdict: as it was kept, else judged anew."""
+    told = kept.row(key, name)
+    if told is not None:
+        return SessionView.model_validate(told)
+    verdict, progress = _judged_end(store, key, settings, None)
+    view = store.sessions.view(key).model_copy(
+        update={
+            "live": store.is_live(name),
             "verdict": verdict.verdict,
             "summary": verdict.summary,
             "findings": sum(finding.resolved is None for finding in verdict.findings),
             "last_progress": _time_of(progress),
         }
-    return view.model_copy(update=update)
+    )
+    kept.keep_row(key, name, view.to_json())
+    return view
 
 
 def _time_of(progress: Progress | None) -> str | None:
@@ -254,3 +301,38 @@ def _time_of(progress: Progress | None) -> str | None:
         return format_time(progress.at)
     except (ValueError, OverflowError):
         return None  # a foreign clock far off
+
+
+def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) -> Explanation:
+    """Return what each detector thought of an entry when it came, and the findings that it belongs to.
+
+    Args:
+        store: the history.
+        request: which entry.
+        settings: the ``detect`` table of the configuration.
+
+    Raises:
+        NoHistory, OutOfBounds, NotFound: there is no such entry.
+        InvalidInput: an ambiguous name, or a setting that can't be used.
+    """
+    from ctxmgr.detect.monitor import Monitor
+    from ctxmgr.detect.replay import observations_of
+    from ctxmgr.detect.settings import DetectSettings
+    from ctxmgr.types.operations import Explanation, Thought
+
+    key = session_key(store, request.session)
+    entry = entry_of(store, key, request.index, request.entry_id)
+    if key is None:
+        raise NoHistory("record or import a run first")
+    monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)
+    for observation in observations_of(store.sessions.records(key), distinct=True):
+        monitor.observe(observation)
+    thoughts = [
+        Thought(
+            detector=opinion.detector, compared=opinion.compared, count=opinion.count, threshold=opinion.threshold,
+            why=opinion.why, rule=opinion.rule,
+        )
+        for opinion in monitor.explain(entry.index)
+    ]  # fmt: skip
+    findings = [finding for finding in monitor.findings() if entry.id in finding.members]
+    return Explanation(entry=entry, thoughts=thoughts, findings=findings, note=None if thoughts else UNSEEN)

@@ -1,11 +1,23 @@
-"""The formats that can be read: the registry of importers, given what reads databases for them."""
+"""The formats that can be read: the registry of importers, given what reads databases for them.
+
+Which of them a log is of is told by its content alone; so is what a file that is of none looks like.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
+from ctxmgr.errors import InvalidInput
 from ctxmgr.importers import importers
 from ctxmgr.importers.interface import Coverage, Importer
+from ctxmgr.importers.log_files import is_compressed, uncompressed_head
+from ctxmgr.log.codec import decode
+from ctxmgr.log.line_splitter import past_hole
+from ctxmgr.paths import open_regular
 from ctxmgr.store.foreign_tables import open_tables
 from ctxmgr.types.importing import FormatView
 
@@ -14,6 +26,25 @@ OWN_FORMAT = "ctxmgr"
 
 IMPORTERS: tuple[Importer, ...] = importers(open_tables)
 """In the order in which they are looked for."""
+
+HEAD = 64 * 1024
+_FIRST = 64
+FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
+_LINES = 50
+_LONGEST = 1 << 20
+_OWN_START = re.compile(rb'\{"v": ?1, ?"kind": ?"')
+_OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
+_MAGIC = (
+    (b"SQLite format 3\0", "a SQLite database"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file of something else"),
+    (b"\x7fELF", "a program"),
+)
+_SHOWN = 4
 
 
 def format_views() -> list[FormatView]:
@@ -27,3 +58,120 @@ def format_views() -> list[FormatView]:
     ]  # fmt: skip
     own = FormatView(name=OWN_FORMAT, title="ctxmgr's own log", places=[], **asdict(Coverage()))
     return [own, *found]
+
+
+def known_formats(importers: Iterable[Importer] = IMPORTERS) -> str:
+    """Return the formats that can be read, as people call them."""
+    return ", ".join(["its own", *(importer.title for importer in importers)])
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, of a compressed one those of what it holds: they tell its format.
+
+    Raises:
+        OSError: when it can't be read, or is no regular file.
+    """
+    with open(open_regular(path), "rb") as stream:
+        head = stream.read(HEAD)
+    return uncompressed_head(path, head, HEAD)
+
+
+def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
+    """Return the name of the format that a file is of, or None.
+
+    Args:
+        path: of the file.
+        head: its first bytes, see `read_head`.
+        importers: of the foreign formats that count.
+        own: whether the own format counts.
+    """
+    start = head.lstrip(b"\0 \t\r\n")
+    if own and _OWN_START.match(start):
+        return None if is_compressed(path) else OWN_FORMAT
+    found = next((importer.name for importer in importers if importer.sniff(path, start)), None)
+    return OWN_FORMAT if found is None and own and _holds_own(start) and not is_compressed(path) else found
+
+
+def _holds_own(start: bytes) -> bool:
+    return any(map(_is_own, start.split(b"\n")[:_LINES]))
+
+
+def begins_as_own(path: Path) -> bool:
+    """Whether a file begins with a record of ours, whatever it is called; False where it can't be read."""
+    try:
+        with open(open_regular(path), "rb", buffering=0) as stream:
+            return _OWN_START.match(stream.read(_FIRST).lstrip(b"\0 \t\r\n")) is not None
+    except OSError:
+        return False
+
+
+def holds_own_records(path: Path) -> bool:
+    """Whether a record of ours lies anywhere in a file, as in a log whose beginning is damaged.
+
+    Raises:
+        OSError: when it can't be read, or is no regular file.
+    """
+    with open(open_regular(path), "rb") as stream:
+        while line := stream.readline(_LONGEST):
+            if _is_own(line):
+                return True
+            if not line.strip(b"\0"):
+                past_hole(stream)
+    return False
+
+
+def _is_own(line: bytes) -> bool:
+    """Whether a line of a file is a record of ours: one written by another program, or one behind damage."""
+    if b'"kind"' not in line or b'"session"' not in line:
+        return False
+    try:
+        record = decode(line.strip(b" \0\r\n"))
+    except ValueError:
+        return _OWN_RECORD.search(line) is not None
+    return record.get("v") == 1 and isinstance(record.get("kind"), str) and isinstance(record.get("session"), str)
+
+
+def refused(path: Path, head: bytes) -> InvalidInput:
+    """Return the error for a file that is a log of no known format, or one of ours that can't be read in place."""
+    if _holds_own(head) and is_compressed(path):
+        return InvalidInput(
+            f"{path}: holds records of ctxmgr, but is compressed or packed", "unpack it, e.g. with gunzip, zstd -d or tar -x"
+        )
+    return InvalidInput(
+        f"{path}: not a log of a known format; it looks like {looks_like(head)}", f"ctxmgr reads: {known_formats()}"
+    )
+
+
+def looks_like(head: bytes) -> str:
+    """Return what a file looks like by its first bytes, for people; it quotes no more than the names of JSON keys."""
+    if not head:
+        return "an empty file"
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    text = head.strip(b"\xef\xbb\xbf \t\r\n\0")
+    if text.startswith((b"{", b"[")) and (said := _json_shape(text)):
+        return said
+    control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
+    return "binary data" if control * 50 > len(head) or not text else "plain text"
+
+
+def _json_shape(text: bytes) -> str | None:
+    """Return what JSON there is, with the keys of its first object."""
+    line = text.split(b"\n", 1)[0]
+    for part, name in ((line, "JSON lines"), (text, "a JSON document")):
+        try:
+            value: object = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _keys(value)
+    if len(text) >= HEAD - _LINES or line in (b"{", b"["):
+        return "a JSON document"
+    return "damaged JSON"
+
+
+def _keys(value: object) -> str:
+    if not isinstance(value, dict) or not value:
+        return ""
+    names = [str(name)[:40] for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return f" with the keys {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")

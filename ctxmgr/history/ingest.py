@@ -1,12 +1,13 @@
 """Import foreign logs into a store, and report what was not understood.
 
-Idempotent and incremental: an unchanged file is not read again, a grown one adds only what is new. One session is one
-transaction (a log of our own format several, each a part of it in order), so a killed import leaves whole sessions, or the
-beginning of a log, and can simply be run again.
+Idempotent and incremental: an unchanged file is not read again, a grown file or a database adds only what is new. One session
+is one transaction (a log of our own format several, each a part of it in order), so a killed import leaves whole sessions, or
+the beginning of a log, and can simply be run again.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -14,20 +15,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from ctxmgr.clients.session_file import with_waits
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
-from ctxmgr.history.formats import IMPORTERS
+from ctxmgr.history.formats import (
+    FORMATS,
+    IMPORTERS,
+    OWN_FORMAT,
+    begins_as_own,
+    known_formats,
+    looks_like,
+    read_head,
+    recognised,
+)
 from ctxmgr.history.live.record_sources import session_files
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
-from ctxmgr.history.recognition import FORMATS, OWN_FORMAT, known_formats, looks_like, read_head, recognised
 from ctxmgr.importers.interface import Importer
+from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
 from ctxmgr.log.reader import Line
+from ctxmgr.paths import is_url
 from ctxmgr.store import AppendResult, Store
+from ctxmgr.store.checkpoint_tables import CheckpointTables, open_checkpoints
+from ctxmgr.store.engine.postgresql_url import shown
 from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.store.write.row_batch import RowBatch
@@ -56,16 +70,6 @@ Progress = Callable[[int, int, Path], None]
 
 
 @dataclass(slots=True)
-class _Totals:
-    files: list[FileReport] = field(default_factory=lambda: list[FileReport]())
-    appended: AppendResult = field(default_factory=AppendResult)
-    sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
-    unchanged: int = 0
-    untrusted: int = 0
-    others: int = 0
-
-
-@dataclass(slots=True)
 class _Group:
     counts: list[FileCount] = field(default_factory=lambda: list[FileCount]())
     appended: AppendResult = field(default_factory=AppendResult)
@@ -77,9 +81,26 @@ class _Group:
         self.sessions[session] = None
 
 
+@dataclass(slots=True)
+class _Totals:
+    files: list[FileReport] = field(default_factory=lambda: list[FileReport]())
+    appended: AppendResult = field(default_factory=AppendResult)
+    sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
+    unchanged: int = 0
+    untrusted: int = 0
+    others: int = 0
+
+    def add(self, reports: Sequence[FileReport], done: _Group) -> None:
+        """Count what was done of a session's files."""
+        self.files += reports
+        self.appended.plus(done.appended)
+        self.sessions.update(done.sessions)
+        self.untrusted += done.untrusted
+
+
 def import_logs(
     store: Store,
-    paths: Sequence[Path] | None,
+    paths: Sequence[Path | str] | None,
     *,
     home: Path,
     environment: Mapping[str, str],
@@ -95,7 +116,8 @@ def import_logs(
 
     Args:
         store: to import into.
-        paths: files or folders; None finds what is on this machine.
+        paths: files or folders, or URLs of databases in which LangGraph's ``PostgresSaver`` keeps its checkpoints; None finds
+            what is on this machine.
         home: the user's home folder; environment: may say where an agent keeps its logs instead.
         environment: of the process.
         only: the name of the one format to look for.
@@ -106,10 +128,12 @@ def import_logs(
     Raises:
         InvalidInput: an unknown format name, or there is no log of a known format at any of the paths.
         NotFound, StorageFailed: a named path is not there, or can't be read.
+        Denied, Busy: a database can't be read, or not now.
     """
     importers = _chosen(only)
     totals = _Totals()
-    chosen = _discovered(importers, home, environment) if paths is None else _named(importers, paths, only, totals)
+    named, urls = _parted(paths or (), only)
+    chosen = _discovered(importers, home, environment) if paths is None else _named(importers, named, only, totals)
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
         groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
@@ -121,9 +145,22 @@ def import_logs(
             heard(0)
         _import_group(store, importer, group, totals, heard, trusted=trust_project)
         done += _size(group)
+    for url in urls:
+        with open_checkpoints(url, CHANNELS) as tables:
+            _import_threads(store, tables, url, totals, progress)
     if totals.appended.added:
         store.index(indexing)
     return _report(totals)
+
+
+def _parted(paths: Sequence[Path | str], only: str | None) -> tuple[list[Path], list[str]]:
+    """Return the paths and the URLs of what was named."""
+    urls = [path for path in paths if isinstance(path, str) and is_url(path)]
+    if urls and only not in (None, LANGGRAPH_ROWS.name):
+        raise InvalidInput(
+            f"{shown(urls[0])} can't be read as {only}", f"a URL is read as {LANGGRAPH_ROWS.name}: leave --from out"
+        )
+    return [Path(path) for path in paths if path not in urls], urls
 
 
 def _size(group: Sequence[Path]) -> int:
@@ -194,13 +231,18 @@ def _nothing(passed: Sequence[FileReport]) -> InvalidInput:
     return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", f"ctxmgr reads: {known_formats()}")
 
 
-def require_logs(paths: Sequence[Path], only: str | None = None) -> None:
+def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
     """Return when there is a log to import at ``paths``; nothing is read but how the files begin.
 
     Raises:
-        InvalidInput, NotFound, StorageFailed: as `import_logs`.
+        InvalidInput, NotFound, StorageFailed, Denied, Busy: as `import_logs`.
     """
-    _named(_chosen(only), paths, only, _Totals())
+    importers = _chosen(only)
+    files, urls = _parted(paths, only)
+    _named(importers, files, only, _Totals())
+    for url in urls:
+        with open_checkpoints(url, CHANNELS):
+            """Let what can't be read say so itself."""
 
 
 def find_logs(paths: Sequence[Path]) -> tuple[list[Path], list[FileReport]]:
@@ -231,7 +273,8 @@ def _chosen(only: str | None) -> list[Importer]:
 def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
     """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not.
 
-    Files of a folder whose names are no log's are counted, what agents keep beside their logs is not.
+    Files of a folder whose names are no log's are counted, unless they begin as a log of ours does: a rotated or renamed one
+    counts like any other. What agents keep beside their logs is not even counted.
     """
     if path.is_dir():
         for folder, names, files in os.walk(path):
@@ -241,7 +284,7 @@ def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
                     continue
                 if _BESIDE_LOGS.search(str(file)):
                     continue
-                if name.endswith(_SUFFIXES):
+                if name.endswith(_SUFFIXES) or begins_as_own(file):
                     yield file, False
                 else:
                     totals.others += 1
@@ -275,18 +318,12 @@ def _import_group(
 ) -> None:
     """Import the files of one session, all or none; a file that went away or can't be read is reported."""
     name = importer.name if importer else OWN_FORMAT
-    done = _Group()
     try:
         states = [FileState.of(path) for path in group]
         if all(store.imported.unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return
-        try:
-            _append(store, importer, group, done, heard, careful=False, trusted=trusted)
-        except InvalidInput:  # some record can't be stored as it is; looking for one beforehand would cost every import
-            _append(store, importer, group, done, heard, careful=True, trusted=trusted)
-        if done.untrusted:
-            done.counts[-1].notes.append(untrusted(done.untrusted))
+        done = _appended(store, importer, group, heard, trusted=trusted)
     except OSError as error:
         totals.files.append(_unread(group[0], error))
         return
@@ -295,10 +332,29 @@ def _import_group(
         with store.engine.transaction():
             for path, state, report in zip(group, states, reports, strict=False):
                 store.imported.remember(path, name, state, report.session, report.to_json())
-    totals.files += reports
-    totals.appended.plus(done.appended)
-    totals.sessions.update(done.sessions)
-    totals.untrusted += done.untrusted
+    totals.add(reports, done)
+
+
+def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _Totals, progress: Progress | None) -> None:
+    """Import each thread of a saver, all or none, from a private file of its rows, of which nothing is remembered."""
+    place = shown(url)
+    threads = tables.threads()
+    done, total = 0, sum(size for _, size in threads)
+    for thread, size in threads:
+        if progress is not None:
+            progress(done, total, Path(place))
+        with TemporaryDirectory(prefix="ctxmgr-") as folder:
+            file = Path(folder, "checkpoint_writes.jsonl")
+            try:
+                with file.open("w") as stream:
+                    stream.writelines(f"{json.dumps(row)}\n" for row in tables.rows(thread))
+            except OSError as error:
+                raise StorageFailed(f"can't write {file}: {error.strerror}", "make room there, or set TMPDIR") from None
+            group = _appended(store, LANGGRAPH_ROWS, [file], None, trusted=False)
+        totals.add([_file_report(count, LANGGRAPH_ROWS.name, place=place) for count in group.counts], group)
+        done += size
+    if progress is not None:
+        progress(done, total, Path(place))
 
 
 def import_session(
@@ -322,6 +378,22 @@ def import_session(
     for report in totals.files:
         if report.skipped:
             raise OSError(None, report.skipped, report.path)
+
+
+def _appended(store: Store, importer: Importer | None, group: Sequence[Path], heard: Heard | None, *, trusted: bool) -> _Group:
+    """Append the records of one session's files.
+
+    Raises:
+        OSError: a file can't be read.
+    """
+    done = _Group()
+    try:
+        _append(store, importer, group, done, heard, careful=False, trusted=trusted)
+    except InvalidInput:  # some record can't be stored as it is; looking for one beforehand would cost every import
+        _append(store, importer, group, done, heard, careful=True, trusted=trusted)
+    if done.untrusted:
+        done.counts[-1].notes.append(untrusted(done.untrusted))
+    return done
 
 
 def _append(
@@ -433,9 +505,9 @@ def _within_limits(value: object) -> object:
         return shorten(value)
 
 
-def _file_report(count: FileCount, form: str, skipped: str | None = None) -> FileReport:
+def _file_report(count: FileCount, form: str, skipped: str | None = None, place: str | None = None) -> FileReport:
     return FileReport(
-        path=str(count.path), format=form, version=count.version, session=count.session, agent=count.agent,
+        path=place or str(count.path), format=form, version=count.version, session=count.session, agent=count.agent,
         records=count.records, tool_calls=count.tool_calls.total(), tool_names=dict(count.tool_calls),
         failed_calls=count.failed, open_calls=count.open, user_messages=count.user_messages,
         harness_messages=count.harness_messages, messages=count.messages, thoughts=count.thoughts,

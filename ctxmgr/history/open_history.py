@@ -141,8 +141,7 @@ def check_asking(agent: str) -> None:
     Raises:
         InvalidInput: it is one.
     """
-    from ctxmgr.access.patterns import check_agent
-    from ctxmgr.access.resources import PROJECT_OWNER, USER
+    from ctxmgr.access.patterns import PROJECT_OWNER, USER, check_agent
 
     if check_agent(agent) in (USER, PROJECT_OWNER):
         raise InvalidInput(f"no agent can be called {agent!r}: the rules mean something else by it", "name the agent")

@@ -20,7 +20,7 @@ from typing import Any
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import ids
 from ctxmgr.log.anchor import folder as anchors
-from ctxmgr.log.codec import Record
+from ctxmgr.log.codec import MAX_LINE, Record
 from ctxmgr.log.reader import Line, read
 from ctxmgr.log.session_lock import live_processes
 from ctxmgr.paths import is_url, make_private_folder, open_regular, read_regular, replace_file
@@ -149,6 +149,22 @@ class _Log:
         for line in read(self.path, start, last=None):
             yield line, line.record, line.length, line.offset + line.length + 1
 
+    def require_own(self, target: str) -> None:
+        """Refuse what holds something and no record: to have shipped all of it would look like an empty history."""
+        from ctxmgr.history.foreign_log import foreign_importer  # with all importers, which few ask for
+
+        if not self.size():
+            return
+        importer = foreign_importer(self.path)
+        if importer is not None:
+            raise InvalidInput(
+                f"{self.path}: a log of {importer.title}, not of ctxmgr",
+                f"bring it there with: ctxmgr import {self.path} --store {target}",
+            )
+        with open(open_regular(self.path), "rb") as stream:
+            if stream.readline(MAX_LINE).endswith(b"\n"):  # else it is still being written
+                raise Damaged(f"{self.path}: no record of it can be read", "'ctxmgr verify' lists what is damaged")
+
     def live(self) -> set[tuple[str, str]]:
         return live_processes(self.path)
 
@@ -171,6 +187,9 @@ class _Database:
         with closing(open_store(self.path, readonly=True)) as store:
             for seq, length, record in all_records_after(store.engine, start):
                 yield record, record, length, seq
+
+    def require_own(self, target: str) -> None:
+        """Refuse nothing: a store that holds nothing yet is one all the same."""
 
     def live(self) -> set[tuple[str, str]]:
         return live_processes(self.path)
@@ -204,6 +223,7 @@ class Shipper:
         Raises:
             StorageFailed, Busy: the store, or the log, can't be reached now; what was acknowledged stays.
             Damaged, NotFound: there is nothing that can be read.
+            InvalidInput: it is a log of another program, or no log.
         """
         done, progress = AppendResult(), self.progress
         start = self._start(store)
@@ -219,6 +239,8 @@ class Shipper:
             progress.last = batch.last or progress.last
             progress.error = progress.since = None
             self.keep()
+        if not progress.done:
+            self._source.require_own(progress.target)
         self.keep()
         return done
 
@@ -328,15 +350,18 @@ class Service:
             CtxmgrError: it can't be done now; the places know it too.
         """
         failure: CtxmgrError | None = None
+        done: list[AppendResult] = []
         for shipper in self._shippers:
             try:
-                shipper.ship(self._opened())
+                done.append(shipper.ship(self._opened()))
             except CtxmgrError as error:  # the others may be readable all the same
                 shipper.fail(error)
                 failure = failure or error
         if failure is not None:
             raise failure
         store = self._opened()
+        if any(shipped.added for shipped in done):
+            store.tell()
         if store.engine.shared:
             store.index()
 

@@ -17,8 +17,8 @@ from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import LANGGRAPH_ROWS, langgraph
 from ctxmgr.importers.message_list import MESSAGE_LIST
 from ctxmgr.importers.mini_swe_agent import MINI_SWE_AGENT
-from ctxmgr.importers.opencode import opencode
-from ctxmgr.importers.opencode_files import OPENCODE_FILES
+from ctxmgr.importers.openai_agents import openai_agents
+from ctxmgr.importers.opencode import OPENCODE_FILES, opencode
 from ctxmgr.importers.openhands import OPENHANDS
 from ctxmgr.importers.otlp import OTLP
 from ctxmgr.importers.pi import PI
@@ -50,6 +50,7 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         OTLP,
         langgraph(open_tables),
         LANGGRAPH_ROWS,
+        openai_agents(open_tables),
         INSPECT,
         MESSAGE_LIST,
     )

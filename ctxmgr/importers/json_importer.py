@@ -71,7 +71,7 @@ class Log:
         key = name, part or name
         if key not in self.transcripts:
             self.transcripts[key] = Transcript(
-                name, self.count, self.name, agent, part, parent, self.place, counter=self._counter
+                name, self.count, self.name, agent, parent, part=part, place=self.place, counter=self._counter
             )
         return self.transcripts[key]
 
@@ -201,7 +201,7 @@ class JsonImporter:
             log = log or Log(self.name, path, count)
             log.turn_to(path, count)
             reader = reader or self.reader(log)
-            for line in self.values(path, self.lists, _noting(count)):
+            for line in self.values(path, self.lists, noting(count)):
                 log.go_to(line.number)
                 reader.read(line.value)
                 yield from log.take()
@@ -222,7 +222,7 @@ def _is_further_on(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
         return False
 
 
-def _noting(count: FileCount) -> Report:
+def noting(count: FileCount) -> Report:
     """Return what takes note of a file's damage."""
 
     def damaged(offset: int, length: int, reason: str) -> None:

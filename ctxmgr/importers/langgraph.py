@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ctxmgr.importers.chat import read_message, role_of
+from ctxmgr.importers.chat import ROLES, read_message, role_of
 from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.json_importer import JsonImporter, Log
 from ctxmgr.importers.tables import OpenTables, TableImporter, Tables
@@ -18,7 +18,9 @@ from ctxmgr.importers.values import clean, mapping, moment, sequence, text, whol
 
 _WRITES = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "type", "value")
 _ORDER = ("thread_id", "checkpoint_id", "task_path", "task_id")
-_CHANNELS = ("messages", "__error__", "__interrupt__")
+CHANNELS = ("messages", "__error__", "__interrupt__")
+"""The channels whose writes are read."""
+
 _GREGORIAN = 0x01B21DD213814000
 """Ticks of 100 nanoseconds from 1582, when UUIDs begin to count, to 1970."""
 
@@ -53,7 +55,7 @@ def _row(log: Log, row: Mapping[str, Any], after: Mapping[tuple[str, str], str])
 
 def _write(log: Log, root: Transcript, t: Transcript, row: Mapping[str, Any], at: str | None) -> None:
     channel, kind = text(row.get("channel")) or "", text(row.get("type"))
-    if channel not in _CHANNELS:
+    if channel not in CHANNELS:
         return
     value = _decoded(kind, row.get("value"))
     if value is None:
@@ -64,8 +66,26 @@ def _write(log: Log, root: Transcript, t: Transcript, row: Mapping[str, Any], at
     elif channel == "__interrupt__":
         t.event("waiting", {"reason": "interrupt"}, at)
     else:
-        for message in map(mapping, sequence(value) or [value]):
+        for message in _messages(value):
             _message(root, t, message, at)
+
+
+def _messages(value: object) -> list[dict[str, Any]]:
+    """Return the messages of a write: one or several, also in LangChain's short forms."""
+    several = sequence(value)
+    return [_in_full(item) for item in ([value] if not several or _is_pair(several) else several)]
+
+
+def _in_full(item: object) -> dict[str, Any]:
+    """Return a message; its short forms are a person's text, and (role, text)."""
+    pair = sequence(item)
+    if _is_pair(pair):
+        return {"role": pair[0], "content": pair[1]}
+    return {"role": "user", "content": item} if isinstance(item, str) else mapping(item)
+
+
+def _is_pair(held: Sequence[object]) -> bool:
+    return len(held) == 2 and text(held[0]) in ROLES and isinstance(held[1], str)
 
 
 def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str | None) -> None:
@@ -177,7 +197,7 @@ class _Rows:
 
 
 def _channel(value: Mapping[str, Any]) -> bool:
-    return value.get("channel") in _CHANNELS
+    return value.get("channel") in CHANNELS
 
 
 def _is_row(value: dict[str, Any]) -> bool:
@@ -186,9 +206,11 @@ def _is_row(value: dict[str, Any]) -> bool:
 
 LANGGRAPH_ROWS = JsonImporter(
     name="langgraph-rows",
-    title="LangGraph checkpoints (PostgreSQL), exported as JSON lines",
+    title="LangGraph checkpoints (PostgreSQL rows)",
     proves=_is_row,
     reader=_Rows,
     coverage=Coverage(),
 )
-"""``psql URL -qAtc "select row_to_json(w) from checkpoint_writes w" > writes.jsonl`` makes such a file."""
+"""``psql URL -qAtc "select row_to_json(w) from checkpoint_writes w" > writes.jsonl`` makes such a file.
+
+Of a database's URL `ctxmgr.history.ingest` makes it."""

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ctxmgr.importers.values import mapping
+from ctxmgr.importers.values import decoder, mapping
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
 from ctxmgr.paths import open_regular
 
@@ -184,7 +184,7 @@ def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Li
         if _is_document(stream.peek(1 << 16)):
             yield Line(1, 0, _read_document(stream, lists, report))
         else:
-            yield from read_objects(cast("IO[bytes]", stream), report)
+            yield from read_objects(cast("IO[bytes]", stream), report, decode=decoder())
 
 
 def _is_document(head: bytes) -> bool:
@@ -218,12 +218,17 @@ def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Repo
         return {}
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
+        value: object = decoder()(raw)
+        return {ELEMENTS: value} if isinstance(value, list) else mapping(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         report(error.start, error.end - error.start, "invalid UTF-8")
         text = raw.decode("utf-8", "replace")
     try:
-        value: object = json.loads(text, parse_constant=str)
+        value = json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
         return _salvaged(text, lists, report)
     return {ELEMENTS: value} if isinstance(value, list) else mapping(value)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count as count_from
+from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.log_files import plain_name
@@ -39,15 +40,93 @@ class Call:
 
 
 @dataclass(slots=True)
-class Transcript:
+class Part:
+    """The records of one agent's work in a session: calls, their results, events, and the session itself.
+
+    Attributes:
+        session: its id; process: the execution of it, the session itself where a format tells none apart.
+        source: name of the format.
+        agent: its name; parent: the entry by which another agent started this one.
+        turn: id of the present human turn.
+        records: added, and not yet taken.
+    """
+
+    session: str
+    count: FileCount
+    source: str
+    agent: str = "main"
+    parent: str | None = None
+    process: str = ""
+    turn: str | None = None
+    records: list[Record] = field(default_factory=lambda: list[Record]())
+
+    def __post_init__(self) -> None:
+        self.process = self.process or self.session
+
+    def add(self, record_kind: str, at: object, **fields: Any) -> None:
+        """Add a record; ``at`` is a time as RFC 3339 has it, anything else is none."""
+        self.records.append(build(record_kind, self.session, text(at), **fields))
+
+    def entry(
+        self,
+        name: str,
+        action: str,
+        given: object,
+        at: object,
+        *,
+        meta: Mapping[str, object],
+        input_type: str | None = None,
+        turn: str | None = None,
+        step: str | None = None,
+        timeout_ms: float | None = None,
+        parent: str | None = None,
+    ) -> None:
+        """Add a tool call by the id of its entry; its result comes later, or never."""
+        self.count.tool_calls[action] += 1
+        self.add(
+            "entry", at, id=name, agent=self.agent, action=action, inputType=input_type or f"{action}Input", input=given,
+            process=self.process, turn=turn or self.turn, step=step, parent=parent or self.parent or None,
+            timeoutMs=timeout_ms, meta=present(**meta),
+        )  # fmt: skip
+
+    def outcome(
+        self,
+        entry: str,
+        status: str,
+        at: object,
+        *,
+        output: object,
+        error: Mapping[str, object] | None,
+        duration_ms: float | None,
+        meta: Mapping[str, object] | None,
+    ) -> None:
+        """Add what came of an entry."""
+        self.count.failed += status != "ok"
+        self.add(
+            "result", at, entry=entry, status=status, output=output, error=error, durationMs=duration_ms, meta=meta or None
+        )
+
+    def told(self, name: str, kind: str, data: Mapping[str, object], at: object, **about: str | None) -> None:
+        """Add an event by its id; ``about`` is its process, turn and entry, where the format tells them."""
+        self.add("event", at, id=name, type=kind, agent=self.agent, **about, data=data)
+
+    def opening(self, started: str | None, version: object, path: Path, about: Mapping[str, object]) -> Record:
+        """Return the record of the session itself."""
+        return build(
+            "session", self.session, started, process=self.process, workflow=self.source,
+            source=present(importer=self.source, version=version or None, path=plain_name(path)), meta=present(**about) or None,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Transcript(Part):
     """What one agent did in a session, while its log is read.
 
     Attributes:
-        session: its id.
         part: what the ids of this agent's part begin with: of the session itself its id. All parts are one process, since
             a later one would be taken for the next attempt at the same work.
         place: of what is being read: a line, or an element of a document; ids of what has none are made of it.
-        turn: id of the present human turn; step: of the present model response.
+        step: id of the present model response.
         played: whether a program plays the person; its words begin no turn.
         unnamed: entries of calls without an id, whose results come in the same order.
         counter: numbers the records of all parts of a log in the order in which they are added.
@@ -55,14 +134,8 @@ class Transcript:
         about: what the session record tells: {version, cwd, title, ...}.
     """
 
-    session: str
-    count: FileCount
-    source: str
-    agent: str = "main"
     part: str = ""
-    parent: str | None = None
     place: int | str = 0
-    turn: str | None = None
     step: str | None = None
     started: str | None = None
     about: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
@@ -74,12 +147,13 @@ class Transcript:
     _last_place: int | str = ""
     _used: set[str] = field(default_factory=lambda: set[str]())
     counter: Iterator[int] = field(default_factory=count_from)
-    _records: list[tuple[int, Record]] = field(default_factory=lambda: list[tuple[int, Record]]())
+    _numbers: list[int] = field(default_factory=lambda: list[int]())
     _opened: bool = False
     _titled: bool = False
     _orphans: int = 0
 
     def __post_init__(self) -> None:
+        self.process = self.session
         self.part = self.part or self.session
         self.count.session = self.count.session or self.session
         self.count.agent = self.count.agent or self.agent
@@ -149,14 +223,12 @@ class Transcript:
             return known.entry
         entry = self._id(call_id)
         self.calls[key or entry] = self.waiting[key or entry] = Call(entry, moment(at), action)
-        self.count.tool_calls[action] += 1
         self.count.open += 1
         limit = number(timeout_ms)
-        self._add(
-            "entry", at, id=entry, agent=self.agent, action=action, inputType=f"{action}Input", input=clean(given),
-            process=self.session, turn=self.turn, step=self.step, parent=parent or self.parent or None,
-            timeoutMs=limit if limit is not None and 0 < limit < 1e12 else None,
-            meta=_present(callId=key[:_LONGEST_ID] or None, place=self.place, **(meta or {})),
+        self.entry(
+            entry, action, clean(given), at, step=self.step, parent=parent,
+            timeout_ms=limit if limit is not None and 0 < limit < 1e12 else None,
+            meta={"callId": key[:_LONGEST_ID] or None, "place": self.place, **(meta or {})},
         )  # fmt: skip
         return entry
 
@@ -197,13 +269,10 @@ class Transcript:
         self.waiting.pop(text(call_id) or "", None)
         status = status if status in _STATUSES else "error"
         self.count.open -= 1
-        self.count.failed += status != "ok"
         told = number(duration_ms)
-        self._add(
-            "result", at, entry=call.entry, status=status, output=clean(output),
-            error=_error(status, kind, error, output),
-            durationMs=elapsed(call.at, at) if told is None or told < 0 else told,
-            meta=_present(**(meta or {})) or None,
+        self.outcome(
+            call.entry, status, at, output=clean(output), error=_error(status, kind, error, output),
+            duration_ms=elapsed(call.at, at) if told is None or told < 0 else told, meta=present(**(meta or {})),
         )  # fmt: skip
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
@@ -215,7 +284,7 @@ class Transcript:
         self._used.add(key)
         self.count.responses += 1
         self.count.usage.update(found)
-        data = _present(**found, model=text(model), responseId=text(response))
+        data = present(**found, model=text(model), responseId=text(response))
         self.event("usage", data, at, f"{self.part}:{key}"[:_LONGEST_ID])
 
     # --- the rest
@@ -223,7 +292,7 @@ class Transcript:
     def event(self, kind: str, data: Mapping[str, object], at: object = None, record_id: object = None) -> str:
         """Add an event and return its id."""
         made = self._id(record_id)
-        self._add("event", at, id=made, type=kind, agent=self.agent, process=self.session, turn=self.turn, data=clean(data))
+        self.told(made, kind, clean(data), at, process=self.process, turn=self.turn)
         return made
 
     def failure(self, words: object, at: object = None, record_id: object = None, *, reason: str = "error") -> None:
@@ -239,7 +308,7 @@ class Transcript:
 
     def end(self, outcome: str, at: object = None) -> None:
         """Add the end of the session: ``completed``, ``failed`` or ``cancelled``."""
-        self._add("sessionEnd", at, outcome=outcome, process=self.session)
+        self.add("sessionEnd", at, outcome=outcome, process=self.process)
 
     def take(self, *, final: bool = False) -> list[tuple[int, Record]]:
         """Return what was added since last time, with its place among the records of all parts.
@@ -254,31 +323,27 @@ class Transcript:
         if not self._opened or (titled and not self._titled):
             self._opened, self._titled = True, titled
             if self.parent is None:
-                self._records.insert(0, (self._records[0][0] if self._records else next(self.counter), self._opening()))
-        taken, self._records = self._records, []
+                about = {**self.about}
+                version = about.pop("version", None)
+                self._numbers.insert(0, self._numbers[0] if self._numbers else next(self.counter))
+                self.records.insert(0, self.opening(self.started, version, self.count.path, about))
+        taken = list(zip(self._numbers, self.records, strict=True))
+        self._numbers, self.records = [], []
         return taken
 
     def is_ready(self) -> bool:
         """Whether what was added can be told: the session's title is known, or will not be waited for any longer."""
-        return self._opened or self.parent is not None or "title" in self.about or len(self._records) >= _HELD
+        return self._opened or self.parent is not None or "title" in self.about or len(self.records) >= _HELD
 
     def finish(self) -> None:
         """Complete the counts."""
         if self._orphans:
             self.count.notes.append(f"{self._orphans:,} results without their call were left out")
 
-    def _opening(self) -> Record:
-        about = dict(self.about)
-        version = about.pop("version", None)
-        name = plain_name(self.count.path)
-        return build(
-            "session", self.session, self.started, process=self.session, workflow=self.source,
-            source=_present(importer=self.source, version=version, path=name),
-            meta=_present(**about) or None,
-        )  # fmt: skip
-
-    def _add(self, record_kind: str, at: object, **fields: Any) -> None:
-        self._records.append((next(self.counter), build(record_kind, self.session, moment(at), **fields)))
+    def add(self, record_kind: str, at: object, **fields: Any) -> None:
+        """Add a record, at a moment in any of the ways in which sources tell one."""
+        self._numbers.append(next(self.counter))
+        self.records.append(build(record_kind, self.session, moment(at), **fields))
 
     def _place_id(self) -> str:
         if self.place != self._last_place:
@@ -301,7 +366,8 @@ class Transcript:
         return wanted
 
 
-def _present(**fields: Any) -> dict[str, Any]:
+def present(**fields: Any) -> dict[str, Any]:
+    """Return the fields that hold something, as JSON that every store accepts."""
     return {name: clean(value) for name, value in fields.items() if value is not None}
 
 

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any, cast
 
 from ctxmgr.log.ids import format_time, parse_time
 
 _DEEPEST = 80
+_SPACE = " \t\r\n"
+_STARTS = frozenset('{["-0123456789tfnNI')
+_LONGEST_ID = 256
+_LONG_TEXT = 500_000
+_MOST = 2**53
 _LARGEST = 2**63
 _MOST_DIGITS = 30
 _YEAR_2300 = 10_413_792_000
+
+
+@cache
+def decoder() -> Callable[[bytes | str], Any]:
+    """Return a fast reader of JSON; what it refuses may still be JSON to the module `json`, which also tells what is wrong.
+
+    It raises `ValueError` or `RecursionError`, also for NaN, infinity, lone surrogates and numbers that are out of range.
+    """
+    from msgspec.json import Decoder
+
+    return Decoder().decode
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -27,6 +45,17 @@ def sequence(value: object) -> list[Any]:
 def text(value: object) -> str | None:
     """Return the text, or None when the value is not text or is empty."""
     return value if isinstance(value, str) and value else None
+
+
+def ident(value: object) -> str | None:
+    """Return an id: a text of 1 to 256 characters; None for anything else."""
+    return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID else None
+
+
+def positive(value: object) -> float | None:
+    """Return a number from 0 to 2**53, or None."""
+    found = number(value)
+    return found if found is not None and 0 <= found <= _MOST else None
 
 
 def number(value: object) -> float | None:
@@ -73,26 +102,37 @@ def clean(value: object, depth: int = 0) -> Any:
     return value
 
 
+def shortened(value: object) -> Any:
+    """Return JSON whose texts are cut to 500,000 characters each, so that a record fits on one line of the log."""
+    if isinstance(value, str):
+        return value if len(value) <= _LONG_TEXT else f"{value[:_LONG_TEXT]}… [{len(value) - _LONG_TEXT:,} more]"
+    if isinstance(value, list):
+        return [shortened(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: shortened(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
 def parsed(value: object) -> Any:
     """Return what a JSON text holds, the text itself when it holds no JSON, any other value as it is."""
     if not isinstance(value, str):
         return clean(value)
-    try:
-        return clean(json.loads(value))
-    except (ValueError, RecursionError):
+    if value.lstrip(_SPACE)[:1] not in _STARTS:  # most texts are none; an error that tells where would cost more
         return value
+    for load in (decoder(), json.loads):
+        try:
+            return clean(load(value))
+        except (ValueError, RecursionError):
+            continue
+    return value
 
 
 def texts(content: object) -> list[str]:
     """Return the texts of a message's content: a text, or parts of which some carry one."""
     if isinstance(content, str):
         return [content]
-    found: list[str] = []
-    for part in sequence(content):
-        words = part if isinstance(part, str) else mapping(part).get("text")
-        if isinstance(words, str):
-            found.append(words)
-    return found
+    several = (part if isinstance(part, str) else mapping(part).get("text") for part in sequence(content))
+    return [words for words in several if isinstance(words, str)]
 
 
 def spoken(content: object) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import DegenerateLoopError
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.recover.agent import Limits
+from ctxmgr.recover.recovery import Limits
 from ctxmgr.recover.stuck_handler import RecoveryStuckHandler
 
 MARK = "[ctxmgr] "

@@ -9,7 +9,7 @@ import os
 import sys
 
 from ctxmgr.clients import event_bytes, parsed
-from ctxmgr.clients.interface import AFTER, BEFORE, END, LONGEST, PERSON, WAIT
+from ctxmgr.clients.interface import AFTER, BEFORE, END, LONGEST, PERSON, QUIET, WAIT
 from ctxmgr.clients.session_file import WATCHER, SessionFile, state_folder
 from ctxmgr.live.rounds import Rounds, fingerprints, rows_of
 from ctxmgr.log.fast_json import dumps
@@ -65,6 +65,8 @@ def answered(name: str, content: bytes) -> bytes:
         session = SessionFile(name, event.session)
         session.end() if event.kind == END else session.wait(event.name, event.calls[0].action if event.calls else "")
         return b""
+    if event.kind == QUIET:
+        return _noted(asked, event, rounds)
     if event.kind == PERSON:
         if os.path.exists(rounds.path):
             rounds.append(("u",))
@@ -80,6 +82,18 @@ def answered(name: str, content: bytes) -> bytes:
     if rounds.worth_asking(len(event.calls)) is None:
         return b""
     return _asked_elsewhere(name, content)
+
+
+def _noted(asked: Client, event: Event, rounds: Rounds) -> bytes:
+    """Keep what has not come back for the watcher; return the files that a sign of life ends and takes away."""
+    content = asked.log_content(event)
+    if content is None:
+        return b""
+    rounds.keep_log(content)
+    event.transcript = rounds.log
+    _begin(asked.name, event)
+    files = {"session": SessionFile(asked.name, event.session).path, "log": rounds.log, "stall": rounds.stall}
+    return dumps(files).encode("ascii")
 
 
 def _begin(name: str, event: Event) -> None:

@@ -203,7 +203,7 @@ def compile_hook(client: Client) -> bool:
     """
     root = os.path.dirname(os.path.dirname(os.path.abspath(package)))
     names = ("__init__", "errors", "paths", *(f"log/{name}" for name in ("__init__", "fast_json", "ids")),
-             *(f"live/{name}" for name in ("__init__", "event_answer", "rounds", "state_files")),
+             *(f"live/{name}" for name in ("__init__", "event_answer", "rounds")),
              *(f"clients/{name}" for name in ("__init__", "interface", "session_file")),
              "clients/" + client.name.replace("-", "_"))  # fmt: skip
     files = [os.path.join(root, "ctxmgr", f"{name}.py") for name in names]

@@ -33,6 +33,7 @@ ROUNDS = 3
 _LONGEST_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
 _WINDOW = 64
 _TAIL, _MOST = 16_384, 65_536
+_OLD = 14 * 86_400.0
 _END = 4_000
 _BLURRED = b"0123456789abcdef"
 _COMMANDS = ("command", "cmd", "script")
@@ -69,6 +70,7 @@ class Rounds:
         path: of the file; its name is a digest, whatever the client calls the session.
         reason: path of the file with what the agent was told last.
         stall: path of the file with what the watcher leaves for the agent about a call that hung.
+        log: path of the file with the calls that have not come back, where the client has no log that can be read.
         is_new: whether the rows just appended are the first.
         rows: the last ones, those just appended included, since a person spoke.
     """
@@ -77,6 +79,7 @@ class Rounds:
         self.path = os.path.join(state_folder(), state_name(client, session, agent))
         self.reason = self.path + ".told"
         self.stall = self.path + ".stall"
+        self.log = self.path + ".jsonl"
         self.is_new = False
         self.rows: list[list[str]] = []
 
@@ -117,6 +120,17 @@ class Rounds:
         if size > _MOST:
             self._cut()
 
+    def keep_log(self, content: str) -> None:
+        """Write the file with the calls that have not come back.
+
+        Raises:
+            OSError: the disk is full, or the file can't be written.
+        """
+        from ctxmgr.paths import replace_file
+
+        self._prepare()
+        replace_file(self.log, content.encode("ascii"))
+
     def _load(self, descriptor: int) -> int:
         size = os.lseek(descriptor, 0, os.SEEK_END)
         os.lseek(descriptor, max(0, size - _TAIL), os.SEEK_SET)
@@ -127,14 +141,30 @@ class Rounds:
         return size
 
     def _prepare(self) -> None:
-        from ctxmgr.live.state_files import prepare
+        """Make the folder where it is missing, and remove files of sessions that ended long ago."""
+        from time import time
 
-        prepare(os.path.dirname(self.path))
+        from ctxmgr.paths import make_private_folder
+
+        folder = os.path.dirname(self.path)
+        make_private_folder(folder)
+        limit = time() - _OLD
+        with os.scandir(folder) as found:
+            for entry in found:
+                try:
+                    if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < limit:
+                        os.unlink(entry.path)
+                except OSError:
+                    continue
 
     def _cut(self) -> None:
-        from ctxmgr.live.state_files import cut
+        """Keep the last whole rows."""
+        from ctxmgr.paths import replace_file
 
-        cut(self.path, _TAIL)
+        with open(self.path, "rb") as stream:
+            stream.seek(-_TAIL, os.SEEK_END)
+            rest = stream.read().partition(b"\n")[2]
+        replace_file(self.path, rest)
 
     def since(self) -> list[list[str]]:
         """Return the calls since the agent was told last, the last ones of them."""

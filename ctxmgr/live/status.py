@@ -17,7 +17,7 @@ from ctxmgr.clients.interface import Client
 from ctxmgr.clients.session_file import state_folder
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.live.installation import Scope, commands_in, hook_command, is_installed
-from ctxmgr.types.health import Check
+from ctxmgr.types.setup import Check
 
 _STARTS = 5
 _SECONDS = 20.0
@@ -28,7 +28,7 @@ def check_clients(folder: Path, environment: Mapping[str, str]) -> Iterator[Chec
     for name in CLIENTS:
         asked = client(name)
         assert asked is not None, "every name of the tuple has its module"
-        scopes: list[Scope] = [scope for scope in get_args(Scope) if is_installed(asked, scope, folder, environment)]
+        scopes = _scopes(asked, folder, environment)
         plugin = asked.has_plugin(environment)
         if scopes or plugin:
             yield _check(asked, scopes, plugin, folder, environment)
@@ -38,6 +38,15 @@ def check_clients(folder: Path, environment: Mapping[str, str]) -> Iterator[Chec
             yield Check(name=f"hook.{name}", level="info", finding=finding, hint=hint, detail={"installed": False})
 
 
+def _scopes(asked: Client, folder: Path, environment: Mapping[str, str]) -> list[Scope]:
+    """Return where it is installed; in one's home the settings of a project are one's own."""
+    found: dict[str | None, Scope] = {}
+    for scope in get_args(Scope):
+        if is_installed(asked, scope, folder, environment):
+            found.setdefault(asked.settings_file(scope, str(folder), environment), scope)
+    return [*found.values()]
+
+
 def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, environment: Mapping[str, str]) -> Check:
     paths = [asked.settings_file(scope, str(folder), environment) or "" for scope in scopes]
     gone = [word for path in paths for word in commands_in(path) if word.startswith("/") and not os.path.exists(word)]
@@ -45,13 +54,16 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
     last, told = last_called(asked.name)
     cost, alone = cost_of(asked)
     parts = ["installed " + " and ".join([f"for the {scope}" for scope in scopes] + (["as a plugin"] if plugin else []))]
+    if asked.asks_trust:
+        parts.append("not trusted yet" if undone else "trusted")
     parts.append(
         "never called yet"
         if last is None
         else f"called {duration(max(0.0, time.time() - last))} ago, agents told so far: {told}"
     )
     if cost is not None and alone:
-        parts.append(f"a call takes {1000 * cost:.0f} ms, Python alone {1000 * alone:.0f} ms")
+        look = "a third round" if asked.counts_rounds else "a call"
+        parts.append(f"{look} takes {1000 * cost:.0f} ms, Python alone {1000 * alone:.0f} ms")
     places = [*scopes, *(["plugin"] if plugin else [])]
     detail = {"installed": True, "scopes": places, "trusted": not undone, "lastCalled": last,
               "told": told, "callSeconds": cost, "pythonSeconds": alone}  # fmt: skip

@@ -18,8 +18,7 @@ from typing import Any, cast
 from ctxmgr.clients import event_bytes, parsed
 from ctxmgr.clients.interface import LONGEST, Client, Event
 from ctxmgr.config import Config, load_config
-from ctxmgr.live.excerpt import excerpt
-from ctxmgr.live.late_results import add_late_results
+from ctxmgr.live.excerpt import add_late_results, excerpt
 from ctxmgr.live.notice import call_person
 from ctxmgr.live.rounds import Rounds, fingerprints
 from ctxmgr.log.fast_json import dumps

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # that of `typing`, whose import takes longer than to mas
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_BEGIN = beginnings()
+_BEGIN = [start.encode() for start in beginnings()]
 """What tokens begin with, as it is written; behind it stand at least so many of these signs."""
 _LEAST = 12
 _TOKEN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-./+=\\:"

@@ -40,7 +40,7 @@ def _alphabet() -> bytes:
     Lower case; an anchor of a token is ``_``, the middle of a name begins with ``ke``, what other places turn on is ``u``.
     """
     table = bytearray(bytes(range(256)).lower())
-    for letters, one in ((b"_-.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e"), (b"pquPQU", b"u")):
+    for letters, one in ((b"_.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e"), (b"pquPQU", b"u")):
         for letter in letters:
             table[letter] = one[0]
     return bytes(table)
@@ -49,6 +49,8 @@ def _alphabet() -> bytes:
 _ALPHABET = _alphabet()
 _HEXLIKE = "[0-9aefk]"
 """Hex digits in the alphabet of the sieves."""
+_BEFORE_DASH = "[g-z_]"
+"""What stands before the dash of all tokens but a few, and before few dashes of a UUID."""
 
 
 @cache
@@ -124,69 +126,84 @@ def _provider(value: bytes) -> str:
     return "openrouter" if value.startswith(b"or-") else "openai"
 
 
-def _folded(start: bytes) -> str:
-    return start.translate(_ALPHABET, b"\\").decode("ascii")
+def _folded(start: str) -> str:
+    return start.encode().translate(_ALPHABET, b"\\").decode("ascii")
+
+
+def _of_hex(start: str) -> bool:
+    return any(start in starts.split() and body.startswith("[0-9a") for _, starts, body, _ in TOKENS)
+
+
+_DASHED = frozenset(word for word in map(_folded, beginnings()) if re.search(_BEFORE_DASH + "-$", word))
+_CROSSED = frozenset(word for word in map(_folded, beginnings()) if re.match("x.*-$", word)) - _DASHED
+"""Beginnings whose dash could be one of a UUID; they are found by their x, as a byte such as ``\\x41`` is."""
+
+
+def _dash_sieve() -> re.Pattern[bytes]:
+    """Return what finds a place in every line in which a token stands whose anchor is a dash.
+
+    What stands before it tells it from nearly every dash of a UUID, of which every record holds several.
+    """
+    ends: dict[int, set[str]] = {}
+    for word in _DASHED:
+        ends.setdefault(len(word), set()).add(f"{re.escape(word)}.{{{_LEAST}}}")
+    # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
+    words = "(?<!isk-.{16})(?<![^0-9aefk]ask-.{16})"
+    found = "|".join(f"(?<={'|'.join(sorted(each))})" for _, each in sorted(ends.items()))
+    return re.compile(f"-(?<={_BEFORE_DASH}-)[a-z0-9_\\-]{{16}}+{words}(?:{found})".encode())
 
 
 def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a token stands that has an anchor.
+    """Return what finds a place in every line in which a token stands that has an anchor other than a dash.
 
     ``dotted``: also what looks like one of Discord's, which are told by where their dots are; it is the only group.
     """
-    hex_starts = {start.encode() for _, starts, body, _ in TOKENS for start in starts.split() if body.startswith("[0-9a")}
     usual: dict[int, set[str]] = {}
     apart: set[str] = set()
     before: set[str] = set()
     begun: set[str] = set()
     pairs: dict[str, set[str]] = {}
-    for start in [*beginnings(), b":AA"]:
+    for start in (*beginnings(), ":AA"):
         word = _folded(start)
+        if word in _DASHED or word in _CROSSED:
+            continue
         at = word.rfind("_")
         head, tail = word[: at + 1], word[at + 1 :]
-        fill = f"{_HEXLIKE if start in hex_starts and tail else '.'}{{{_LEAST - len(tail)}}}"
+        fill = f"{_HEXLIKE if _of_hex(start) and tail else '.'}{{{_LEAST - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
-            begun.add(f"(?<={found})(?=[0-9aefkn]{{14}})" if start in hex_starts else f"(?<={found})")
+            begun.add(f"(?<={found})(?=[0-9aefkn]{{14}})" if _of_hex(start) else f"(?<={found})")
         elif re.fullmatch(_HEXLIKE + "*", head[max(0, at - 4) : at]):
-            # It could be the end of a part of a UUID, of which every record holds several.
-            left = max(0, 4 - at)
-            guard = (
-                f"(?<!{_HEXLIKE}{{{left}}}{head}{_HEXLIKE}{{4}}_[0-9aefk_]{{11}})(?<!_{_HEXLIKE}{{{left}}}{head}.{{16}})"
-                if left
-                else ""
-            )
-            apart.add(f"(?<={found})(?:{guard})" if guard else f"(?<={found})")
+            apart.add(f"(?<={found})")
             before.add(head[-2])
         else:
             usual.setdefault(at, set()).add(found)
             pairs.setdefault(head[-3], set()).add(head[-2])
     ends = "|".join(f"(?<={'|'.join(sorted(found))})" for _, found in sorted(usual.items()))
-    # Many a word ends in "ask" or "isk"; behind an escape only hex digits stand before the letter.
-    ends = f"(?<!isk_.{{16}})(?<![^0-9aefk]ask_.{{16}})(?:{ends})"
     # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
     lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
     # Two dots with six signs between them, of which one is no other anchor; the long parts around them are looked at last.
-    found = "(?<=_.{6}_.{16})(?<!_{8}.{16})(?=[a-z0-9_]{11})(?<=[a-z0-9_]{22}_[a-z0-9_]{6}_.{16})"
+    found = r"(?<=_.{6}_.{16})(?<!_{8}.{16})(?=[a-z0-9_\-]{11})(?<=[a-z0-9_\-]{22}_[a-z0-9_\-]{6}_.{16})"
     discord = f"|({found})" if dotted else ""
     return re.compile(
-        f"_[a-z0-9_=]{{16}}+(?:(?<={lasts})(?<!{_HEXLIKE}{{4}}_.{{16}})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
+        f"_[a-z0-9_=\\-]{{16}}+(?:(?<={lasts})(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
     )
 
 
 def _name_sieve() -> re.Pattern[bytes]:
     """Return what finds a place in every line in which a name such as "secret" is given a value, or a bearer stands."""
-    sign = r"""(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=>]"""
+    sign = r"""(?:[_\-](?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=>]"""
     # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
-    short = r"""[_0-9"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
+    short = r"""[_\-0-9"'` \t:=>](?<=(?:[s_]{2}|.u)ke.)(?:(?<=[:=>])|[ketny0-9"'` \t]{0,20}[:=>])"""
     owners = OWNERS.encode().translate(_ALPHABET).decode().replace("a", "[a_]").replace("s", "[s_]").split("|")
-    key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", "[_ ]"))
-    key = rf"y(?:(?<=_key)[ ]|(?:{key})(?:{sign}|(?: klekk)?_____))"
-    option = r"(?<=_ekeet) |(?<=_[s_]ekeet) "
+    key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", r"[_\- ]"))
+    key = rf"y(?:(?<=-key)[ ]|(?:{key})(?:{sign}|(?: klekk)?-----))"
+    option = r"(?<=-[s_]ekeet) "
     cookie = r"""kie(?<=keekie)["'`]?[ ]{0,2}[:= ]"""
     hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
     return re.compile(
         (
-            rf"ke(?:n(?<=teken)(?:{sign}|(?<=_teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})"
+            rf"ke(?:n(?<=teken)(?:{sign}|(?<=-teken) )|e(?:{cookie}|t(?:(?<=[s_]ekeet){sign}|{option})"
             rf"|e(?<=[s_]{{2}}keee){sign})|{short}|{key}|[a_]eee |{hooks})"
         ).encode()
     )
@@ -198,32 +215,33 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
     ``hidden``: also escapes that something may hide behind, which are its groups.
     """
     passwords = (
-        r"""[a_][s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:_(?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
-        r"""|(?:keee|uhe[a_][s_]e|ke)[ \tn]|[ ](?:(?<=_u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
+        r"""[s_]{2}(?:(?:keee|uhe[a_][s_]e)?(?:[_\-](?:key|teken))?[0-9]{0,2}["'`]?[ \t]{0,4}[:=]"""
+        r"""|keee[ \tn]|(?:ke|uhe[a_][s_]e)[ ](?:(?<=-u.{3}ke )|(?<=-u.{3}uhe.{3} ))"""
+        r"""|[ ](?:(?<=-u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"""
     )
-    auth = r"""th(?<=[a_]uth)["'`]?[ ]{0,4}[:=]"""
-    curl = r"el (?<=kuel )(?:[^|;]{0,300} )?_[a-z_]{0,4}u"  # with an option that gives a user
-    escapes = r"0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
+    auth = r"""h(?<=[a_]uth)(?:eeiz[a_]tien)?["'`]?[ ]{0,4}[:=]"""
+    curl = r"l (?<=kuel )(?:[^|;]{0,300} )?-[a-z_\-]{0,4}u"  # with an option that gives a user
+    escapes = r"|0(0(?:1k|ae)|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     return re.compile(
         (
-            rf"u(?:{passwords}|at[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}|{auth}|ee=(?<=n[a_]tuee=)|{curl}"
+            rf"u(?:[a_](?:{passwords}|t[a-z0-9_]{{14}}_{_HEXLIKE}{{16}})|e(?:e=(?<=n[a_]tuee=)|{curl})|t{auth}"
             rf"|l(?<=my[s_]ul)|i(?<=eaui){_HEXLIKE}{{32}}|_(?<=ezu_)(?:live|te[s_]t)_"
-            rf"|s[0-9](?<={_HEXLIKE}{{16}}_us[0-9]){'|' + escapes if hidden else ''})"
+            rf"|s[0-9](?<={_HEXLIKE}{{16}}-us[0-9]){escapes if hidden else ''})"
         ).encode()
     )
 
 
 _passes_tokens, _passes_tokens_surely = (_token_sieve(dotted=dotted).search for dotted in (True, False))
-_passes_names = _name_sieve().search
+_passes_names, _passes_dashes = _name_sieve().search, _dash_sieve().search
+_passes_x = re.compile(f"x(?:[2-7]{_HEXLIKE}|{'|'.join(sorted(word[1:] for word in _CROSSED))})".encode()).search
 _dotted = re.compile(rb"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}").search
 _passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for hidden in (True, False))
-_passes_authorization = re.compile(rb"""z[a_]tien(?<=[a_]utheeiz[a_]tien)["'`]?[ ]{0,4}[:=]""").search
-_may_code, _may_quote = re.compile(rb"x[2-7][0-9aefk]").search, re.compile(rb"%[2-7][0-9aefk]").search
+_may_quote = re.compile(rb"%[2-7][0-9aefk]").search
 # One byte that is rare in text is found much sooner than the first of several; the rest is told by looking around it.
 _passes_jwt, _passes_signature, _passes_pgpass = (
     re.compile(each).search for each in (rb"J(?<=\.eyJ)", rb"=(?<=[&;]sig=)", rb"\*(?<=:\*)(?=:)")
 )
-_J, _Z, _AT, _AND, _STAR, _X, _PERCENT = b"Jz@&*x%"  # as numbers they are looked for without any call
+_J, _AT, _AND, _STAR, _X, _PERCENT = b"J@&*x%"  # as numbers they are looked for without any call
 
 
 def mask(line: bytes) -> bytes:
@@ -236,20 +254,18 @@ def mask(line: bytes) -> bytes:
     tokens, other = _passes_tokens(folded), _passes_others(folded)
     if tokens is not None and tokens.lastindex is not None:
         tokens = _dotted(line) or _passes_tokens_surely(folded, tokens.start())
+    coded = _X in folded and _passes_x(folded)
+    tokens = tokens or _passes_dashes(folded) or (coded and any(word.encode() in folded for word in _CROSSED))
     hidden = other is not None and other.lastindex is not None
     if hidden:
         other = _passes_others_openly(folded)
     named = bool(
-        other
-        or _passes_names(folded)
-        or ((_Z in folded or _J in line or _AT in line or _AND in line or _STAR in line) and _passes_signs(line, folded))
+        other or _passes_names(folded) or ((_J in line or _AT in line or _AND in line or _STAR in line) and _passes_signs(line))
     )
     runs = line.translate(_RUNS)
     if tokens or named or (_RUN_OF in runs and any(_holds(said) for _, _, said in decoded(line, runs))):
         return _masked(line, tokens=bool(tokens), named=named)
-    if (hidden or (_X in folded and _may_code(folded)) or (_PERCENT in folded and _may_quote(folded))) and any(
-        _passes(view.text) for view in views(line)
-    ):
+    if (hidden or coded or (_PERCENT in folded and _may_quote(folded))) and any(_passes(view.text) for view in views(line)):
         return mask_unsieved(line)
     return line
 
@@ -268,15 +284,21 @@ def mask_value(value: Any) -> Any:
 def _passes(line: bytes) -> bool:
     """Whether a line may hold a secret that is not hidden."""
     folded = line.translate(_ALPHABET, b"\\")
-    found = _passes_tokens_surely(folded) or _dotted(line) or _passes_names(folded) or _passes_others_openly(folded)
-    return bool(found) or _passes_signs(line, folded)
+    found = (
+        _passes_tokens_surely(folded)
+        or _passes_dashes(folded)
+        or _passes_x(folded)
+        or _dotted(line)
+        or _passes_names(folded)
+        or _passes_others_openly(folded)
+    )
+    return bool(found) or _passes_signs(line)
 
 
-def _passes_signs(line: bytes, folded: bytes) -> bool:
+def _passes_signs(line: bytes) -> bool:
     """Whether a line may hold a secret that is told by single signs, which are looked for in no time."""
     return bool(
-        (_Z in folded and _passes_authorization(folded))
-        or (_J in line and _passes_jwt(line))
+        (_J in line and _passes_jwt(line))
         or (_AT in line and may_hold_url(line))
         or (_AND in line and _passes_signature(line))
         or (_STAR in line and _passes_pgpass(line))

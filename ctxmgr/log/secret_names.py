@@ -80,8 +80,9 @@ def may_hold_url(line: bytes) -> bool:
     for _ in range(_MOST):
         if at < 0:
             return False
-        if line.rfind(b"://", max(0, at - _FARTHEST), at) >= 0:
-            break
+        start = line.rfind(b"://", max(0, at - _FARTHEST), at)
+        if start >= 0 and (USERINFO.match(line, start) or URL_TOKEN.match(line, start)):
+            return True
         at = line.find(b"@", at + 1)
     return USERINFO.search(line) is not None or URL_TOKEN.search(line) is not None
 

@@ -153,6 +153,6 @@ FRAMED: tuple[tuple[str, str, str, str], ...] = (
 group around the secret, source."""
 
 
-def beginnings() -> list[bytes]:
+def beginnings() -> list[str]:
     """Return every literal that a token of `TOKENS` begins with."""
-    return [start.encode() for _, starts, _, _ in TOKENS for start in starts.split()]
+    return [start for _, starts, _, _ in TOKENS for start in starts.split()]

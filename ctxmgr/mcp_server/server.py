@@ -40,7 +40,7 @@ def build_server(tools: Tools) -> MCPServer[Any]:
     """Return the server; of one that only reads, the tools that write are not there."""
     from ctxmgr import __version__
 
-    server: MCPServer[Any] = MCPServer("ctxmgr", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
+    server: MCPServer[Any] = MCPServer("ctxmgr", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
     for name in (*_READERS, *_ANSWERS, *(() if tools.readonly else _WRITERS)):
         reads = name in _READERS or tools.readonly
         hints = ToolAnnotations(

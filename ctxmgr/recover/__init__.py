@@ -4,7 +4,8 @@ The way of a request, and where to read it:
 
 1. `service` judges the session; `stuck_request` turns a finding into a request, or an agent brings its own.
    `stuck_handler` does the same for a running workflow.
-2. `agent.recover` takes the lease, counts attempts (`attempts`), and writes the answer down. Nothing else writes.
+2. `recovery.recover` takes the lease, looks what was answered before (`earlier_answers`), and writes the answer down with
+   its notes and its snapshot. Nothing else writes.
 3. `evidence` reads the history: `brief` first, `retrieval` for what a request asks for, `related` for other sessions.
 4. `routing` chooses the one agent that continues, and builds a request that this agent takes.
 5. `answer` puts it together: `draft` the whole, `prompt` the text for the agent, `rendering` the page for people.

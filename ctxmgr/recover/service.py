@@ -9,12 +9,12 @@ from pathlib import Path
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import detection
-from ctxmgr.recover.agent import Consult, Limits, RecoveryOptions, planned, recover
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import quoted
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.recover.model.config import chosen
+from ctxmgr.recover.recovery import Consult, Limits, RecoveryOptions, planned, recover
 from ctxmgr.recover.routing.routes import RoutingTable, configured, from_file, from_history
 from ctxmgr.recover.routing.target import decisive
 from ctxmgr.recover.stuck_request import beside, request_for, worst
@@ -131,13 +131,13 @@ class Service:
         side: list[Finding],
         request: RecoverRequest | AgentRequest,
     ) -> RecoverResponse:
-        manner = self._manner(request)
+        options = self._options(request)
         if not request.plan:
-            return RecoverResponse(continuation=recover(self._store, key, asked, finding, side=side, manner=manner))
-        drafted, continuation = planned(self._store, key, asked, finding, side=side, manner=manner)
+            return RecoverResponse(continuation=recover(self._store, key, asked, finding, side=side, options=options))
+        drafted, continuation = planned(self._store, key, asked, finding, side=side, options=options)
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
 
-    def _manner(self, request: RecoverRequest | AgentRequest) -> RecoveryOptions:
+    def _options(self, request: RecoverRequest | AgentRequest) -> RecoveryOptions:
         attempts = self._config.attempts
         return RecoveryOptions(
             to=request.to,
@@ -166,9 +166,9 @@ class Service:
         """Return what asks the model that was named, or None when the rules answer alone."""
         if chosen(wanted, self._environment, self._config.model) is None:
             return None
-        from ctxmgr.recover.model.consultation import consulting  # what talks to models is loaded only where one is named
+        from ctxmgr.recover.model.consultation import consultant  # what talks to models is loaded only where one is named
 
-        return consulting(self._store, wanted, self._environment, self._config.model, self._progress)
+        return consultant(self._store, wanted, self._environment, self._config.model, self._progress)
 
     def _planned(self, drafted: Draft, wanted: ModelRequest) -> PlanView:
         """Return what would be sent where, if a model was named; nothing is contacted."""

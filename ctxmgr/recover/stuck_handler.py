@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.recover.agent import Limits, RecoveryOptions, recover
+from ctxmgr.recover.recovery import Limits, RecoveryOptions, recover
 from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.stuck_request import beside, request_for
 from ctxmgr.store import Store, open_store
@@ -57,7 +57,7 @@ class RecoveryStuckHandler:
         table: RoutingTable | None = None,
         store: Store | None = None,
     ) -> None:
-        self._manner = RecoveryOptions(to=to, limits=limits or Limits(), table=table)
+        self._options = RecoveryOptions(to=to, limits=limits or Limits(), table=table)
         self._store = store
 
     def handle(self, stuck: DegenerateLoopError | HungError | Finding, board: BlackboardHistory) -> Continuation | None:
@@ -89,7 +89,7 @@ class RecoveryStuckHandler:
             key = store.sessions.key(board.session)
             if key is None:
                 raise NoHistory("nothing was recorded in this session")
-            given = recover(store, key, request, finding, side=side, manner=self._manner)
+            given = recover(store, key, request, finding, side=side, options=self._options)
         # The recovery wrote it beside the running history, whose detectors are to know that advice was given.
         board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})
         return given

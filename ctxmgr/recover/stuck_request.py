@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ctxmgr.errors import NotFound, NotStuck
-from ctxmgr.recover.evidence.problem import rounds
+from ctxmgr.recover.evidence.brief import rounds
 from ctxmgr.recover.evidence.quotes import cited, clipped
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Pattern

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 from ctxmgr.errors import StorageFailed
 from ctxmgr.store.repositories.queries import Queries
 from ctxmgr.store.repositories.sessions import Sessions
@@ -9,6 +12,7 @@ from ctxmgr.store.repositories.sessions import Sessions
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from ctxmgr.log.codec import Record
@@ -77,7 +81,7 @@ class Store:
         from ctxmgr.types.record_check import check
 
         self._require_writable()
-        with self.engine.transaction():
+        with self._append_transaction():
             return self._appender.append(map(check, records), on_conflict=on_conflict, doubles=doubles)
 
     def append_spelled(self, record: Record, body: bytes) -> AppendResult:
@@ -85,7 +89,7 @@ class Store:
         from ctxmgr.types.record_check import check
 
         self._require_writable()
-        with self.engine.transaction():
+        with self._append_transaction():
             return self._appender.append_spelled(check(record), body)
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
@@ -99,8 +103,11 @@ class Store:
                 check(line.record)
                 yield line
 
-        with self.engine.transaction():
+        with self._append_transaction():
             return self._appender.append_lines(checked(), on_conflict=on_conflict)
+
+    def _append_transaction(self) -> AbstractContextManager[None]:
+        return self.engine.transaction()
 
     def bulk(self) -> BulkWriter | None:
         """Return what writes blocks of a log into this store, or None where records are written one by one."""
@@ -161,6 +168,8 @@ class Store:
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now."""
+        if not os.path.isdir(f"{self.location}.live"):  # where recorders are named; what looks at them loads slowly
+            return False
         from ctxmgr.log.session_lock import is_live
 
         return is_live(self.location, session)
@@ -168,6 +177,26 @@ class Store:
     def clock(self) -> float:
         """Return the present, in seconds since 1970."""
         return self.engine.clock()
+
+    def migrate(self) -> tuple[int, int]:
+        """Bring the tables to the latest version; return (version before, version now).
+
+        A database that is open for writing is there already.
+
+        Raises:
+            StorageFailed: it was opened for reading only.
+            Denied: the role does not own the tables of a server.
+        """
+        self._require_writable()
+        version = self.engine.schema_version()
+        return version, version
+
+    def wait(self, seconds: float) -> None:
+        """Wait for something new, so long at most."""
+        time.sleep(seconds)
+
+    def tell(self) -> None:
+        """Say to all who wait that there is something new; on one machine they look."""
 
     def close(self) -> None:
         """Release the store."""
@@ -183,9 +212,9 @@ def _made(name: str, engine: Engine, *, masked: bool) -> object:
 
         return Annotations(engine)
     if name == "leases":
-        from ctxmgr.store.repositories.leases import Leases
+        from ctxmgr.store.repositories.leases import Leases, ServerLeases
 
-        return Leases(engine)
+        return ServerLeases(engine) if engine.shared else Leases(engine)
     if name == "imported":
         from ctxmgr.store.repositories.imported_files import Imported
 
@@ -198,6 +227,10 @@ def _made(name: str, engine: Engine, *, masked: bool) -> object:
         from ctxmgr.store.repositories.shared_state import Shared
 
         return Shared(engine)
+    if engine.shared:
+        from ctxmgr.store.write.append_on_server import ServerAppender
+
+        return ServerAppender(engine, masked=masked)
     from ctxmgr.store.write.append import Appender
 
     return Appender(engine, masked=masked)

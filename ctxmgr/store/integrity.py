@@ -24,14 +24,18 @@ from ctxmgr.log.anchor import Anchor
 from ctxmgr.log.reader import BROKEN_SUM, read
 from ctxmgr.store.damage import DamagedRange
 from ctxmgr.store.derivation import contradictions
+from ctxmgr.store.engine.postgresql_schema import CHAINED
 
 TYPE_CHECKING = False  # that of `typing`; the store stands above this
 if TYPE_CHECKING:
     from ctxmgr.store.base import Store
+    from ctxmgr.store.engine.interface import Engine, Row
 
 # As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
 _ALL_BYTES = "SELECT seq, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
-_ALL = "SELECT seq, body, sum FROM record ORDER BY seq"  # a server hands out text, or says that it is none
+_COMMON = "SELECT seq, body, sum FROM record WHERE seq <= coalesce(:common, seq) ORDER BY seq"
+_SUM_BEFORE = "SELECT sum, seq FROM record WHERE session = :key AND seq <= :common ORDER BY seq DESC LIMIT 1"
+_OF_SESSION = "SELECT seq, body, sum FROM record WHERE session = :key AND seq > :common ORDER BY seq"
 _STATE = "the state folder"
 
 
@@ -90,6 +94,11 @@ class _Chain:
         self.last, self._end = total, place + length - self._first
         if total in self._totals:
             self._totals[total] = place + length
+
+    def go_on(self, last: str) -> None:
+        """Go on with another chain, behind this sum."""
+        self._tell_bare(follows=False)
+        self.last, self._before_fault = last, None
 
     def _tell_bare(self, *, follows: bool) -> None:
         for item in self._bare:
@@ -152,7 +161,7 @@ def examine_database(store: Store) -> Examined:
     engine, last, there = store.engine, 0, True
     try:
         damaged += [DamagedRange(0, 0, fault) for fault in engine.faults()]
-        for seq, body, total in engine.stream(_ALL if engine.shared else _ALL_BYTES):
+        for seq, body, total in engine.stream(_ALL_BYTES):
             last = int(seq)
             chain.add(last, 1, _bytes(body), "" if total is None else _bytes(total).decode("ascii", "backslashreplace"))
         ((known,),) = engine.query("SELECT coalesce(max(seq), 0) FROM session")
@@ -166,7 +175,32 @@ def examine_database(store: Store) -> Examined:
     chain.end(last)
     if chain.bare_before:  # every record of a database is written with a sum
         damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
-    found = _compared(chain, anchors, last, "records", lambda _: there)
+    return _with_tables(engine, _compared(chain, anchors, last, "records", lambda _: there))
+
+
+def examine_server(engine: Engine) -> Examined:
+    """Check a store on a server: every record, and the end of each session, whose sums are a chain of their own.
+
+    Records of the first version of the tables are one chain over all sessions, up to the place that `CHAINED` names.
+    """
+    damaged: list[DamagedRange] = []
+    chain = _Chain([], damaged, 1)
+    try:
+        with engine.reading():
+            common = _common_chain(engine)
+            for seq, body, total in engine.stream(_COMMON, {"common": common}):
+                chain.add(int(seq), 1, body.encode(), total or "")
+            if common is not None:
+                for session in engine.query("SELECT key, id, seq, sum FROM session ORDER BY key"):
+                    _examine_session(engine, chain, session, common)
+            chain.end(0)
+            damaged.sort(key=lambda item: item.offset)
+            return _with_tables(engine, _compared(chain, [], 0, "records", lambda _: True))
+    except Damaged as error:
+        return Examined(chain.records, [*damaged, DamagedRange(0, 0, f"can't be read to its end: {error.message}")])
+
+
+def _with_tables(engine: Engine, found: Examined) -> Examined:
     if found.damaged:
         found.unchecked.append("its tables: what follows from damaged records is not known")
     elif odd := contradictions(engine):
@@ -174,6 +208,29 @@ def examine_database(store: Store) -> Examined:
     else:
         found.checked.append("its tables, each row of which follows from the records")
     return found
+
+
+def _common_chain(engine: Engine) -> int | None:
+    """Return the place up to which all sessions of a server have one chain, 0 for nowhere, None for everywhere."""
+    if engine.schema_version() < 2:
+        return None
+    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": CHAINED})
+    return int(rows[0][0]) if rows else 0
+
+
+def _examine_session(engine: Engine, chain: _Chain, session: Row, common: int) -> None:
+    key, name, known, head = session
+    before = engine.query(_SUM_BEFORE, {"key": key, "common": common})
+    chain.go_on(str(before[0][0]) if before else "")
+    last = int(before[0][1]) if before else 0
+    for seq, body, total in engine.stream(_OF_SESSION, {"key": key, "common": common}):
+        last = int(seq)
+        chain.add(last, 1, body.encode(), total or "")
+    if int(known) > last:
+        reason = f"session {name!r} goes on up to record {int(known):,}: what was behind record {last:,} of it is gone"
+        chain.damaged.append(DamagedRange(last + 1, int(known) - last, reason, "cut"))
+    elif (head or "") != chain.last:
+        chain.damaged.append(DamagedRange(last, 1, f"session {name!r} ends in another record than it did", "altered"))
 
 
 def _bytes(value: str | bytes) -> bytes:

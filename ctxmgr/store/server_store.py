@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, cast
 
-from ctxmgr.errors import CtxmgrError, NotFound
+from ctxmgr.errors import CtxmgrError, Damaged, NotFound, StorageFailed
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
@@ -15,6 +15,7 @@ from ctxmgr.store.normalise import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 ALIVE_SECONDS = 30.0
 """How long after its last sign of life a recorder on whatever machine counts as live."""
 
+_MIGRATE = "have its owner run 'ctxmgr store migrate'; end older recorders and shippers before"
 _BEAT_SECONDS = 10.0
 _SEEN = (
     "INSERT INTO live (session, process, host, seen) VALUES (:session, :process, :host, :now) "
@@ -34,28 +36,56 @@ _SEEN = (
 class ServerStore(Store):
     """The histories of all machines that write to one server."""
 
+    def __init__(self, engine: Engine, location: str, version: int, *, readonly: bool, masked: bool) -> None:
+        super().__init__(engine, location, readonly=readonly, masked=masked)
+        self._version = version
+        self._server = cast("PostgresqlEngine", engine)
+
+    def _require_writable(self) -> None:
+        super()._require_writable()
+        if self._version < postgresql_schema.LATEST:
+            raise StorageFailed(f"{self.engine.path} has tables of an older ctxmgr, and can only be read", _MIGRATE)
+
+    def migrate(self) -> tuple[int, int]:
+        """Bring the tables to the latest version; see `Store.migrate`."""
+        super()._require_writable()
+        before = postgresql_schema.migrate(self._server)
+        self._version = postgresql_schema.LATEST
+        return before, self._version
+
+    def _append_transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()  # the appender begins one where it needs more than one round trip
+
     def is_live(self, session: str) -> bool:
         """Whether a recorder of this session gave a sign of life lately; the server's clock counts."""
         rows = self.engine.query("SELECT max(seen) FROM live WHERE session = :session", {"session": storable(session)})
         return rows[0][0] is not None and self.clock() - float(rows[0][0]) < ALIVE_SECONDS
 
+    def wait(self, seconds: float) -> None:
+        """Wait until somebody says that there is something new, or so long; behind some poolers nobody is heard."""
+        self._server.wait(seconds)
+
+    def tell(self) -> None:
+        """Say to all who wait that there is something new."""
+        self.engine.execute("SELECT pg_notify('ctxmgr', '')")
+
     def index(self, progress: Progress | None = None) -> bool:
         """Bring the search index up to date; see `Store.index`."""
         from ctxmgr.store.search.index_on_server import advance
 
-        return advance(self.engine, progress)
+        return advance(self._server, progress)
 
     def unindexed(self) -> int:
         """Return how many records a search has to read because they are not indexed yet."""
         from ctxmgr.store.search.index_on_server import mark
 
-        return int(self.engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0]) - mark(self.engine)
+        return max(0, int(self.engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0]) - mark(self.engine))
 
     def examine(self) -> Examined:
         """Check every record against its sum; no anchor of it is kept on any machine."""
-        from ctxmgr.store.integrity import examine_database
+        from ctxmgr.store.integrity import examine_server
 
-        return examine_database(self)
+        return examine_server(self.engine)
 
     def accept(self) -> None:
         """Do nothing: no anchor is kept that could be moved."""
@@ -71,14 +101,17 @@ def open_server(location: str, *, create: bool, readonly: bool, masked: bool) ->
     """
     engine = PostgresqlEngine(location, readonly=readonly)
     try:
-        if not postgresql_schema.prepare(engine, create=create):
+        version = postgresql_schema.prepare(engine, create=create)
+        if not version:
             raise NotFound(
                 f"no store at {engine.path} yet", "a command that records makes it, e.g. 'ctxmgr import --store URL'"
             )
+        if version < postgresql_schema.LATEST - 1:
+            raise Damaged(f"{engine.path} has tables of version {version}, which can't be read any more", _MIGRATE)
     except BaseException:
         engine.close()
         raise
-    return ServerStore(engine, location, readonly=readonly, masked=masked)
+    return ServerStore(engine, location, version, readonly=readonly, masked=masked)
 
 
 def signs_of_life(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:

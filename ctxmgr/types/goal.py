@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 
 from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal_source import ProbeKind, ProbeResult
-from ctxmgr.types.goal_status import AttemptStatus, BlockedBy, LoopType, NodeStatus
+from ctxmgr.types.goal_source import AttemptStatus, BlockedBy, LoopType, NodeStatus, ProbeKind, ProbeResult
 
 Moment = Literal["start", "continue", "resume", "compaction"]
 ActionStatus = Literal["ok", "error", "denied", "interrupted", "open"]

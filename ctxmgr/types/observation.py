@@ -14,7 +14,7 @@ from ctxmgr.light_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.progress` says what that means.
+    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.monitor.progress_of` says what that means.
 
     ``id`` and ``index`` are the entry's, ``at`` is the time of its result in seconds since 1970 (None: it has none).
     """

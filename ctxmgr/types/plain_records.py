@@ -37,5 +37,7 @@ def build(kind: str, session: str, ts: str | None, **fields: Any) -> Record:
     record: Record = {"v": FORMAT_VERSION, "kind": kind, "session": session}
     if ts is not None:
         record["ts"] = ts
-    record.update((name, value) for name, value in fields.items() if value is not None)
+    for name, value in fields.items():
+        if value is not None:
+            record[name] = value
     return record

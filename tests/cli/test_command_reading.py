@@ -1,4 +1,4 @@
-"""What is read before a command: options before it, wishes of every command, ``help``, spellings of earlier versions."""
+"""What is read before a command: options before it, global options, ``help``, spellings of earlier versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.cli.command_line import OLD, read
-from ctxmgr.cli.streams import wishes
+from ctxmgr.cli.invocation import global_options
 from ctxmgr.errors import InvalidInput
 from tests.cli.console import make_history, process, run
 
@@ -48,12 +48,12 @@ def test_what_stands_before_a_command_is_its_own(given: list[str], expected: lis
     assert read(given) == expected
 
 
-def test_wishes_hold_for_one_command() -> None:
+def test_global_options_hold_for_one_command() -> None:
     """What is wished of one command is forgotten by the next."""
     read(["-q", "list", "--no-color", "--no-pager"])
-    assert (wishes.quiet, wishes.colour, wishes.pager) == (True, False, False)
+    assert (global_options.quiet, global_options.colour, global_options.pager) == (True, False, False)
     read(["list"])
-    assert (wishes.quiet, wishes.colour, wishes.pager) == (False, True, True)
+    assert (global_options.quiet, global_options.colour, global_options.pager) == (False, True, True)
 
 
 def test_a_command_runs_as_if_started_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

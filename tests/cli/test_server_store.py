@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ctxmgr.cli import app
+from ctxmgr.log.ids import now
 from ctxmgr.store import open_store
 from tests.builders import entry, steps
 
@@ -153,3 +154,19 @@ def test_shipping_to_itself_is_refused(tmp_path: Path) -> None:
     filled(str(tmp_path / "a.db"))
     code, envelope = asked(str(tmp_path / "a.db"), "ship", str(tmp_path / "a.db"))
     assert (code, envelope["error"]["kind"]) == (2, "invalid")
+
+
+def test_watching_a_server_follows_all_its_sessions(tmp_path: Path, server_url: str) -> None:
+    """Without a session all that went on lately are followed, an empty store too; sharing them needs a server."""
+    run = CliRunner()
+    open_store(server_url, create=True).close()
+    assert run.invoke(app, ["watch", "--once", "--service", "--store", server_url]).exit_code == 0
+    store = open_store(server_url)
+    for name in ("a", "b"):
+        store.append([entry(name, number, "Bash", {"command": "ls"}, ts=now()) for number in range(2)])
+    store.close()
+    ran = run.invoke(app, ["watch", "--once", "--json", "--service", "--store", server_url])
+    assert {json.loads(line)["session"] for line in ran.stdout.splitlines()} == {"a", "b"}
+    filled(str(tmp_path / "a.db"))
+    refused = run.invoke(app, ["watch", "--once", "--service", "--store", str(tmp_path / "a.db")])
+    assert (refused.exit_code, "--service needs a store on a server" in refused.stderr) == (2, True)

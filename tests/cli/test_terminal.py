@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxmgr.cli.envelope import say
 from ctxmgr.cli.terminal import Column, Printer, Span, printer, safe
 from ctxmgr.cli.views.safe_text import cells, cut
 from tests.cli.view_samples import draw, screen_lines
@@ -174,6 +175,25 @@ class _Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_talk_is_broken_at_words_where_a_terminal_is_narrow(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal no line of a hint is wider than it, no word is cut and all stand as far in; elsewhere it is one line."""
+    monkeypatch.setenv("COLUMNS", "30")
+    hint = "  ctxmgr reads: its own, Claude Code, Codex, Gemini CLI, message lists of 短い名前 and more"
+    stream = _Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    say(f"ctxmgr: short\n{hint}", always=True)
+    Printer(io.StringIO(), stream, terminal=terminal, width=30).hint(hint)
+
+    lines = stream.getvalue().splitlines()
+    if not terminal:
+        assert lines == ["ctxmgr: short", hint, hint]
+        return
+    assert lines[0] == "ctxmgr: short"
+    assert all(line.startswith("  ") and cells(line) <= 30 for line in lines[1:])
+    assert [word for line in lines[1:] for word in line.split()] == hint.split() * 2
+
+
 @pytest.mark.parametrize(
     ("settings", "terminal", "colour"),
     [
@@ -252,7 +272,7 @@ def test_a_pipe_never_loads_rich() -> None:
     """Drawing into a pipe, wide characters included, imports nothing that is only for terminals."""
     code = (
         "import sys; from ctxmgr.cli.terminal import Column, printer\n"
-        "import ctxmgr.cli.views.entries, ctxmgr.cli.views.findings, ctxmgr.cli.views.sessions\n"
+        "import ctxmgr.cli.views.entries, ctxmgr.cli.views.findings, ctxmgr.cli.commands.sessions\n"
         "out = printer(); out.table((Column('A'), Column('B')), [['日本', 'x']]); out.line('漢字'); out.rule('é')\n"
         "print(sorted({'rich', 'pydantic'} & set(sys.modules)))"
     )

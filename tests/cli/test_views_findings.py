@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ctxmgr.cli.views.evidence import chosen, loop_steps
 from ctxmgr.cli.views.findings import show_findings
-from ctxmgr.cli.views.loop_diagram import chosen, lanes_of
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.view import EntryView
 from tests.cli import view_samples as s
@@ -90,7 +90,7 @@ def test_a_finding_is_seen_at_a_glance(found: tuple[Finding, list[EntryView]], e
 
 
 def test_a_plain_encoding_draws_the_same_in_ascii() -> None:
-    """Where the encoding holds no symbols the lane stands in ASCII signs, still aligned."""
+    """Where the encoding holds no symbols the loop stands in ASCII signs, still aligned."""
     assert ASCII_CYCLE in drawn(s.cycle(), encoding="ascii")
 
 
@@ -118,7 +118,7 @@ def test_a_thousand_rounds_stay_one_line() -> None:
 
 
 def test_entries_that_are_not_at_hand_leave_dots() -> None:
-    """Without the entries a lane is drawn from the evidence alone, each status unknown."""
+    """Without the entries a loop is drawn from the evidence alone, each status unknown."""
     text = s.draw(lambda out: show_findings(out, [s.verdict(s.cycle(3)[0])], {}))
 
     assert "  Edit   · 13  · 16  · 19  src/app.py" in text
@@ -133,14 +133,14 @@ def test_an_entry_speaks_for_its_own_session_only() -> None:
     assert "Foreign" not in s.draw(lambda out: show_findings(out, [s.verdict(finding)], foreign))
 
 
-def test_calls_issued_together_have_a_lane_each() -> None:
+def test_calls_issued_together_are_steps_of_their_own() -> None:
     """A step of two parallel calls is drawn as two rows of one round."""
     members = [s.entry(20 + n, ("Read", "Glob")[n % 2], {"path": "abc"[n % 2]}) for n in range(6)]
     finding = s.loop("repetition", members, 2, "both again").model_copy(update={"period": 1, "count": 3})
 
-    lanes = lanes_of(finding, {member.id: member for member in members})
+    steps = loop_steps(finding, {member.id: member for member in members})
 
-    assert [(lane.action, lane.places) for lane in lanes] == [("Read", ["20", "22", "24"]), ("Glob", ["21", "23", "25"])]
+    assert [(step.action, step.places) for step in steps] == [("Read", ["20", "22", "24"]), ("Glob", ["21", "23", "25"])]
 
 
 def test_inputs_that_differ_are_listed() -> None:

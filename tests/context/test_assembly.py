@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.context.package_format import render
+from ctxmgr.context.packages import render
 from ctxmgr.errors import BudgetExceeded, Damaged, InvalidInput, NotFound
 from ctxmgr.store.reserved import ACCESS, PACKAGE
 from ctxmgr.text.tokens import VOCABULARIES, counter_by_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.context.package_format import render
+from ctxmgr.context.packages import render
 from ctxmgr.store.reserved import PACKAGE
 from tests import builders as b
 from tests.context.world import NOW, PROSE, World, got

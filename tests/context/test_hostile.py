@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from ctxmgr.context.package_format import render
+from ctxmgr.context.packages import render
 from ctxmgr.store import empty_store
 from ctxmgr.types.context_package import ContextPackage
 from tests import builders as b

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ctxmgr.context import item_texts
-from ctxmgr.context.item_texts import strategy_for
-from ctxmgr.context.summary_provider import Draft, Improver
+from ctxmgr.context.item_texts import Draft, Improver, strategy_for
 from ctxmgr.text.content_kind import KINDS
 from ctxmgr.text.tokens import ESTIMATE
 from tests.context.world import PROSE, World

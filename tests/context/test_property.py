@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.access.rules import Rules
-from ctxmgr.context.package_format import render, whole_cost
+from ctxmgr.context.packages import render, whole_cost
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, NotFound
 from ctxmgr.store import empty_store
 from ctxmgr.text.tokens import ESTIMATE

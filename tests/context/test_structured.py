@@ -17,8 +17,7 @@ from ctxmgr.context.summaries import summarise
 from ctxmgr.context.summaries.grammar import GrammarSummariser
 from ctxmgr.context.summaries.lines import LineSummariser
 from ctxmgr.context.summaries.markdown import MarkdownSummariser
-from ctxmgr.context.summaries.python import PythonSummariser
-from ctxmgr.context.summaries.python_body import first_lines
+from ctxmgr.context.summaries.python import PythonSummariser, first_lines
 from ctxmgr.context.summaries.structured_data import JsonSummariser, YamlSummariser
 from ctxmgr.text.tokens import ESTIMATE
 

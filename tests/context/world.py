@@ -9,9 +9,10 @@ from typing import Any
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.rules import Rules
-from ctxmgr.context import explanation, needs, on_demand
+from ctxmgr.context import explanation
+from ctxmgr.context import service as requests
 from ctxmgr.context.assembly import PackageService, assemble_context
-from ctxmgr.context.summary_provider import Improver
+from ctxmgr.context.item_texts import Improver
 from ctxmgr.errors import Damaged
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
@@ -119,11 +120,11 @@ class World:
 
     def change_needs(self, *add: AgentNeed, remove: Sequence[tuple[str, str]] = (), asker: str | None = None) -> NeedsChanged:
         """Say what agents need, as the command does."""
-        return needs.change_needs(
+        return requests.change_needs(
             self.store, AccessGuard(self.store, asker), ChangeNeedsRequest(add=list(add), remove=list(remove))
         )
 
-    def open_desk(self, asker: str | None = None) -> PackageService:
+    def open_service(self, asker: str | None = None) -> PackageService:
         """Return the service for an asker."""
         seen = self.store if asker is None else FilteredStore(self.store, asker, Rules(self.store.shared.rules()))
         self.service = PackageService(self.store, AccessGuard(self.store, asker), seen, self.read, self.improver, self.clock)
@@ -131,15 +132,15 @@ class World:
 
     def assemble(self, agent: str = "dev", tokens: int = 10_000, *, asker: str | None = None, **more: Any) -> AssembleResponse:
         """Assemble a package."""
-        return assemble_context(self.open_desk(asker), AssembleRequest(agent=agent, max_tokens=tokens, **more))
+        return assemble_context(self.open_service(asker), AssembleRequest(agent=agent, max_tokens=tokens, **more))
 
     def request(self, *items: str, agent: str = "dev", asker: str | None = None, **more: Any) -> RequestItemsResponse:
         """Ask for more."""
-        return on_demand.request_items(self.open_desk(asker), RequestItemsRequest(agent=agent, items=list(items), **more))
+        return requests.request_items(self.open_service(asker), RequestItemsRequest(agent=agent, items=list(items), **more))
 
     def why(self, item: str, *, asker: str | None = None, **more: Any) -> Why:
         """Ask why."""
-        service = self.open_desk(asker)
+        service = self.open_service(asker)
         return explanation.why(self.store, service.seen, service.guard, WhyRequest(item=item, **more))
 
     def read(self, row: ArtifactRow) -> bytes:

@@ -40,7 +40,7 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER = FOLDER / "strangers.jsonl.gz", FOLDER / "strangers_later.jsonl.gz"
+STRANGERS, LATER, THIRD = (FOLDER / f"strangers{name}.jsonl.gz" for name in ("", "_later", "_third"))
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
 
@@ -139,17 +139,19 @@ def test_the_tuning_set_is_answered() -> None:
     assert len([score for score in scores if score.cause and score.next]) >= 0.9 * len(scores)
 
 
-@pytest.mark.parametrize(("archive", "floor"), [(STRANGERS, 0.9), (LATER, 0.38)], ids=["first", "later"])
+@pytest.mark.parametrize(
+    ("archive", "floor"), [(STRANGERS, 0.9), (LATER, 0.68), (THIRD, 0.62)], ids=["first", "later", "third"]
+)
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
 
-    The later archive is the one by which the rules have been tuned least; its floor lies below what was measured.
+    The rules were not tuned by the third archive; its floor lies below what was measured at first contact.
     """
     scores = strangers(archive)
     asked = [score for score in scores if score.asked]
 
     assert [score.line() for score in scores if score.false] == []
-    assert len(asked) >= 60
+    assert len(asked) >= 58
     assert len(scores) - len(asked) >= 12
     assert len([score for score in asked if score.cause and score.next]) >= floor * len(asked)
 

@@ -14,6 +14,14 @@ POLL = '{"id": 7, "state": "running", "reason": "copying"}'
 
 NEAR: list[tuple[str, str, Evidence]] = [
     (
+        "hiddenCharacter",
+        "the carriage returns are in another file than the one that fails",
+        evidence(
+            bash("cat -A notes.txt", "hello^M$\nworld^M$"),
+            *[failed("python3 connect.py", "cannot resolve 'db.int': Name or service not known")] * THRICE,
+        ),
+    ),
+    (
         "wrongEditTarget",
         "the text is in the file",
         evidence(

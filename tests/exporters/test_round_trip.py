@@ -12,8 +12,7 @@ import pytest
 from ctxmgr.exporters import EXPORTERS
 from ctxmgr.exporters.conversation import conversation_of
 from ctxmgr.exporters.interface import Exporter
-from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.history.recognition import read_head, recognised
+from ctxmgr.history.formats import IMPORTERS, read_head, recognised
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from ctxmgr import paths
+from ctxmgr.cli.fast import rows
+from ctxmgr.config import load_config
 from ctxmgr.errors import Damaged, InvalidInput
 from ctxmgr.history.open_history import open_history, require_record
 from ctxmgr.log import anchor
@@ -99,6 +101,9 @@ def test_what_another_user_planted_above_is_not_used(home: Path, monkeypatch: py
     monkeypatch.setattr("ctxmgr.paths.os.stat", stat)
 
     assert list(paths.settings_files(str(inner))) == []
+    (told,) = load_config(inner).told()
+    assert told.startswith(f"{home / 'ctxmgr.toml'} belongs to another user: left out")
+    assert rows._configured(str(inner)) == (None, [told])  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(InvalidInput, match="another user"):
         Workspace.open()
     with pytest.raises(InvalidInput, match="another user"):
@@ -129,6 +134,74 @@ def test_a_log_of_damage_alone_is_no_empty_history(home: Path) -> None:
     store, _ = open_history(str(torn), explicit=True, readonly=True)
     with closing(store), pytest.raises(Damaged, match="no record"):
         require_record(store)
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (
+            b'{"parentUuid":null,"isSidechain":false,"type":"user","sessionId":"a","uuid":"u","version":"2","message":{"role":"user","content":"x"}}\n',
+            2,
+            "ctxmgr import run.jsonl",
+        ),
+        (b"just a page\n", 2, "plain text"),
+        (b'{"v":1,"kind":"entry","session":\n{"v":1,"kind":"ent\n', 5, "ctxmgr verify"),
+    ],
+)
+def test_what_holds_nothing_to_ship_is_said_to(content: bytes, code: int, said: str, home: Path) -> None:
+    """Shipping a log of another program, a page or damage alone brings nothing, and does not end well (G1)."""
+    (home / "run.jsonl").write_bytes(content)
+
+    told = run("ship", "run.jsonl", "--store", "ship.db")
+    assert (told.code, said in told.err) == (code, True), told.err
+    assert run("ship", str(_log(home / "own.jsonl")), "--store", "ship.db").code == 0
+
+
+def test_a_session_of_unknown_kinds_is_not_judged(home: Path) -> None:
+    """What a later program wrote is no session without trouble: alone it ends with 2, among others with 8 (G1)."""
+    (home / "logs").mkdir()
+    text = b"".join(b'{"v":1,"kind":"step","session":"s","id":"%d"}\n' % number for number in range(2))
+    (home / "logs" / "later.jsonl").write_bytes(text)
+
+    assert run("check", "logs").code == 2
+    assert run("check", "logs/later.jsonl").code == 2
+    assert "no record of a known kind" in run("detect", "logs/later.jsonl").out
+    good = b.steps("s", ["Bash:ls -> same"])
+    (home / "logs" / "good.jsonl").write_text("".join(json.dumps(record) + "\n" for record in good))
+    told = run("check", "logs")
+    assert (told.code, "session s: no record of a known kind" in told.err) == (8, True)
+
+
+@pytest.mark.parametrize("name", ["run.jsonl.1", "run.jsonl.bak", "run.log", "run.LOG", "run.txt", "run"])
+def test_a_log_of_ours_is_read_whatever_it_is_called(name: str, home: Path) -> None:
+    """A rotated or renamed log that loops, beside one that is sound, is judged with its folder (G2)."""
+    (home / "logs").mkdir()
+    good = b.steps("z", ["Read:a -> 1", "Bash:b -> 2"])
+    (home / "logs" / "good.jsonl").write_text("".join(json.dumps(record) + "\n" for record in good))
+    assert run("check", "logs").code == 0
+    _log(home / "logs" / name)
+
+    assert run("check", "logs").code == 10
+
+
+def test_a_lock_or_log_with_a_second_name_is_not_written(home: Path) -> None:
+    """An archive can plant a hard link to a file beside which it is unpacked: nothing of ours changes that file (S7)."""
+    precious = home / "precious"
+    precious.write_text("precious\n")
+    for name in (".agent_context/lock", ".agent_context/history.jsonl"):
+        place = home / name
+        place.parent.mkdir(exist_ok=True, mode=0o700)
+        place.hardlink_to(precious)
+
+    assert run("goal", "start", "G").code == 5
+    before = _log(home / "other.jsonl").read_bytes()
+    (home / "run.jsonl").hardlink_to(home / "other.jsonl")
+    assert run("note", "add", "0", "-m", "x", "--store", "run.jsonl").code == 5
+    assert (home / "other.jsonl").read_bytes() == before
+    (home / ".agent_context" / "lock").unlink()
+    told = run("goal", "start", "G")
+    assert (told.code, "hard link" in told.err) == (5, True)
+    assert precious.read_text() == "precious\n"
 
 
 def test_a_key_that_is_a_secret_is_refused(home: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from ctxmgr.history.formats import holds_own_records, looks_like, read_head
 from ctxmgr.history.live.record_sources import LogTail
-from ctxmgr.history.recognition import holds_own_records, looks_like, read_head
-from ctxmgr.importers.claude_code.raw_records import open_log
-from ctxmgr.importers.codex.log_objects import read_log
+from ctxmgr.importers.claude_code.records import open_log
+from ctxmgr.importers.codex.head import read_log
 from ctxmgr.log import reader
 from ctxmgr.log.journal import Journal
 from ctxmgr.store import open_store

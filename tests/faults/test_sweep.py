@@ -10,7 +10,7 @@ import pytest
 
 from bench.sweep.commands import COMMANDS, GOAL, stores_of
 from bench.sweep.injection import FAULTS, available
-from bench.sweep.sweeper import sweep
+from bench.sweep.sweeper import crash, sweep
 from ctxmgr.errors import StorageFailed
 from ctxmgr.log.journal import Journal
 
@@ -52,3 +52,31 @@ def test_a_command_that_forgets_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     found = sweep("goal record", GOAL, tmp_path, kinds=("full",))
 
     assert any("it said that it was done" in fault for fault in found.wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("003-S9", "003-V6", "H-resume")
+@pytest.mark.parametrize(("name", "store"), SWEPT[::3], ids=[f"{name} on {store}" for name, store in SWEPT[::3]])
+def test_a_crash_of_the_system_leaves_a_whole_state(name: str, store: str, tmp_path: Path) -> None:
+    """What was not synced may be lost, torn or zero: a whole state is found, and the command run again succeeds."""
+    if reason := available():
+        pytest.skip(reason)
+    least = 20  # fewer states: the trace is no longer understood
+    found = crash(name, store, tmp_path, most=MOST)
+
+    assert found.wrong == []
+    assert found.points >= least
+
+
+def test_a_missing_sync_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without syncs there are states in which a listed version has lost files."""
+    if reason := available():
+        pytest.skip(reason)
+
+    def forget(descriptor: int) -> None:
+        """Return at once, as a program does that does not sync."""
+
+    monkeypatch.setattr("os.fsync", forget)
+    found = crash("artifact put", "jsonl", tmp_path, most=12)
+
+    assert any("is gone" in fault for fault in found.wrong)

@@ -24,7 +24,7 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.types.goal_status import LEAF_TRANSITIONS, TRANSITIONS
+from ctxmgr.types.goal_source import LEAF_TRANSITIONS, TRANSITIONS
 from tests.goals.scene import act, advance, bare, begun, contents, done, open_goals, statuses
 
 

@@ -72,7 +72,7 @@ def test_a_fresh_process_replays_a_bounded_tail(tmp_path: Path) -> None:
     fresh = open_goals(tmp_path)
     fresh.state()
 
-    assert 0 < fresh._ledger.replayed < LAG  # pyright: ignore[reportPrivateUsage]
+    assert 0 < fresh._repository.replayed < LAG  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.requirement("H-flat")

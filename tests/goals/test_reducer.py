@@ -32,7 +32,7 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.types.goal_status import LEAF_TRANSITIONS
+from ctxmgr.types.goal_source import LEAF_TRANSITIONS
 from tests.goals.scene import bare, begun, contents, open_goals, statuses, stored
 
 _KEYS = ["op", "id", "text", "nodes", "parent", "at", "order", "epoch", "held", "reason", "success", "subtask", "type", "node",

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ctxmgr.artifacts.service import ArtifactStore
-from ctxmgr.cli.as_agent import remember
+from ctxmgr.cli.invocation import set_agent
 from ctxmgr.store import open_store
 from ctxmgr.types.artifact_request import PutRequest
 from tests.cli.console import Ran, lines, make_history, records, run
@@ -124,6 +124,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "record": ("record",),
     "record-error": ("record", "--session", "s"),
     "index": ("index",),
+    "store-migrate": ("store", "migrate"),
     "index-error": ("index", "--store", "ABSENT"),
     "verify": ("verify",),
     "verify-damaged": ("verify", "--store", "TORN"),
@@ -176,7 +177,7 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
 
 def _make_project(place: str) -> None:
     """Lay out a project: three artifacts, a rule, needs of three agents, and a package of one of them."""
-    remember(None)
+    set_agent(None)
     with closing(open_store(place, create=True)) as store:
         artifacts = ArtifactStore(store)
         for agent, name, content in (

@@ -11,8 +11,8 @@ import pytest
 from ctxmgr import __version__
 from ctxmgr.config import Config
 from ctxmgr.errors import Damaged
-from ctxmgr.history import environment as surroundings
-from ctxmgr.history.environment import check_cache, check_config, check_extras, check_logs, check_program
+from ctxmgr.history import health as surroundings
+from ctxmgr.history.health import check_cache, check_config, check_extras, check_logs, check_program
 from ctxmgr.store.checkup import Library
 
 

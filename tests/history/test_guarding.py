@@ -11,8 +11,7 @@ import pytest
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.history.live.bus import EventBus
-from ctxmgr.history.live.bus_events import ActionFinished, ActionStarted, Event
+from ctxmgr.history.live.bus import ActionFinished, ActionStarted, Event, EventBus
 from ctxmgr.store import open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import DetectRequest

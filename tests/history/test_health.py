@@ -14,7 +14,7 @@ from ctxmgr.config import Config
 from ctxmgr.history import health
 from ctxmgr.history.health import check_store
 from ctxmgr.store.engine.schema import LATEST
-from ctxmgr.types.health import Check
+from ctxmgr.types.setup import Check
 from tests.cli.console import make_history
 
 NOWHERE: Mapping[str, str] = {}

@@ -14,7 +14,7 @@ from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history import detection
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.history.live.record_stream import RecordStream
+from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.store import Store, open_store

@@ -225,7 +225,7 @@ def test_a_history_in_memory_has_no_index_on_disk() -> None:
 _PREPARE = """
 import json, os, signal, sys
 from ctxmgr.history.query.filtered_store import FilteredStore
-from ctxmgr.history.query import visibility_sync as sifting
+from ctxmgr.history.query import visibility as sifting
 from ctxmgr.store import open_store
 from tests.builders import entry
 from tests.history.seen_world import rules

@@ -117,6 +117,11 @@ def dangling_links(folder: Path, outside: Path) -> None:
     _plant(folder, lambda place: place.symlink_to(outside / place.name))
 
 
+def hard_links(folder: Path, outside: Path) -> None:
+    """Make every name of ours a second name of a file outside, as an archive unpacked above both can do."""
+    _plant(folder, lambda place: place.hardlink_to(outside / "file"))
+
+
 def folder_links(folder: Path, outside: Path) -> None:
     """Make every folder of ours a link to a folder outside, and so is the one that the command lines name."""
     _files(folder)
@@ -203,7 +208,7 @@ def _plant(folder: Path, make: Callable[[Path], object]) -> None:
 WORLDS: dict[str, Callable[[Path, Path], None]] = {
     make.__name__: make
     for make in (
-        settings, shared_settings, nested_checkout, links, dangling_links, folder_links, linked_beside_a_store,
+        settings, shared_settings, nested_checkout, links, dangling_links, hard_links, folder_links, linked_beside_a_store,
         planted_artifacts, pipes, devices, nesting, huge, look_alikes,
     )
 }  # fmt: skip

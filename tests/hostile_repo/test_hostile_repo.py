@@ -114,6 +114,7 @@ LINES: list[list[str]] = [
     sql SELECT+1
     ship run.jsonl --store shipped.db
     ship --status
+    store migrate
     tap
     schema exits
     demo

@@ -14,8 +14,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.importers.codex.head import read_log
 from ctxmgr.importers.codex.importer import Codex
-from ctxmgr.importers.codex.log_objects import read_log
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check

@@ -133,6 +133,8 @@ def test_settings_of_every_shape_are_left_as_they_were(shape: str, name: str) ->
     for keys, item in asked.entries(installation.hook_command(asked)):
         assert item in _read(after)[keys[0]][keys[1]]
     assert _without_ours(_read(after)) == _without_ours(_read(text))
+    letters = iter(after)
+    assert all(letter in letters for letter in text), "something was added, and nothing taken away or moved"
     assert ("\r\n" in after) == ("\r\n" in text)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 

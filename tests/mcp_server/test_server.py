@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import anyio
 import httpx2
@@ -241,15 +242,72 @@ def test_http_needs_the_token(store: str) -> None:
     assert anyio.run(statuses, None, "wrong", "secrets", "secret") == [401, 401, 401, 200]
 
 
-def test_it_speaks_over_stdin_and_survives_garbage(store: str) -> None:
-    """The command answers the handshake; what is no message is answered with an error or passed over."""
-    lines = ["not json", json.dumps([]), json.dumps({"jsonrpc": "2.0"}), json.dumps(HELLO)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "ctxmgr", "mcp", "--store", store, "--read-only"],
-        input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+def _request(number: object, method: str, **params: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
 
-    answers = [json.loads(line) for line in ended.stdout.splitlines()]
-    assert ended.returncode == 0, ended.stderr
-    assert [each["result"]["serverInfo"]["name"] for each in answers if each.get("id") == 1] == ["ctxmgr"]
-    assert "Traceback" not in ended.stderr
+
+ODD_IDS: tuple[object, ...] = (None, [1], {}, 1.5, "1", -1)
+GARBAGE: tuple[bytes, ...] = (
+    b"not json",
+    b"\xff\xfe\x00\x80",
+    b"\0\0",
+    b"   ",
+    b"a" * 5_000_000,
+    b"[" * 100_000,
+    _request(7, "ping", long="a" * 5_000_000),
+    b'{"jsonrpc":"2.0","id":8,"method":"tools/list","params":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}",
+    json.dumps([]).encode(),
+    json.dumps([json.loads(_request(each, "ping")) for each in (3, 4)]).encode(),
+    json.dumps({"jsonrpc": "2.0"}).encode(),
+    json.dumps({"jsonrpc": "2.0", "id": 77, "result": {}}).encode(),
+    *(_request(number, "ping") for number in ODD_IDS),
+    _request(9, "no/such"),
+    b'{"jsonrpc":"2.0","id":10,"method":"tools/call","params":[1]}',
+    _request(11, "tools/call", name="no such", arguments={}),
+    _request(12, "tools/call", name="history_show", arguments={"index": "x\0"}),
+    _request(13, "tools/call", name="history_search", arguments={"query": "\ud800"}),
+    b'{"jsonrpc":"2.0","id":14,"method":"tools/call","params":{"name":"history_show","arguments":{"index":'
+    + b"9" * 400
+    + b"}}}",
+    _request(15, "prompts/get", name="no such"),
+    _request(16, "resources/read", uri="history://entry/../../etc/passwd"),
+    json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "none"}}).encode(),
+)
+
+
+def test_it_speaks_over_stdin_and_survives_garbage(store: str) -> None:
+    """Whatever a client sends, before the handshake and after it, the next request is answered and stderr stays empty."""
+    begun = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
+    asked = _request(99, "tools/call", name="stuck_check", arguments={"session": "stuck"})
+    lines = (*GARBAGE, json.dumps(HELLO).encode(), begun, *GARBAGE, asked)
+    with subprocess.Popen(
+        [sys.executable, "-m", "ctxmgr", "mcp", "--store", store, "--read-only"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        limit = threading.Timer(60, server.kill)
+        limit.start()
+        threading.Thread(target=_fed, args=(server.stdin, lines), daemon=True).start()
+        answers: dict[str, Any] = {}
+        for line in server.stdout:
+            answer = json.loads(line)
+            answers[json.dumps(answer.get("id"))] = answer
+            if answer.get("id") == 99:
+                break
+        server.stdin.close()
+        said = server.stderr.read()
+        limit.cancel()
+
+    assert (server.returncode, said) == (0, b"")
+    assert answers["1"]["result"]["serverInfo"]["name"] == "ctxmgr"
+    assert answers["99"]["result"]["structuredContent"]["verdict"] == "loop"
+    assert {name for name, answer in answers.items() if "error" in answer} >= {"9", "15", "16"}
+    assert all(answers[name]["result"]["isError"] for name in ("11", "12", "14"))
+
+
+def _fed(stream: IO[bytes], lines: Sequence[bytes]) -> None:
+    for line in lines:
+        stream.write(line + b"\n")
+    stream.flush()

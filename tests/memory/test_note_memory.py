@@ -8,8 +8,7 @@ import pytest
 
 from ctxmgr.errors import InvalidInput, NoHistory
 from ctxmgr.memory.interface import Candidates, Memory
-from ctxmgr.memory.note_memory import EmbeddedMemory
-from ctxmgr.memory.retention import retain_record
+from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.store import Store
 from ctxmgr.types.memory import Episode, RecallRequest, ReflectRequest, RetainRequest
 from ctxmgr.types.query import AddNoteRequest

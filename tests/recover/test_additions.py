@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.recover.agent import plan
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.model.consultation import from_lead, from_proposal
+from ctxmgr.recover.recovery import plan
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Lead, Proposal
 from ctxmgr.types.route import ContextRequest, ModelUse

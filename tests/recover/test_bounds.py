@@ -76,7 +76,7 @@ def cost(
     store: Store, monkeypatch: pytest.MonkeyPatch, members: list[str], *, requester: str | None = None, session: str = "s"
 ) -> tuple[int, int]:
     """Return statements and rows of one recovery."""
-    from ctxmgr.recover.agent import recover
+    from ctxmgr.recover.recovery import recover
 
     asked = ContextRequest(
         session=session, type="INTROSPECT_AGENT_CONTEXT", source="agentRequest" if requester else "stuckHandler",

@@ -74,6 +74,11 @@ def outside_fences(prompt: str) -> str:
     return "\n".join(line for line in fenced.splitlines() if not line.startswith(">"))
 
 
+def outside_code(prompt: str) -> str:
+    """Return what of a prompt is no quote in a sentence: those stand between backticks."""
+    return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "``", prompt)
+
+
 def told(found: Continuation) -> list[str]:
     """Return every text that the context manager composed."""
     texts = [found.context.summary, found.context.brief, found.target_reason, found.reason]
@@ -92,7 +97,7 @@ def test_recorded_text_is_only_quoted(name: str) -> None:
             assert ORDERS[name] not in outside_quotes(text)
             assert "Ignore all" not in outside_quotes(text)
             assert all(char.isprintable() or char == "\n" for char in text)
-        assert ORDERS[name] not in outside_quotes(outside_fences(found.prompt))
+        assert ORDERS[name] not in outside_quotes(outside_code(outside_fences(found.prompt)))
         assert "Ignore all" not in outside_quotes(outside_fences(found.prompt))
         assert all(char.isprintable() or char in "\n\t" for char in found.prompt + found.goal)
         assert found.target in (ORDERS[name], "reviewer")

@@ -10,12 +10,12 @@ import pytest
 
 from bench.hostile.report import invalid
 from bench.hostile.trial import Outcome, run
-from ctxmgr.recover import agent
-from ctxmgr.recover.agent import ConsultationResult
+from ctxmgr.recover import recovery
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.model import consultation
+from ctxmgr.recover.model.exchange import Budget
 from ctxmgr.recover.model.fence import Fence
-from ctxmgr.recover.model.limits import Budget
+from ctxmgr.recover.recovery import ConsultationResult
 from ctxmgr.store.repositories.leases import Leases
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.record import build
@@ -83,14 +83,14 @@ def _no_lease_given_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def _more_written(patch: pytest.MonkeyPatch) -> None:
-    honest = cast("Callable[..., Any]", getattr(agent, "_merged"))  # noqa: B009
+    honest = cast("Callable[..., Any]", getattr(recovery, "_merged"))  # noqa: B009
 
     def merged(*given: Any) -> Any:
         consulted, continuation = honest(*given)
         note = build("note", given[3].session, None, id="late", entries=[], content="x")
         return ConsultationResult(consulted.added, [*consulted.records, note]), continuation
 
-    patch.setattr(agent, "_merged", merged)
+    patch.setattr(recovery, "_merged", merged)
 
 
 def _unmarked_fallback(patch: pytest.MonkeyPatch) -> None:

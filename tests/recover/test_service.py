@@ -10,9 +10,9 @@ import pytest
 
 from ctxmgr.errors import Conflict, InvalidInput, NotFound, NotStuck, RecoveryRefused
 from ctxmgr.history.query import requests
-from ctxmgr.recover.agent import Consult, ConsultationResult, RecoveryOptions, recover
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.model.consultation import from_proposal
+from ctxmgr.recover.recovery import Consult, ConsultationResult, RecoveryOptions, recover
 from ctxmgr.recover.routing.routes import from_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.model_proposal import Proposal
@@ -39,11 +39,11 @@ def answers(records: list[dict[str, Any]] | None = None, **fields: Any) -> Consu
     return lambda draft: ConsultationResult(from_proposal(draft, proposal, USE), records or [])
 
 
-def answered(store: Store, consult: Consult | None, **manner: Any) -> Continuation:
+def answered(store: Store, consult: Consult | None, **options: Any) -> Continuation:
     """Return the answer to the reviewer's PROCEED in a session of three agents."""
     if store.sessions.key("chain") is None:
         store.append(chain())
-    return recover(store, 1, ASKED, None, manner=RecoveryOptions(consult=consult, **manner))
+    return recover(store, 1, ASKED, None, options=RecoveryOptions(consult=consult, **options))
 
 
 def notes(store: Store, *tags: str, session: str = "chain") -> list[NoteView]:

@@ -9,9 +9,8 @@ import pytest
 
 from ctxmgr.errors import AttemptsUsedUp, DegenerateLoopError, HungError, InvalidInput, RecoveryRefused
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.history.live.bus import EventBus
-from ctxmgr.history.live.bus_events import ActionFinished, ActionStarted
-from ctxmgr.recover.agent import Limits
+from ctxmgr.history.live.bus import ActionFinished, ActionStarted, EventBus
+from ctxmgr.recover.recovery import Limits
 from ctxmgr.recover.stuck_handler import STUCK, RecoveryStuckHandler, StuckHandler, run_guarded
 from ctxmgr.store import open_store
 from ctxmgr.types.finding import Finding

@@ -15,15 +15,13 @@ from textual.strip import Strip
 
 from ctxmgr.cli.browse.history import Judged
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.entries import picked_out, show_entry
+from ctxmgr.cli.views.entries import picked_out, show_entry, show_messages
 from ctxmgr.cli.views.evidence import is_index, mapping, member_places
 from ctxmgr.cli.views.findings import show_findings
-from ctxmgr.cli.views.formatting import ago, clock, duration, plural, short_ids
+from ctxmgr.cli.views.formatting import ago, clock, duration, plural, short_ids, status_sign, verdict_sign, verdict_style
 from ctxmgr.cli.views.layout import Span, as_span
-from ctxmgr.cli.views.messages import show_messages
 from ctxmgr.cli.views.one_line import brief, pretty, telling_end
 from ctxmgr.cli.views.safe_text import cells, cut
-from ctxmgr.cli.views.status import status_sign, verdict_sign, verdict_style
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.query import MessagesResponse, SearchHit

@@ -18,10 +18,9 @@ from textual.widget import Widget
 from textual.widgets import Footer, Static
 
 from ctxmgr.cli.browse import drawing
-from ctxmgr.cli.browse.dialogs import Help, Question
 from ctxmgr.cli.browse.drawing import Line, Timeline
 from ctxmgr.cli.browse.history import History, Judged
-from ctxmgr.cli.browse.widgets import PAGE, LinesPane, PagedList
+from ctxmgr.cli.browse.widgets import PAGE, Help, LinesPane, PagedList, Question
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.safe_text import safe

@@ -1,5 +1,5 @@
-"""The commands, one noun a module, declared with typer.
+"""The commands, declared with typer: one noun a module, with what it alone draws.
 
-`ctxmgr.cli.COMMANDS` names them all. A command reads its options, asks `ctxmgr.workspace`, and hands the answer to a view:
-what it decides itself belongs further down. `ctxmgr.cli.fast.table` is generated from these declarations.
+`ctxmgr.cli.COMMANDS` names them all. A command reads its options, asks `ctxmgr.workspace`, and draws the answer: what it
+decides itself belongs further down. `ctxmgr.cli.fast.table` is generated from these declarations.
 """

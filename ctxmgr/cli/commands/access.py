@@ -1,19 +1,27 @@
-"""``access``: rules about which agent may read or write what."""
+"""``access``: the rules that say which agent may read or write what; tried, explained and shown as a table."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views import access as views
+from ctxmgr.cli.views.formatting import plural, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 from ctxmgr.errors import InvalidInput
 from ctxmgr.paths import MOST_SETTINGS, read_regular
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
 from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.access import AccessExplanation, Replay, Replayed
+
 
 _HELP = """Say which agent may read or write what. Without a rule for it an agent may nothing; the operator may everything.
 
@@ -73,7 +81,7 @@ def _from_file(source: str) -> list[AccessRule]:
 
 
 def _changed(done: RulesChanged) -> Answer:
-    return Answer(done.to_json(), lambda out: views.show_change(out, done))
+    return Answer(done.to_json(), lambda out: show_change(out, done))
 
 
 def _rule(agent: str, kind: str, pattern: str, permission: str, priority: int) -> AccessRule:
@@ -166,7 +174,7 @@ def list_(
 
     def work(workspace: Workspace) -> Answer:
         rules = [rule for rule in workspace.project.rules() if agent is None or rule.agent in ("*", agent)]
-        return Answer([rule.to_json() for rule in rules], lambda out: views.show_rules(out, rules), "ok" if rules else "empty")
+        return Answer([rule.to_json() for rule in rules], lambda out: show_rules(out, rules), "ok" if rules else "empty")
 
     answer("access list", how, work, store=store)
 
@@ -190,7 +198,7 @@ def check(
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
         code = Exit.OK if found.allowed else Exit.DENIED
-        return Answer(found.to_json(), lambda out: views.show_verdict(out, found), code=code)
+        return Answer(found.to_json(), lambda out: show_verdict(out, found), code=code)
 
     answer("access check", how, work, store=store)
 
@@ -213,7 +221,7 @@ def explain(
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
-        return Answer(found.to_json(), lambda out: views.show_explanation(out, found))
+        return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
     answer("access explain", how, work, store=store)
 
@@ -221,7 +229,7 @@ def explain(
 @access_app.command("test")
 def try_rules(
     rules: Annotated[str, typer.Argument(metavar="default|FILE", help="Rules that are not in force (TOML or JSON).")],
-    replay: Annotated[bool, typer.Option("--replay", help="Hold them against the reads of the past.")] = False,
+    replay: Annotated[bool, typer.Option("--replay", help="Try them on the reads of the past.")] = False,
     store: o.Store = None,
     *,
     how: Shown,
@@ -233,9 +241,94 @@ def try_rules(
     """
 
     def work(workspace: Workspace) -> Answer:
-        from ctxmgr.access.default_rules import default_rules
+        from ctxmgr.access.rule_files import default_rules
 
         found = workspace.project.test_rules(default_rules() if rules == "default" else _from_file(rules), replay=replay)
-        return Answer(found.to_json(), lambda out: views.show_replay(out, found, replayed=replay))
+        return Answer(found.to_json(), lambda out: show_replay(out, found, replayed=replay))
 
     answer("access test", how, work, store=store)
+
+
+_RULES = (
+    Column("PRIORITY", right=True), Column("AGENT", give=2, least=10), Column("TYPE"), Column("PATTERN", give=3, least=12),
+    Column("PERMISSION"),
+)  # fmt: skip
+_READS = (
+    Column("TIME", give=4, least=10, steps=TIME_STEPS), Column("AGENT", give=3, least=8), Column("COMMAND", give=3, least=8),
+    Column("TYPE"), Column("RESOURCE", fill=True, least=16),
+)  # fmt: skip
+_STYLES = {"read": "ok", "write": "open", "none": "error"}
+
+
+def show_rules(printer: Printer, rules: Sequence[AccessRule]) -> None:
+    """Show rules in the order in which they count."""
+    if not rules:
+        printer.hint("No access rules: an agent (--as) may nothing. A team's usual ones: ctxmgr access load default")
+        return
+    printer.table(
+        _RULES,
+        (
+            [rule.priority, rule.agent, rule.resource_type, rule.pattern, Span(rule.permission, _STYLES[rule.permission])]
+            for rule in rules
+        ),
+    )
+
+
+def show_change(printer: Printer, change: RulesChanged) -> None:
+    """Show what a change of the rules did."""
+    show_rules(printer, change.rules)
+    printer.hint(f"{change.added} added, {change.changed} changed, {change.removed} removed")
+
+
+def show_verdict(printer: Printer, found: AccessExplanation) -> None:
+    """Show yes or no with the reason in one line."""
+    symbols = printer.symbols
+    sign, word, style = (symbols.healthy, "yes", "ok") if found.allowed else (symbols.error, "no", "error")
+    printer.line(Span(f"{sign} {word}" if printer.terminal else word, style), Span(f"  {found.reason}"), hang=4)
+
+
+def show_explanation(printer: Printer, found: AccessExplanation) -> None:
+    """Show the verdict, the rule that decides, the ones that lost, and what would grant it."""
+    show_verdict(printer, found)
+    if found.rule is not None:
+        printer.heading("The rule that decides")
+        show_rules(printer, [found.rule])
+    if found.shadowed:
+        printer.heading("Rules that lost")
+        for lost in found.shadowed:
+            rule = lost.rule
+            printer.line(
+                Span(f"{rule.permission} ", _STYLES[rule.permission]),
+                Span(f"{rule.agent} {rule.resource_type} {rule.pattern} (priority {rule.priority})"),
+                Span(f"  {lost.reason}", "dim"),
+                indent=2, hang=4,
+            )  # fmt: skip
+    if found.would_grant:
+        printer.heading("Any of these would grant it")
+        for rule in found.would_grant:
+            write = " --write" if rule.permission == "write" else ""
+            printer.line(
+                Span(
+                    f"ctxmgr access allow {quote(rule.agent)} {rule.resource_type} {quote(rule.pattern)}{write}"
+                    f" --priority {rule.priority}"
+                ),
+                indent=2, hang=4,
+            )  # fmt: skip
+
+
+def show_replay(printer: Printer, found: Replay, *, replayed: bool) -> None:
+    """Show the past reads that other rules would have answered otherwise."""
+    if not replayed:
+        printer.line("The rules can be used. Hold them against past reads with --replay.")
+        return
+    for title, reads, style in (("Would be blocked", found.blocked, "error"), ("Would be let through", found.opened, "warn")):
+        if reads:
+            printer.heading(title)
+            printer.table(_READS, (_row(printer, read, style) for read in reads))
+    changed = len(found.blocked) + len(found.opened)
+    printer.hint(f"{plural(found.reads, 'past read')}: {len(found.blocked)} would be blocked, {len(found.opened)} let through"
+                 if changed else f"{plural(found.reads, 'past read')}, all answered as before")  # fmt: skip
+
+
+def _row(printer: Printer, read: Replayed, style: str) -> list[str | Span]:
+    return [when(read.at, printer.terminal), read.agent, read.command, read.resource.type, Span(read.resource.path, style)]

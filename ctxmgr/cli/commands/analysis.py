@@ -1,21 +1,30 @@
-"""``sql`` and ``stats``: a person's own questions, and what the calls came to."""
+"""``stats`` and ``sql``: what calls came to, with bars, and the rows of a person's own query."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_place, located_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed
+from ctxmgr.cli.output import Answer, Shown, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views import analysis as views
+from ctxmgr.cli.views.formatting import amount, duration, plural
+from ctxmgr.cli.views.layout import Cell, Column, Span
+from ctxmgr.cli.views.one_line import compact
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.analysis import SqlRequest, SqlResponse, StatsRequest
 from ctxmgr.types.query import Page
 from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.analysis import SqlView, StatsResponse, StatsRow
+
 
 _ROWS = 1_000
 
@@ -29,11 +38,11 @@ def sql(
         str | None, typer.Argument(metavar="QUERY", help="One SELECT over the views; '-' reads it from stdin.")
     ] = None,
     log: o.Log = None,
-    value: Annotated[list[str] | None, typer.Option("--value", help="Stands in the place of a '?'; repeatable.")] = None,
+    value: Annotated[list[str] | None, typer.Option("--value", help="Value for a '?' of the query; repeatable.")] = None,
     views_: Annotated[bool, typer.Option("--views", help="List the views and their columns instead.")] = False,
     limit: o.Limit = _ROWS,
     seconds: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="The longest that it may take.", rich_help_panel="Filters")
+        float, typer.Option("--time-limit", metavar="SECONDS", help="Time limit of the query.", rich_help_panel="Filters")
     ] = 30.0,
     store: o.Store = None,
     *,
@@ -52,12 +61,12 @@ def sql(
     """
     if views_ and query is not None and log is None:
         query, log = None, query
-    store = named_by("sql", how, _one_place, query, log, store)
+    store = resolve("sql", how, _one_place, query, log, store)
 
     def work(workspace: Workspace) -> Answer:
         if views_:
             rows = workspace.sql_views()
-            return Answer([row.to_json() for row in rows], lambda out: views.show_views(out, rows))
+            return Answer([row.to_json() for row in rows], lambda out: show_views(out, rows))
         return _found(workspace, query, value or [], limit, seconds)
 
     answer("sql", how, work, store=store)
@@ -70,7 +79,7 @@ def _found(workspace: Workspace, query: str | None, values: list[str], limit: in
     found = workspace.sql(build(SqlRequest, query=text, values=values, limit=limit, seconds=seconds))
     return Answer(
         rows := [dict(zip(found.columns, row, strict=True)) for row in found.rows],
-        lambda out: views.show_rows(out, found),
+        lambda out: show_rows(out, found),
         "partial" if found.stopped else "ok" if rows else "empty",
         _page(found, limit),
         warnings=_cut(found),
@@ -125,7 +134,7 @@ def stats(
       ctxmgr stats --by day --since 7d --json
       ctxmgr stats --by agent --status error --format csv
     """
-    session, store = placed("stats", how, target, session, store)
+    session, store = resolve_place("stats", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         asked = build(
@@ -135,8 +144,98 @@ def stats(
         found = workspace.stats(asked)
         return Answer(
             [row.to_json() for row in found.rows],
-            lambda out: views.show_stats(out, found),
+            lambda out: show_stats(out, found),
             "ok" if found.rows else "empty",
         )
 
     answer("stats", how, work, store=store)
+
+
+_WIDEST_BAR = 24
+_TITLES = {"action": "ACTION", "agent": "AGENT", "model": "MODEL", "day": "DAY", "session": "SESSION", "status": "STATUS"}
+
+
+def show_rows(printer: Printer, found: SqlResponse) -> None:
+    """Show what a query found; numbers stand to the right."""
+    if not found.rows:
+        printer.hint("The query found no rows.")
+        return
+    columns = [
+        Column(
+            name.upper(), right=_is_numeric(place, found.rows), give=1 + place, least=6, fill=place == len(found.columns) - 1
+        )
+        for place, name in enumerate(found.columns)
+    ]
+    printer.table(columns, ([_cell(value) for value in row] for row in found.rows))
+
+
+def _is_numeric(place: int, rows: Sequence[Sequence[Any]]) -> bool:
+    values = [row[place] for row in rows if row[place] is not None]
+    return bool(values) and all(isinstance(value, int | float) for value in values)
+
+
+def _cell(value: Any) -> Cell:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10_000 else compact(value)
+
+
+def show_views(printer: Printer, rows: Sequence[SqlView]) -> None:
+    """Show what a query may name, a view a line, with its columns."""
+    printer.pairs([(row.view, ", ".join(row.columns)) for row in rows], indent=0)
+
+
+def show_stats(printer: Printer, found: StatsResponse) -> None:
+    """Show a row for each key, on a terminal with a bar for its share of the calls, and the sum below."""
+    if not found.rows:
+        printer.hint("No calls to add up.")
+        return
+    most = max(row.calls for row in found.rows) or 1
+    total = found.total
+    columns = (
+        Column(_TITLES[found.by], fill=True, least=8),
+        Column("CALLS", right=True),
+        Column("", give=1),
+        Column("FAILED", right=True),
+        Column("OPEN", right=True, optional=True, give=2),
+        Column("TOKENS IN", right=True),
+        Column("OUT", right=True),
+        Column("TIME", right=True),
+    )
+    printer.table(columns, [*(_row(printer, row, found, most) for row in found.rows)])
+    if printer.terminal:
+        printer.line()
+        parts = [f"{plural(total.calls, 'call')}", f"{total.failed:,} failed"]
+        if total.input_tokens is not None or total.output_tokens is not None:
+            parts.append(f"{amount(total.input_tokens or 0)} tokens in, {amount(total.output_tokens or 0)} out")
+        if total.seconds is not None:
+            parts.append(f"{duration(total.seconds)} in calls")
+        printer.line(Span("total  ", "dim"), ", ".join(parts))
+
+
+def _row(printer: Printer, row: StatsRow, found: StatsResponse, most: int) -> list[Cell]:
+    plain = not printer.terminal
+    key = row.key if row.key is not None else "(no call)" if not row.calls else "(not told)"
+    return [
+        Span(key, "dim" if row.key is None else "strong", "middle"),
+        row.calls if plain else f"{row.calls:,}",
+        "" if plain else _bar(printer, row, most),
+        Span(str(row.failed) if row.failed else "" if plain else printer.symbols.dash, "error" if row.failed else "dim"),
+        Span(str(row.open) if row.open else "", "open"),
+        _tokens(row.input_tokens, plain=plain),
+        _tokens(row.output_tokens, plain=plain),
+        "" if row.seconds is None else str(row.seconds) if plain else duration(row.seconds),
+    ]
+
+
+def _tokens(count: int | None, *, plain: bool) -> str:
+    return "" if count is None else str(count) if plain else amount(count)
+
+
+def _bar(printer: Printer, row: StatsRow, most: int) -> list[Span]:
+    """Return a bar as long as the row has calls, the failed ones of it in their colour."""
+    room = max(4, min(_WIDEST_BAR, printer.width // 5))
+    whole = max(1, round(room * row.calls / most)) if row.calls else 0
+    failed = min(whole, max(1, round(whole * row.failed / row.calls))) if row.failed else 0
+    sign = printer.symbols.bar
+    return [Span(sign * (whole - failed), "ok"), Span(sign * failed, "error")]

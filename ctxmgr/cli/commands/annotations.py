@@ -7,7 +7,7 @@ from typing import Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_entries, parse_all
-from ctxmgr.cli.output import Answer, Shown, answer, named_by, placed
+from ctxmgr.cli.output import Answer, Shown, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views import notes as views
 from ctxmgr.types.query import (
@@ -46,7 +46,7 @@ def add(
       ctxmgr note add run.jsonl@3 -m "the first wrong turn"
       ctxmgr list --status error --format ndjson --fields id | jq -r .id | ctxmgr note add - -m "look here"
     """
-    entries, session, store = named_by("note add", how, located_entries, entries, session, store)
+    entries, session, store = resolve("note add", how, located_entries, entries, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)
@@ -65,7 +65,7 @@ def _notes(
     command: str, query: str | None, tag: list[str] | None, target: str | None, session: str | None, every: bool, offset: int,
     limit: int, store: str | None, how: Shown,
 ) -> None:  # fmt: skip
-    session, store = placed(command, how, target, session, store)
+    session, store = resolve_place(command, how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
@@ -135,7 +135,7 @@ def create(
     Examples:
       ctxmgr snapshot create 3 4 5 --summary "auth findings" --reasoning "needed by the merge agent"
     """
-    entries, session, store = named_by("snapshot create", how, located_entries, entries, session, store)
+    entries, session, store = resolve("snapshot create", how, located_entries, entries, session, store)
 
     def work(workspace: Workspace) -> Answer:
         named, indexes, ids = parse_all(entries, session)
@@ -169,7 +169,7 @@ def list_snapshots(
     Examples:
       ctxmgr snapshot list --json
     """
-    session, store = placed("snapshot list", how, target, session, store)
+    session, store = resolve_place("snapshot list", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.list_snapshots(build(ListSnapshotsRequest, session=session, offset=offset, limit=limit))
@@ -193,7 +193,7 @@ def show(
     Examples:
       ctxmgr snapshot show 01a1ffcb
     """
-    session, store = placed("snapshot show", how, target, session, store)
+    session, store = resolve_place("snapshot show", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.show_snapshot(ShowSnapshotRequest(session=session, snapshot_id=snapshot))

@@ -8,12 +8,11 @@ from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.artifact_files import keep_in, pour, told
-from ctxmgr.cli.as_agent import asking
+from ctxmgr.cli.invocation import current_agent
 from ctxmgr.cli.output import Answer, Shown, answer
-from ctxmgr.cli.requests import build
-from ctxmgr.cli.version_number import version_number
+from ctxmgr.cli.requests import build, version_number
 from ctxmgr.cli.views import artifacts as views
+from ctxmgr.cli.views.artifacts import save_content, with_warnings, write_content
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.artifact import GetResponse, NewDependency
 from ctxmgr.types.artifact_request import (
@@ -123,7 +122,7 @@ def put(
         asked = build(PutRequest, agent=_owner(agent), artifacts=items, description=message, secrets=secrets)
         done = workspace.artifacts.put(asked, sys.stdin.buffer)
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
-        return told(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
+        return with_warnings(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
 
     answer("artifact put", how, work, store=store, create=True)
 
@@ -135,7 +134,7 @@ def _on_secrets(reject: bool, allow: bool) -> str:
 
 
 def _owner(agent: str | None) -> str:
-    owner = asking() if agent is None else agent
+    owner = current_agent() if agent is None else agent
     if owner is None:
         raise InvalidInput("whose artifact it is was not said", "name the agent that produced it: --agent AGENT")
     return owner
@@ -174,15 +173,15 @@ def get(
         request = addressed(artifact, version_number(version))
         if output is None and how.format != "table":
             found = workspace.artifacts.get(request)
-            return told(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
+            return with_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
         view, content = workspace.artifacts.open(request)
         data = GetResponse(artifact=view).to_json()
         if output is None:
-            return told(Answer(data, lambda out: pour(out, view, content)), workspace)
+            return with_warnings(Answer(data, lambda out: write_content(out, view, content)), workspace)
         with content:
-            keep_in(output, content)
+            save_content(output, content)
         said = f"{view.size:,} bytes written to {output}"
-        return told(Answer(data, lambda out: out.hint(said)), workspace)
+        return with_warnings(Answer(data, lambda out: out.hint(said)), workspace)
 
     answer("artifact get", how, work, store=store)
 
@@ -212,7 +211,7 @@ def list_(
         found = workspace.artifacts.list(request)
         rows = [view.to_json() for view in found.artifacts]
         done = Answer(rows, lambda out: views.show_artifacts(out, found.artifacts), found.status, found.page)
-        return told(done, workspace)
+        return with_warnings(done, workspace)
 
     answer("artifact list", how, work, store=store)
 
@@ -234,7 +233,7 @@ def log(
         agent, name = owner_and_name(artifact)
         found = workspace.artifacts.log(build(ArtifactLogRequest, agent=agent, name=name))
         rows = [view.to_json() for view in found.artifacts]
-        return told(Answer(rows, lambda out: views.show_log(out, found.artifacts)), workspace)
+        return with_warnings(Answer(rows, lambda out: views.show_log(out, found.artifacts)), workspace)
 
     answer("artifact log", how, work, store=store)
 
@@ -262,6 +261,6 @@ def diff(
                 DiffRequest, agent=agent, name=name, from_version=version_number(from_), to_version=version_number(to)
             )
         )  # fmt: skip
-        return told(Answer(found.to_json(), lambda out: views.show_diff(out, found)), workspace)
+        return with_warnings(Answer(found.to_json(), lambda out: views.show_diff(out, found)), workspace)
 
     answer("artifact diff", how, work, store=store)

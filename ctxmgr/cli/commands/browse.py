@@ -6,7 +6,7 @@ import sys
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Shown, fail, placed
+from ctxmgr.cli.output import Shown, fail, resolve_place
 from ctxmgr.errors import InvalidInput
 
 
@@ -22,7 +22,7 @@ def browse(target: o.Target = None, session: o.Session = None, store: o.Store = 
       ctxmgr browse run.jsonl
     """
     how = Shown()
-    session, store = placed("browse", how, target, session, store)
+    session, store = resolve_place("browse", how, target, session, store)
     try:
         from ctxmgr.cli.browse.app import browse as run
     except ImportError:

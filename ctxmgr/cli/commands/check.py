@@ -12,10 +12,19 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import ascii_json, say
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.output import Answer, Shown, answer_alone
-from ctxmgr.cli.report import ci
-from ctxmgr.cli.report.check import FAIL_ON, CheckedSession, CheckResult, check_logs
-from ctxmgr.cli.report.document import session_report
-from ctxmgr.cli.report.page import PageFolder
+from ctxmgr.cli.report.check import (
+    FAIL_ON,
+    CheckedSession,
+    CheckResult,
+    check_logs,
+    github,
+    headline,
+    junit,
+    markdown,
+    relative,
+    sarif,
+)
+from ctxmgr.cli.report.document import PageFolder, session_report
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import Span
@@ -67,9 +76,9 @@ def check(
         pages = _Pages(report) if report is not None else None
         result = check_logs(paths or [], store, severities, None if pages is None else pages.hear)
         if pages is not None:
-            pages.keep(ci.markdown(result))
+            pages.keep(markdown(result))
         if form == "github" and os.environ.get(SUMMARY):
-            _add_summary(Path(os.environ[SUMMARY]), ci.markdown(result))
+            _add_summary(Path(os.environ[SUMMARY]), markdown(result))
         rows = [session.to_json() for session in result.sessions]
         # The other forms tell of what was not read themselves.
         unread = result.passed_over if form in ("text", "json") else []
@@ -94,14 +103,14 @@ def _show(out: Printer, form: str, result: CheckResult) -> None:
     if form == "text":
         _show_text(out, result)
     elif form == "sarif":
-        sys.stdout.write(ascii_json(ci.sarif(result), indent=2) + "\n")
+        sys.stdout.write(ascii_json(sarif(result), indent=2) + "\n")
     else:
-        sys.stdout.write({"md": ci.markdown, "github": ci.github, "junit": ci.junit}[form](result))
+        sys.stdout.write({"md": markdown, "github": github, "junit": junit}[form](result))
 
 
 def _show_text(out: Printer, result: CheckResult) -> None:
     for session in result.failed:
-        out.line(Span(f"{out.symbols.error} {session.verdict}", "error"), "  ", Span(ci.relative(session.log), "strong"))
+        out.line(Span(f"{out.symbols.error} {session.verdict}", "error"), "  ", Span(relative(session.log), "strong"))
         for finding in session.lasting:
             out.line(finding.reason, indent=2, hang=2)
         for title, text in (("cause", session.cause), ("next step", session.next_step)):
@@ -111,7 +120,7 @@ def _show_text(out: Printer, result: CheckResult) -> None:
     healthy = sum(not session.failed for session in result.sessions)
     if healthy:
         out.line(Span(f"{out.symbols.healthy} {plural(healthy, 'session')} without trouble", "healthy"))
-    out.line(ci.headline(result))
+    out.line(headline(result))
 
 
 def _add_summary(path: Path, text: str) -> None:

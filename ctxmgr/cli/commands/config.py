@@ -1,9 +1,9 @@
-"""``config``: what is set, where it is from, and what there is to set."""
+"""``config``: the settings that hold, where each is from, and what it sets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +12,12 @@ from ctxmgr import paths
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views import config as views
+from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.one_line import compact
 from ctxmgr.config import SETTINGS, Config, load_config
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import NotFound
-from ctxmgr.types.settings import SettingsPath, SettingView
+from ctxmgr.types.setup import SettingsPath, SettingView
 
 _HELP = """Show what is set, where it is from, and what there is to set.
 
@@ -42,7 +43,7 @@ def list_(*, how: Shown) -> None:
       ctxmgr config list
       ctxmgr config list --json
     """
-    _tell("config list", how, lambda config: list(_held(config)), views.show_list)
+    _tell("config list", how, lambda config: list(_held(config)), show_list)
 
 
 @config_app.command("get")
@@ -60,7 +61,7 @@ def get(
 
     def work() -> Answer:
         found = _named(load_config(Path.cwd()), name)
-        return Answer(found.to_json(), lambda out: views.show_value(out, found))
+        return Answer(found.to_json(), lambda out: show_value(out, found))
 
     answer_alone("config get", how, work)
 
@@ -75,7 +76,7 @@ def path(*, how: Shown) -> None:
 
     def work() -> Answer:
         found = _files(load_config(Path.cwd()))
-        return Answer([each.to_json() for each in found], lambda out: views.show_paths(out, found))
+        return Answer([each.to_json() for each in found], lambda out: show_paths(out, found))
 
     answer_alone("config path", how, work)
 
@@ -95,7 +96,7 @@ def explain(
     """
     _tell(
         "config explain", how, lambda config: [_named(config, name)] if name is not None else list(_all(config)),
-        views.show_explained,
+        show_explained,
     )  # fmt: skip
 
 
@@ -209,3 +210,66 @@ def _about(name: str) -> str:
             told[-1] += f" {words}"
     about = next((each for each in told if name in each.replace("``", " ").replace(",", " ").replace(":", " ").split()), "")
     return about.replace("``", "").replace(f"{name}: ", "", 1) if about.startswith(name) else about.replace("``", "")
+
+
+_COLUMNS = (
+    Column("SETTING"),
+    Column("VALUE", fill=True, least=16),
+    Column("SET BY", give=1, least=8),
+)
+_MAY = {
+    "free": "a project's own file may set it",
+    "inside": "a project's own file may name places inside of its folder",
+    "restrict": "only you may grant it; a project's own file may only forbid it, unless you trust it",
+}
+
+
+def show_list(printer: Printer, rows: Sequence[SettingView]) -> None:
+    """Show a row for each setting; what is built in stands back."""
+    printer.table(
+        _COLUMNS,
+        (
+            [
+                row.name,
+                Span(_spelled(row.value), "dim" if row.origin == "built-in" else "strong"),
+                Span(row.file or row.variable or row.origin if row.origin != "built-in" else "built in", "dim", "end"),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def show_value(printer: Printer, row: SettingView) -> None:
+    """Show the value alone; nothing where there is none."""
+    if row.value is not None:
+        printer.line(_spelled(row.value))
+
+
+def show_paths(printer: Printer, rows: Sequence[SettingsPath]) -> None:
+    """Show the files in the order in which they count."""
+    for row in rows:
+        printer.line(
+            Span(row.path, "strong" if row.holds else "dim"), Span(f"  {row.kind}{'' if row.holds else ', not there'}", "dim")
+        )
+
+
+def show_explained(printer: Printer, rows: Sequence[SettingView]) -> None:
+    """Show everything that is to be said of each setting."""
+    for number, row in enumerate(rows):
+        if number:
+            printer.line()
+        printer.line(Span(row.name, "strong"), "  ", row.about)
+        others = [each for each in (row.option, row.variable) if each]
+        printer.pairs(
+            [
+                ("value", _spelled(row.value)),
+                ("set by", row.file or (row.variable if row.origin == "environment" else None)),
+                ("default", _spelled(row.default)),
+                ("also by", ", ".join(others)),
+                ("who", _MAY[row.project]),
+            ]
+        )
+
+
+def _spelled(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else compact(value)

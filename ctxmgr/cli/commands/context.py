@@ -1,17 +1,310 @@
-"""``context``: what agents share, what each needs, and its package."""
+"""``context``: what agents share, what each needs, and the package that gives it to them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.commands import context_needs, context_package
-from ctxmgr.cli.output import Answer, Shown, answer
-from ctxmgr.cli.requests import build
-from ctxmgr.cli.views import project as views
-from ctxmgr.types.project import GetContextRequest, KeyUpdate, SetContextRequest
+from ctxmgr.cli.envelope import say
+from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.requests import build, goal_source, version_number
+from ctxmgr.cli.views import context as views
+from ctxmgr.paths import open_regular
+from ctxmgr.types.context_request import (
+    DEFAULT_BUDGET,
+    ESTIMATE,
+    AssembleRequest,
+    ChangeNeedsRequest,
+    ListNeedsRequest,
+    RequestItemsRequest,
+    WhyRequest,
+)
+from ctxmgr.types.project import AgentNeed, GetContextRequest, KeyUpdate, SetContextRequest
 from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ctxmgr.recover.model.single_question import ModelImprover
+
+
+NeedingAgent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that needs it.")]
+Pattern = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATTERN",
+        help="AGENT/*, AGENT/NAME, project_context, task_context, error_context, execution_history, goal_context, "
+        "entry:ID, snapshot:ID or continuation:ID.",
+    ),
+]
+
+
+def add_need(
+    agent: NeedingAgent,
+    pattern: Pattern,
+    need: Annotated[
+        str, typer.Option("--need", metavar="NEED", help="required, optional, if_exists (said nothing of), reference.")
+    ] = "required",
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="The most that one item may take.")] = None,
+    summary: Annotated[bool, typer.Option("--use-summary/--use-whole", help="Ask for summaries.")] = False,
+    priority: Annotated[int, typer.Option("--priority", "-p", help="The lower, the earlier it is served.")] = 100,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Say what an agent needs; the same pattern again replaces what was said.
+
+    Examples:
+      ctxmgr context need add parser_developer 'system_architect/*' --priority 1
+      ctxmgr context need add parser_developer 'cli_ux_designer/*' --need optional --max-tokens 4000
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        wanted = build(
+            AgentNeed, agent=agent, pattern=pattern, need=need, max_tokens=max_tokens, use_summary=summary, priority=priority
+        )
+        done = workspace.supply.change_needs(ChangeNeedsRequest(add=[wanted]))
+        return Answer(done.to_json(), lambda out: views.show_needs(out, done.needs))
+
+    answer("context need add", how, work, store=store, create=True)
+
+
+def remove_need(
+    agent: NeedingAgent,
+    pattern: Pattern,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Take back what was said that an agent needs.
+
+    Examples:
+      ctxmgr context need remove parser_developer 'cli_ux_designer/*'
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        done = workspace.supply.change_needs(ChangeNeedsRequest(remove=[(agent, pattern)]))
+        return Answer(done.to_json(), lambda out: views.show_removed(out, done.needs))
+
+    answer("context need remove", how, work, store=store, writes=True)
+
+
+def list_needs(
+    agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="Only its needs; else all.")] = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """List what agents need, in the order in which it is served; an agent that asks sees its own.
+
+    Examples:
+      ctxmgr context need list parser_developer
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.supply.list_needs(build(ListNeedsRequest, agent=agent))
+        rows = [need.to_json() for need in found.needs]
+        return Answer(rows, lambda out: views.show_needs(out, found.needs), found.status)
+
+    answer("context need list", how, work, store=store)
+
+
+_BUDGET, _WHAT = "Budget", "What"
+
+Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that the context is for.")]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", help="The budget; never exceeded.", rich_help_panel=_BUDGET)]
+Counter = Annotated[
+    str, typer.Option("--counter", metavar="NAME", help="estimate, o200k_base or cl100k_base.", rich_help_panel=_BUDGET)
+]
+ReservePrompt = Annotated[
+    int | None,
+    typer.Option("--reserve-prompt", help="Kept free for the prompt; else 5 %, at most 5,000.", rich_help_panel=_BUDGET),
+]
+ReserveTask = Annotated[
+    int | None,
+    typer.Option("--reserve-task", help="For project and task context; else 2 %, at most 2,000.", rich_help_panel=_BUDGET),
+]
+Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="The task.", rich_help_panel=_WHAT)]
+TaskContext = Annotated[
+    str | None,
+    typer.Option("--task-context", metavar="FILE", help="What is known of it: a JSON or YAML map.", rich_help_panel=_WHAT),
+]
+Goal = Annotated[
+    str | None,
+    typer.Option("--goal-dir", metavar="DIR", help="The project whose goal is worked on: goal_context.", rich_help_panel=_WHAT),
+]
+With = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="ITEM", help="This too, whatever the agent needs; repeatable.", rich_help_panel=_WHAT),
+]
+Version = Annotated[
+    str | None, typer.Option("--version", metavar="N", help="Artifacts as of this version; else now.", rich_help_panel=_WHAT)
+]
+Diff = Annotated[
+    bool, typer.Option("--diff/--fresh", help="Leave out what the agent holds from its last package.", rich_help_panel=_WHAT)
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Let this model write the summaries.", rich_help_panel="Model"),
+]
+Plan = Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the package without recording it.")]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", metavar="FORMAT", help="yaml (what a pipe gets), table, json, ndjson or md.",
+                 rich_help_panel="Output"),
+]  # fmt: skip
+
+
+def assemble(
+    agent: Agent,
+    max_tokens: MaxTokens = DEFAULT_BUDGET,
+    reserve_prompt: ReservePrompt = None,
+    reserve_task: ReserveTask = None,
+    counter: Counter = ESTIMATE,
+    task: Task = None,
+    task_context: TaskContext = None,
+    goal: Goal = None,
+    also: With = None,
+    version: Version = None,
+    diff: Diff = False,
+    plan: Plan = False,
+    model: Model = None,
+    base_url: o.BaseUrl = None,
+    timeout: o.Timeout = None,
+    store: o.Store = None,
+    json_: o.Json = False,
+    format_: Format = None,
+    fields: o.Fields = None,
+    jq: o.Jq = None,
+) -> None:
+    """Give an agent what it needs, within a token budget: a YAML package; on a terminal, what is in it and why.
+
+    What is required is given whole, or nothing is (exit 6). What is optional is given whole, as a summary, or in part, as
+    there is room. 'context need' sets what an agent needs; error_context tells the latest failures of the task, else of
+    the agent, else of all.
+
+    With --model a model writes the summaries, where its are as short as those by structure; no other setting asks one.
+
+    The agent's access rules hold, whoever asks for it. In a store without any rule the operator gives it everything.
+
+    Examples:
+      ctxmgr context assemble parser_developer > package.yaml
+      ctxmgr context assemble parser_developer --task T-7 --task-context t.yaml --json
+      ctxmgr context assemble debugger --with entry:run-12@7 --with system_architect/notes.md --plan
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        asked = build(
+            AssembleRequest, agent=agent, max_tokens=max_tokens, reserve_prompt=reserve_prompt, reserve_task=reserve_task,
+            counter=counter, task=task, task_context=_read(task_context), items=also,
+            goal=goal_source(goal), version=version_number(version),
+            diff=diff, dry_run=plan,
+        )  # fmt: skip
+        improver = _improver(workspace, model, base_url, timeout)
+        supply = workspace.supply if improver is None else workspace.supply.improved_by(improver)
+        made = supply.assemble(asked)
+        told = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
+        if improver is not None and improver.failure:
+            told.append(f"not every summary is the model's: {improver.failure}")
+        return Answer(
+            made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
+            "partial" if made.package.missing else "ok", warnings=[*told, *workspace.guard.warnings],
+        )  # fmt: skip
+
+    answer("context assemble", _shown(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
+
+
+def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
+    """Return what asks the model that this call names; None where it names none."""
+    if model is None:
+        return None
+    from ctxmgr.recover.model.single_question import improver_for
+    from ctxmgr.types.operations import ModelRequest
+
+    wanted = build(ModelRequest, name=model, base_url=base_url, seconds=timeout)
+    return improver_for(wanted, os.environ, workspace.config.model, say)
+
+
+def request(
+    agent: Agent,
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="ITEM...", help="AGENT/NAME, AGENT/*, an artifact's id, entry:ID, ...")
+    ] = None,
+    named: Annotated[
+        list[str] | None,
+        typer.Option("--item", metavar="ITEM", help="The same, as an option; repeatable.", rich_help_panel=_WHAT),
+    ] = None,
+    max_tokens: MaxTokens = DEFAULT_BUDGET,
+    counter: Counter = ESTIMATE,
+    version: Version = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Give an agent more artifacts, shared values or snapshots than its package held, each item with its own status.
+
+    The first named is served first. Nothing is recovered here: a stuck run is for 'ctxmgr recover', and an agent that lost
+    the thread asks with 'ctxmgr request'.
+
+    What the agent may not read is missing, as what is not there is. When everything is missing the exit code is 3.
+
+    Examples:
+      ctxmgr context request parser_developer security_architect/security-requirements.yaml --as parser_developer
+      ctxmgr context request parser_developer 'cli_ux_designer/*' snapshot:01a1ffcb --max-tokens 8000 --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        asked = build(
+            RequestItemsRequest,
+            agent=agent,
+            items=[*(items or []), *(named or [])],
+            max_tokens=max_tokens,
+            counter=counter,
+            version=version_number(version),
+        )
+        found = workspace.supply.request_items(asked)
+        return Answer(
+            [item.to_json() for item in found.items], lambda out: views.show_requested(out, found.items), found.status,
+            warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
+        )  # fmt: skip
+
+    answer("context request", how, work, store=store, writes=True, lenient=True)
+
+
+def why(
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="AGENT/NAME, an artifact's id, a context, entry:ID, ...")],
+    package: Annotated[str | None, typer.Option("--package", metavar="ID", help="The package; else the latest one.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="The latest one of this agent.")] = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Say why an item is in a package, why it was shortened, or why it is not there: asked, got, rule, reason.
+
+    Examples:
+      ctxmgr context why system_architect/architecture.yaml
+      ctxmgr context why error_context --agent debugger --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.supply.why(build(WhyRequest, item=item, package=package, agent=agent))
+        return Answer(found.to_json(), lambda out: views.show_why(out, found))
+
+    answer("context why", how, work, store=store)
+
+
+def _shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:
+    return shown(as_json, "table" if form == "yaml" else form, fields, jq)
+
+
+def _read(place: str | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    from ctxmgr.context.service import MOST_BYTES, read_task_context
+
+    with open(open_regular(place), "rb") as file:
+        return read_task_context(file.read(MOST_BYTES + 1), place)
 
 
 def set_(
@@ -76,12 +369,12 @@ Examples:
 context_app = typer.Typer(no_args_is_help=True, help=_HELP)
 context_app.command("set")(set_)
 context_app.command("get")(get)
-context_app.command("assemble")(context_package.assemble)
-context_app.command("request")(context_package.request)
-context_app.command("why")(context_package.why)
+context_app.command("assemble")(assemble)
+context_app.command("request")(request)
+context_app.command("why")(why)
 
 need_app = typer.Typer(no_args_is_help=True, help="What an agent's package must or may hold.")
-need_app.command("add")(context_needs.add_need)
-need_app.command("remove")(context_needs.remove_need)
-need_app.command("list")(context_needs.list_needs)
+need_app.command("add")(add_need)
+need_app.command("remove")(remove_need)
+need_app.command("list")(list_needs)
 context_app.add_typer(need_app, name="need")

@@ -1,24 +1,23 @@
-"""``sessions`` and ``detect``: which sessions are stuck, where, and since when."""
+"""``detect``: which sessions are stuck, where and since when; and how the detectors came to it."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import is_folder, located_log
-from ctxmgr.cli.detection_answer import detected, listed
-from ctxmgr.cli.output import Answer, Shown, answer, answer_alone, named_by, placed
+from ctxmgr.cli.address import is_folder, parse
+from ctxmgr.cli.detection import detected
+from ctxmgr.cli.output import Answer, Shown, answer, answer_alone, resolve_place
+from ctxmgr.cli.requests import merged, tell_session
 from ctxmgr.cli.views import findings as findings_view
-from ctxmgr.cli.views import sessions as sessions_view
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.errors import InvalidInput
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ctxmgr.cli.folder_detection import FolderFindings
+    from ctxmgr.cli.detection import FolderFindings
     from ctxmgr.cli.terminal import Printer
 
 Backtest = Annotated[
@@ -31,54 +30,12 @@ Explain = Annotated[
 ]
 
 
-def sessions(
-    log: o.Log = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Only sessions in which this agent acted.")] = None,
-    project: Annotated[
-        str | None, typer.Option("--project", metavar="FOLDER", help="Only sessions that worked there; its last part will do.")
-    ] = None,
-    since: o.Since = None,
-    stuck: Annotated[bool, typer.Option("--stuck", help="Only sessions in a loop, or hung.")] = False,
-    judge: Annotated[bool, typer.Option("--judge/--no-judge", help="Replay each shown session through the detectors.")] = True,
-    offset: o.Offset = 0,
-    limit: o.Limit = 20,
-    store: o.Store = None,
-    *,
-    how: Shown,
-) -> None:
-    """List the sessions, latest first: who acted, how much, and which of them is stuck.
-
-    Examples:
-      ctxmgr sessions
-      ctxmgr sessions --stuck --since 2d
-      ctxmgr sessions --project invoice-tool
-      ctxmgr sessions --json --fields session,verdict
-      ctxmgr sessions run.jsonl
-    """
-    store = named_by("sessions", how, located_log, log, store)
-
-    def work(workspace: Workspace) -> Answer:
-        found, following = listed(
-            workspace, store, agent=agent, project=project, since=since, stuck=stuck, offset=offset, limit=limit, judge=judge
-        )
-        rows = [session.to_json() for session in found.sessions]
-        return Answer(
-            rows,
-            lambda out: sessions_view.show_sessions(out, found.sessions, found.page, time.time()),
-            found.status,
-            found.page,
-            next=following,
-        )
-
-    answer("sessions", how, work, store=store)
-
-
 def detect(
     target: o.Target = None,
     session: o.Session = None,
     all_sessions: o.AllSessions = False,
     now: o.Now = None,
-    ever: Annotated[bool, typer.Option("--ever", help="Let resolved findings count too.")] = False,
+    ever: Annotated[bool, typer.Option("--ever", help="Count resolved findings too.")] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")] = False,
     backtest: Backtest = None,
     explain: Explain = None,
@@ -105,21 +62,17 @@ def detect(
     """
     folder = target if is_folder(target) else None
     if folder is None:
-        session, store = placed("detect", how, target, session, store)
+        session, store = resolve_place("detect", how, target, session, store)
     given = {"--all-sessions": all_sessions, "--now": now, "--ever": ever}
     if backtest is not None:
-        from ctxmgr.cli.commands.backtest import backtest as score
-
         given |= {"--session": session, "--store": store, "--explain": explain}
         beside = [name for name, value in given.items() if value]
-        return score(backtest, set_, how, beside=beside)
+        return _backtest(backtest, set_, how, beside=beside)
     if folder is not None:
         return _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, beside=[session, explain, store])
     if explain is not None:
-        from ctxmgr.cli.commands.explain import explain as think
-
         beside = [name for name, value in given.items() if value]
-        think(explain, session, store, set_, how, beside=beside)
+        _explain(explain, session, store, set_, how, beside=beside)
         return
 
     def work(workspace: Workspace) -> Answer:
@@ -146,12 +99,12 @@ def _detect_folder(
     beside: list[str | None],
 ) -> None:
     """Judge every log of a folder, each by itself, and say which files were passed over."""
-    from ctxmgr.cli.folder_detection import detected_in
+    from ctxmgr.cli.detection import detected_in_folder
 
     def work() -> Answer:
         if any(beside):
             raise InvalidInput(f"{folder} is a folder: all logs in it are judged", "leave --session, --explain and --store out")
-        found = detected_in(folder, now, changes, ever=ever, exit_zero=exit_zero)
+        found = detected_in_folder(folder, now, changes, ever=ever, exit_zero=exit_zero)
         return Answer(
             [verdict.to_json() for verdict in found.verdicts],
             lambda out: _show_folder(out, found),
@@ -169,3 +122,69 @@ def _show_folder(out: Printer, found: FolderFindings) -> None:
         out.line(Span(log, "strong"))
         findings_view.show_findings(out, verdicts, found.entries, log)
         out.line()
+
+
+_SHOWN = 5
+
+
+def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, beside: list[str]) -> None:
+    """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
+
+    Args:
+        folder: logs and a ``labels.json``.
+        settings: what ``--set`` gave.
+        how: the answer is wanted.
+        beside: options that were given and say something about a store, which a backtest does not read.
+    """
+    from ctxmgr.cli.views.detectors import show_backtest
+    from ctxmgr.config import load_config
+    from ctxmgr.history.backtest import backtest_folder
+
+    def work() -> Answer:
+        if beside:
+            raise InvalidInput(f"--backtest can't be combined with {beside[0]}", "it judges the logs of its folder, no store")
+        found, notes = backtest_folder(folder, merged(dict(load_config(Path.cwd()).detect), settings))
+        warnings = list(notes)
+        if found.absent:
+            shown = ", ".join(found.absent[:_SHOWN]) + (", ..." if len(found.absent) > _SHOWN else "")
+            warnings.append(f"{len(found.absent)} labelled sessions are in no log: {shown}")
+        return Answer(
+            found.to_json(), lambda out: show_backtest(out, found), "ok" if found.scored else "empty", warnings=warnings
+        )
+
+    answer_alone("detect backtest", how, work)
+
+
+def _explain(
+    address: str,
+    session: str | None,
+    store: str | None,
+    settings: list[str] | None,
+    how: Shown,
+    *,
+    beside: list[str],
+) -> None:
+    """Show what the detectors thought of the entry at an address; exit 0 when it exists.
+
+    Args:
+        address: ``42``, ``SESSION@42``, ``@-1``, or an entry id.
+        session: the one that ``--session`` names.
+        store: path of the store, if one was named.
+        settings: what ``--set`` gave.
+        how: the answer is wanted.
+        beside: options that were given and have no meaning here.
+    """
+    from ctxmgr.cli.views.detectors import show_explanation
+    from ctxmgr.history.detection import explain as explained
+    from ctxmgr.types.operations import ExplainRequest
+
+    def work(workspace: Workspace) -> Answer:
+        if beside:
+            raise InvalidInput(f"--explain can't be combined with {beside[0]}", "it is about one entry")
+        place = parse(address, session)
+        request = ExplainRequest(session=place.session, index=place.index, entry_id=place.entry_id)
+        found = explained(workspace.store, request, merged(dict(workspace.config.detect), settings))
+        tell_session(workspace, place.session, found.entry.session)
+        return Answer(found.to_json(), lambda out: show_explanation(out, found))
+
+    answer("detect explain", how, work, store=store)

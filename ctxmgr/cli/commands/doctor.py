@@ -1,24 +1,37 @@
-"""``doctor``: check the installation, the settings and the store."""
+"""``doctor``: check the installation, and show a line for each check with what to do."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ctxmgr.artifacts.repair import check_artifacts
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
 from ctxmgr.cli.output import Answer, Shown, answer_alone
-from ctxmgr.cli.views import doctor as views
+from ctxmgr.cli.views.formatting import plural
+from ctxmgr.cli.views.layout import GAP, Span
 from ctxmgr.config import find_store
-from ctxmgr.history.environment import check_cache, check_config, check_extras, check_logs, check_program, check_settings
-from ctxmgr.history.health import check_shipping, check_store
+from ctxmgr.history.health import (
+    check_cache,
+    check_config,
+    check_extras,
+    check_logs,
+    check_program,
+    check_settings,
+    check_shipping,
+    check_store,
+)
 from ctxmgr.live.status import check_clients
 from ctxmgr.recover.model.disclosure import check_model
 from ctxmgr.recover.routing.routes import check_routes
-from ctxmgr.types.health import Check
+from ctxmgr.types.setup import Check
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
 
 
 def doctor(
@@ -46,7 +59,7 @@ def doctor(
         failed = [check for check in checks if check.level == "fail"]
         return Answer(
             [check.to_json() for check in checks],
-            lambda out: views.show_checks(out, checks, Counter(check.level for check in checks)),
+            lambda out: show_checks(out, checks, Counter(check.level for check in checks)),
             "partial" if failed else "ok",
             code=_exit(failed),
         )
@@ -77,3 +90,27 @@ def _exit(failed: list[Check]) -> Exit:
     """Return the store's code when it is among the failures, else that of the first."""
     codes = [exit_for(check.kind or "") for check in failed]
     return Exit.STORE if Exit.STORE in codes else codes[0] if codes else Exit.OK
+
+
+_STYLES = {"ok": "ok", "info": "dim", "warn": "warn", "fail": "error"}
+
+
+def show_checks(printer: Printer, checks: Sequence[Check], counts: Mapping[str, int]) -> None:
+    """Show every check; in a pipe the level is a word, and the count goes to the stream for talk."""
+    symbols = printer.symbols
+    signs = {"ok": symbols.healthy, "info": symbols.unknown, "warn": symbols.open, "fail": symbols.error}
+    words = signs if printer.terminal else {level: level for level in _STYLES}
+    first = max(map(len, words.values())) + len(GAP)
+    second = max((len(check.name) for check in checks), default=0) + len(GAP)
+    for check in checks:
+        sign = Span(words[check.level].ljust(first), _STYLES[check.level])
+        style = _STYLES[check.level] if check.level in ("warn", "fail") else ""
+        printer.line(sign, Span(check.name.ljust(second), "dim"), Span(check.finding, style), hang=first + second)
+        if check.hint:
+            printer.line(" " * (first + second), Span(check.hint, "dim"), hang=first + second + 2)
+    if counts.get("fail"):
+        printer.hint(f"{plural(counts['fail'], 'failure')}, {plural(counts.get('warn', 0), 'warning')}")
+    elif counts.get("warn"):
+        printer.hint(plural(counts["warn"], "warning"))
+    else:
+        printer.hint("everything is in order")

@@ -10,7 +10,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.times import moment
-from ctxmgr.cli.views import project as views
+from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.project import ListExecutionsRequest, RecordExecutionRequest
 from ctxmgr.workspace import Workspace

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, Shown, answer_alone, say
+from ctxmgr.cli.requests import project_folder
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.service import Goals
@@ -45,18 +45,6 @@ AllowCommands = Annotated[
 COMMANDS_VARIABLE = "CTXMGR_ALLOW_COMMANDS"
 
 
-def project(named: str | None) -> Path:
-    """Return the project's folder.
-
-    Raises:
-        InvalidInput: it is no folder.
-    """
-    folder = Path(named) if named is not None else Path.cwd()
-    if not os.path.isdir(folder):
-        raise InvalidInput(f"--dir {str(folder)!r} is no folder", "name a folder that is there")
-    return folder
-
-
 def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
     """Whether probes may run commands, or the fingerprints of those that may.
 
@@ -71,7 +59,7 @@ def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
         return flag or said != "0"
     from ctxmgr.config import load_config
 
-    config = load_config(project(named))
+    config = load_config(project_folder(named))
     for line in config.told("goal.allow_commands"):
         say(f"ctxmgr: {line}")
     if config.allow_commands and config.trusted_commands is not None:
@@ -94,7 +82,7 @@ def opened(named: str | None, *, create: bool = False, commands: bool | frozense
         InvalidInput: the project is no folder.
         NotFound: it has no goal, and ``create`` is false.
     """
-    return Goals.open(project(named), create=create, commands=commands)
+    return Goals.open(project_folder(named), create=create, commands=commands)
 
 
 def answer(command: str, how: Shown, work: Callable[[], Answer]) -> None:

@@ -14,7 +14,7 @@ from ctxmgr.cli.commands import goal_common as c
 from ctxmgr.cli.commands.goal_common import Dir, goal_app
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, Shown, say
-from ctxmgr.cli.requests import build
+from ctxmgr.cli.requests import build, project_folder
 from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
@@ -61,7 +61,7 @@ def start(
     """
 
     def work() -> Answer:
-        c.project(dir_)
+        project_folder(dir_)
         text, plan, notes, given = _given(goal, source)
         proposal = _proposed(text, plan, notes, given, ModelRequest(name=model, base_url=base_url, seconds=timeout), by_model)
         if proposal is None or not proposal.tasks:
@@ -106,7 +106,7 @@ def _proposed(
     if wanted.name is None and not by_model:
         return _as_shape(goal, replace(plan, notes=tuple(notes)), "rules", None, None) if plan.tasks else None
     from ctxmgr.config import load_config
-    from ctxmgr.recover.model.goal_split import decompose
+    from ctxmgr.recover.model.single_question import decompose
 
     table = load_config(Path.cwd()).model
     found = decompose(goal, replace(plan, notes=tuple(notes)), given, wanted, os.environ, table, say)

@@ -9,7 +9,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import Address, list_start, located_action, located_entry, parse
 from ctxmgr.cli.envelope import slow_search
-from ctxmgr.cli.output import Answer, Shown, Status, answer, named_by, placed
+from ctxmgr.cli.output import Answer, Shown, Status, answer, resolve, resolve_place
 from ctxmgr.cli.requests import build, tell_session
 from ctxmgr.cli.views import entries as views
 from ctxmgr.errors import NotFound
@@ -35,7 +35,7 @@ def trace(
     since: o.Since = None,
     until: o.Until = None,
     offset: o.Offset = 0,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", help="Most rows to show; else all.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="Show at most this many rows; else all.")] = None,
     store: o.Store = None,
     *,
     how: Shown,
@@ -47,7 +47,7 @@ def trace(
       ctxmgr trace --agent main --status error --json
       ctxmgr trace Bash run.jsonl
     """
-    action, session, store = named_by("trace", how, located_action, action, target, session, store)
+    action, session, store = resolve("trace", how, located_action, action, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
@@ -91,8 +91,8 @@ def list_(
       ctxmgr list run.jsonl@40
     """
     chosen = any((action, agent, input_type, status, process, event_type, since, until, newest_first, kind != "entry"))
-    target, offset = named_by("list", how, partial(list_start, chosen=chosen), target, offset)
-    session, store = placed("list", how, target, session, store)
+    target, offset = resolve("list", how, partial(list_start, chosen=chosen), target, offset)
+    session, store = resolve_place("list", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
@@ -136,7 +136,7 @@ def search(
       ctxmgr search rm --kind entry --json
       ctxmgr search "exit code 1" run.jsonl
     """
-    session, store = placed("search", how, target, session, store)
+    session, store = resolve_place("search", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         request = build(
@@ -176,7 +176,7 @@ def show(
       ctxmgr show 01a1ffcb@42 --json
       ctxmgr show run.jsonl@-1
     """
-    address, session, store = named_by("show", how, located_entry, address, session, store)
+    address, session, store = resolve("show", how, located_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
         place = parse(address, session)
@@ -232,9 +232,9 @@ def messages(
       ctxmgr messages run.jsonl
     """
     if address is None:
-        session, store = placed("messages", how, None, session, store)
+        session, store = resolve_place("messages", how, None, session, store)
     else:
-        address, session, store = named_by("messages", how, located_entry, address, session, store)
+        address, session, store = resolve("messages", how, located_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
         place = parse(address, session) if address else parse("@0", session)

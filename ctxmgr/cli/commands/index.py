@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import located_log
-from ctxmgr.cli.output import Answer, Shown, answer, named_by
+from ctxmgr.cli.output import Answer, Shown, answer, resolve
 from ctxmgr.cli.progress import ProgressMeter
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.workspace import Workspace
@@ -24,7 +24,7 @@ def index(
       ctxmgr index
       ctxmgr index history.jsonl
     """
-    store = named_by("index", how, located_log, log, store)
+    store = resolve("index", how, located_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
         moved = workspace.store.index(ProgressMeter("indexing for search", "records", 1))

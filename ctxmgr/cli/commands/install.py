@@ -1,23 +1,28 @@
-"""``install``, ``uninstall`` and ``hook``: be told inside a client while a run goes in circles."""
+"""``install``, ``uninstall`` and ``hook``: the hook in the settings of clients."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.terminal import printer, safe
-from ctxmgr.cli.views import installation as views
+from ctxmgr.cli.views.layout import Span
 from ctxmgr.clients import CLIENTS, client
 from ctxmgr.clients.interface import Client
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live import installation
 from ctxmgr.live.installation import Change, Scope
-from ctxmgr.types.installation import InstallationView
+from ctxmgr.types.setup import InstallationView
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+
 
 _Name = Annotated[str | None, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]
 _ScopeOption = Annotated[
@@ -202,11 +207,40 @@ def _agreed(row: InstallationView, how: Shown) -> bool:
         raise InvalidInput(
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"
         )
-    views.show_diff(printer(), row)
+    show_diff(printer(), row)
     from typer import confirm
 
     return confirm(f"Change {safe(row.path or '')}?", default=True)
 
 
 def _answered(rows: list[InstallationView]) -> Answer:
-    return Answer([row.to_json() for row in rows], lambda out: views.show_installations(out, rows))
+    return Answer([row.to_json() for row in rows], lambda out: show_installations(out, rows))
+
+
+_STYLES = {"+": "ok", "-": "error", "@": "dim"}
+
+
+def show_diff(printer: Printer, row: InstallationView) -> None:
+    """Show what would be changed in a settings file."""
+    for line in (row.diff or "").splitlines():
+        printer.line(Span(line, _STYLES.get(line[:1], "")))
+
+
+def show_installations(printer: Printer, rows: Sequence[InstallationView]) -> None:
+    """Show each client with its file, and what is left to do; a change that was not made is shown as a diff."""
+    name = max(len(row.client) for row in rows) + 2
+    for row in rows:
+        state = Span("installed".ljust(15), "ok") if row.installed else Span("not installed".ljust(15), "dim")
+        printer.line(row.client.ljust(name), row.scope.ljust(9), state, row.path or "", hang=name + 2)
+    if len(rows) != 1:
+        return
+    (row,) = rows
+    if row.diff and not row.changed:
+        show_diff(printer, row)
+    elif not row.changed:
+        printer.hint("nothing had to be changed")
+    elif row.installed:
+        how = {"project": " --scope project", "plugin": f" --plugin {shlex.quote(row.path or '')}"}.get(row.scope, "")
+        printer.hint(f"'ctxmgr uninstall {row.client}{how}' undoes it")
+    if row.then and row.installed:
+        printer.hint(row.then)

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.as_agent import asking
 from ctxmgr.cli.envelope import say
+from ctxmgr.cli.invocation import current_agent
 from ctxmgr.cli.output import Shown, fail
 from ctxmgr.errors import InvalidInput
 
@@ -42,7 +42,7 @@ def mcp(
         fail("mcp", Shown(), InvalidInput("mcp needs the mcp extra", "pip install 'ctxmgr-cli[mcp]'"))
     from ctxmgr.mcp_server.tools import Tools
 
-    server = build_server(Tools(store, asking(), read_only))
+    server = build_server(Tools(store, current_agent(), read_only))
     if http is None:
         if sys.stdin.isatty():
             say("ctxmgr: waiting for a client on stdin; an agent starts this command itself. Ctrl-C ends it.")

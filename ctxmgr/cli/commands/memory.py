@@ -1,16 +1,20 @@
-"""``memory``: retain, recall and reflect."""
+"""``memory``: episodes kept from runs, and what they say together."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
 from ctxmgr.cli.output import Answer, Shown, answer
 from ctxmgr.cli.requests import build, tell_session
-from ctxmgr.cli.views import memory as views
+from ctxmgr.cli.views.formatting import clock, day, plural, short_ids, status_span
+from ctxmgr.cli.views.layout import Column, Span
+from ctxmgr.cli.views.notes import indexes_text
+from ctxmgr.cli.views.one_line import row_text
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.memory import (
     DEFAULT_RECALL,
@@ -21,6 +25,11 @@ from ctxmgr.types.memory import (
     RetainSessionRequest,
 )
 from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.types.memory import Episode, Reflection, Statement
+
 
 _HELP = """Keep what was learned, and find it again in any session.
 
@@ -77,7 +86,7 @@ def retain(
             raise InvalidInput("the text is given twice", "give TEXT or --message")
         if text is None and message is None and session is not None and not (entry or tag or link or author or supersedes):
             kept = workspace.retain_session(build(RetainSessionRequest, session=session)).episode
-            return Answer(kept.to_json(), lambda out: views.show_episodes(out, [kept]))
+            return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
         given = sys.stdin.read() if text == "-" else text if text is not None else message or ""
         named, indexes, ids = parse_all(entry or [], session)
         request = build(
@@ -86,7 +95,7 @@ def retain(
         )  # fmt: skip
         kept = workspace.retain(request).episode
         tell_session(workspace, named, kept.session)
-        return Answer(kept.to_json(), lambda out: views.show_episodes(out, [kept]))
+        return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
 
     answer("memory retain", how, work, store=store, writes=True)
 
@@ -114,7 +123,7 @@ def recall(
         request = build(RecallRequest, query=query, session=session, tags=tag, limit=limit, expand=expand, notes=notes)
         found = workspace.recall(request)
         rows = [episode.to_json() for episode in found.episodes]
-        return Answer(rows, lambda out: views.show_episodes(out, found.episodes), found.status)
+        return Answer(rows, lambda out: show_episodes(out, found.episodes), found.status)
 
     answer("memory recall", how, work, store=store)
 
@@ -143,6 +152,122 @@ def reflect(
     def work(workspace: Workspace) -> Answer:
         request = build(ReflectRequest, query=query, session=session, tags=tag, limit=limit, keep=keep, author=author)
         found = workspace.reflect(request)
-        return Answer(found.reflection.to_json(), lambda out: views.show_reflection(out, found.reflection), found.status)
+        return Answer(found.reflection.to_json(), lambda out: show_reflection(out, found.reflection), found.status)
 
     answer("memory reflect", how, work, store=store, writes=keep)
+
+
+_EPISODES = tuple(Column(title) for title in ("ID", "SCORE", "SESSION", "ENTRIES", "TIME", "AUTHOR", "TAGS", "TEXT"))
+_AROUND = (
+    Column("@", right=True), Column("AGENT", give=3, least=6, optional=True), Column("ACTION", give=2, least=8),
+    Column("STATUS"), Column("INPUT", fill=True, least=20),
+)  # fmt: skip
+_MARKER = "memory"
+_MOST_LINES = 8
+
+
+def show_episodes(printer: Printer, episodes: Sequence[Episode]) -> None:
+    """Show episodes, each with who said it, what it says and the entries around it; in a pipe one row an episode."""
+    if not episodes:
+        printer.hint("Memory holds nothing about that. Keep something: ctxmgr memory retain TEXT --entry 3")
+        return
+    if not printer.terminal:
+        printer.table(
+            _EPISODES,
+            (
+                [
+                    each.id, _score(each), each.session, indexes_text(each.indexes), each.ts, each.author,
+                    ", ".join(each.tags), each.text,
+                ]
+                for each in episodes
+            ),
+        )  # fmt: skip
+        return
+    shorts = short_ids(each.id for each in episodes)
+    for each in episodes:
+        _episode(printer, each, shorts[each.id])
+
+
+def _episode(printer: Printer, episode: Episode, name: str) -> None:
+    parts = [
+        Span(f"{printer.symbols.note} {printer.fit(name, 40)}", "strong"),
+        Span(f"  {printer.fit(episode.session, 24, 'middle')} {indexes_text(episode.indexes)}".rstrip()),
+        *(Span(f"  #{printer.fit(tag, 24)}", "open") for tag in episode.tags if tag != _MARKER),
+        Span(f"  {printer.fit(episode.author or 'unsigned', 24)}  {day(episode.ts)} {clock(episode.ts)}".rstrip(), "dim"),
+    ]
+    printer.line(*parts, hang=4)
+    left_out = printer.block(episode.text, indent=4, most=_MOST_LINES)
+    if left_out:
+        printer.line(Span(f"{printer.symbols.ellipsis} {plural(left_out, 'more line')}", "dim"), indent=4)
+    for title, text in (
+        ("supersedes", episode.supersedes), ("links", ", ".join(episode.links[:5])),
+        ("missing", ", ".join(episode.missing[:5])),
+    ):  # fmt: skip
+        if text:
+            printer.line(Span(f"{title} {printer.fit(text, 80)}", "dim"), indent=4)
+    if episode.around:
+        printer.table(
+            _AROUND,
+            (
+                [
+                    Span(str(entry.index), "strong" if entry.index in episode.indexes else ""), entry.agent,
+                    Span(entry.action, "name"), status_span(printer, entry.status), row_text(entry),
+                ]
+                for entry in episode.around
+            ),
+            indent=4,
+        )  # fmt: skip
+
+
+def show_reflection(printer: Printer, found: Reflection) -> None:
+    """Show what episodes say together."""
+    if not found.episodes:
+        printer.hint("Memory holds nothing about that. Keep something: ctxmgr memory retain TEXT --entry 3")
+        return
+    printer.rule(
+        Span("memory  "), Span(printer.fit(found.query, 40), "strong"),
+        Span(f"  {plural(len(found.episodes), 'episode')}, {plural(len(found.sessions), 'session')}", "dim"),
+    )  # fmt: skip
+    for topic in found.topics:
+        printer.heading(printer.fit(topic.name or "without a topic", 60))
+        for statement in topic.statements:
+            _statement(printer, statement)
+    _agreement(printer, found)
+    if found.superseded:
+        printer.heading("Superseded")
+        for old in found.superseded:
+            printer.line(Span(printer.fit(old.text or old.episode, 200), "dim"), indent=2, hang=2)
+    if found.questions:
+        printer.heading("Still asked")
+        for statement in found.questions:
+            _statement(printer, statement)
+    if found.kept:
+        printer.line(Span(f"kept as {printer.fit(found.kept, 40)}", "dim"))
+
+
+def _agreement(printer: Printer, found: Reflection) -> None:
+    said = {each.id: each.text for each in found.episodes}
+    if found.recurring:
+        printer.heading("Said more than once")
+        for each in found.recurring:
+            count = Span(f"{each.count}{printer.symbols.times} ", "strong")
+            printer.line(count, printer.fit(each.text, 200), f"  in {plural(len(each.sessions), 'session')}", indent=2, hang=3)
+    if found.contradictions:
+        printer.heading("Does not seem to agree")
+        for pair in found.contradictions:
+            printer.line(Span(printer.fit(pair.reason, 60), "warn"), indent=2)
+            printer.line("newer  ", printer.fit(said.get(pair.newer, pair.newer), 200), indent=4, hang=7)
+            printer.line("older  ", printer.fit(said.get(pair.older, pair.older), 200), indent=4, hang=7)
+
+
+def _statement(printer: Printer, said: Statement) -> None:
+    author = printer.fit(said.author or "unsigned", 24)
+    places = f"{printer.fit(said.session, 24, 'middle')} {indexes_text(said.indexes[:10])}".rstrip()
+    printer.line(
+        printer.fit(said.text, 300), Span(f"  {author}  {day(said.ts)} {clock(said.ts)}".rstrip(), "dim"),
+        Span(f"  {places}", "dim"), indent=2, hang=2,
+    )  # fmt: skip
+
+
+def _score(episode: Episode) -> str:
+    return "" if episode.score is None else f"{episode.score:.2f}"

@@ -9,10 +9,9 @@ from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.detection_answer import NOTHING_READ
-from ctxmgr.cli.output import Answer, Shown, answer, placed
-from ctxmgr.cli.report.document import SessionReport, read_session
-from ctxmgr.cli.report.page import PageFolder, session_page, write_page
+from ctxmgr.cli.detection import NOTHING_READ
+from ctxmgr.cli.output import Answer, Shown, answer, resolve_place
+from ctxmgr.cli.report.document import PageFolder, SessionReport, read_session, session_page, write_page
 from ctxmgr.errors import InvalidInput, NoHistory
 from ctxmgr.types.operations import SessionsRequest
 from ctxmgr.workspace import Workspace
@@ -47,7 +46,7 @@ def report(
       ctxmgr report 01a1ffcb -o run.html --redact
       ctxmgr report --all-sessions -o reports
     """
-    session, store = placed("report", how, target, session, store)
+    session, store = resolve_place("report", how, target, session, store)
 
     def work(workspace: Workspace) -> Answer:
         if all_sessions:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, Shown, answer_alone, say
-from ctxmgr.cli.views.ship import show_progress
+from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.shipping import Progress, Service, Shipper, as_shown, noted
 from ctxmgr.paths import STORE_VARIABLE, nearest_store
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
 
 
 def ship(
@@ -25,7 +29,7 @@ def ship(
         list[Path] | None, typer.Argument(metavar="[LOG...]", help="Logs and databases of ctxmgr; else the nearest .ctxmgr.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is recorded, until it is ended.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Look so often, with --follow.")] = 1.0,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Seconds between two looks, with --follow.")] = 1.0,
     status: Annotated[bool, typer.Option("--status", help="Only tell how far each log is; no store is asked.")] = False,
     mask: Annotated[bool, typer.Option("--mask/--no-mask", help="Mask secrets before anything leaves this machine.")] = True,
     trust_project: o.TrustProject = False,
@@ -111,3 +115,16 @@ def _told(found: list[Progress]) -> Answer:
         rows, lambda out: show_progress(out, found), "partial" if failed else "ok" if rows else "empty", warnings=warnings,
         code=Exit.OK,
     )  # fmt: skip
+
+
+def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
+    """Show what was brought where, what is left, and why the last try failed."""
+    if not rows:
+        printer.hint("nothing was shipped from this machine yet: 'ctxmgr ship --store URL'")
+    for row in rows:
+        unit = row.to_json()["unit"]
+        left = f"{row.lag:,} of {row.size:,} {unit} left" if row.lag else "all shipped"
+        printer.line(f"{row.source} -> {row.target}: ", Span(left, "warn" if row.lag else "ok"), hang=2)
+        printer.line(f"  {row.added:,} records added, {row.known:,} known already; last at {row.shipped or 'no time yet'}")
+        if row.error is not None:
+            printer.line("  ", Span(f"failing since {row.since}: {row.error}", "error"), hang=4)

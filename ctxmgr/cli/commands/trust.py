@@ -1,9 +1,10 @@
-"""``trust``: let a project's own settings file grant what it may not grant itself."""
+"""``trust``: say which settings files of projects may grant what."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 from ctxmgr import config as kept
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli.output import Answer, Shown, answer_alone
-from ctxmgr.cli.views import trust as views
+from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import SettingsFile, grants, project_file
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.paths import OWN_FILE, SHARED_FILE
-from ctxmgr.types.trust import TrustedCommand, TrustView
+from ctxmgr.types.setup import TrustedCommand, TrustView
 
 if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.goal import Probe
 
 
@@ -57,7 +59,7 @@ def trust(
 
 
 def _answered(rows: list[TrustView]) -> Answer:
-    return Answer([row.to_json() for row in rows], lambda out: views.show_trust(out, rows), "ok" if rows else "empty")
+    return Answer([row.to_json() for row in rows], lambda out: show_trust(out, rows), "ok" if rows else "empty")
 
 
 def _listed(each: kept.Trust) -> TrustView:
@@ -129,3 +131,23 @@ def _commands(file: SettingsFile, place: Path) -> Iterator[tuple[Probe, str, str
         for probe in probes:
             if probe.kind == "command":
                 yield probe, folder, fingerprint(probe, Path(folder))
+
+
+_NAME = 14
+
+
+def show_trust(printer: Printer, rows: Sequence[TrustView]) -> None:
+    """Show every file with what it grants; all values are the project's and pass the printer's filter."""
+    for row in rows:
+        state = Span("trusted", "ok") if row.trusted else Span("not trusted", "warn")
+        printer.line(state, "  ", row.path, hang=2)
+        for name, value in row.grants.items():
+            printer.line("  ", Span("grants".ljust(_NAME), "dim"), f"{name} = {json.dumps(value, default=str)}", hang=_NAME + 2)
+        for command in row.commands:
+            word = "may run" if command.trusted and row.trusted else "may not run"
+            told = f"{' '.join(command.argv)}  (probe {command.probe} in {command.folder})"
+            printer.line("  ", Span(word.ljust(_NAME), "dim"), told, hang=_NAME + 2)
+        if row.trusted and not row.grants:
+            printer.hint(f"{row.path} grants nothing: it needs no trust")
+    if not rows:
+        printer.hint("no file is trusted")

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.artifact_files import told
 from ctxmgr.cli.output import Answer, Shown, answer
-from ctxmgr.cli.requests import build
-from ctxmgr.cli.version_number import version_number
+from ctxmgr.cli.requests import build, version_number
 from ctxmgr.cli.views import artifacts as views
+from ctxmgr.cli.views.artifacts import with_warnings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.artifact import Retention
 from ctxmgr.types.artifact_request import CreateVersionRequest, PruneRequest, RollbackRequest
@@ -49,7 +48,7 @@ def create(
             raise InvalidInput("say once what the version is", 'e.g. ctxmgr version create "after the review"')
         request = build(CreateVersionRequest, description=described if description is None else description, author=author)
         done = workspace.artifacts.create_version(request)
-        return told(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
+        return with_warnings(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
 
     answer("version create", how, work, store=store, writes=True)
 
@@ -74,7 +73,7 @@ def rollback(
             build(RollbackRequest, version=version_number(version) or _current(workspace), reason=reason, author=author)
         )
         undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
-        return told(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
+        return with_warnings(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
 
     answer("version rollback", how, work, store=store, writes=True)
 
@@ -99,7 +98,7 @@ def list_(
         found = workspace.artifacts.versions()
         rows = [view.to_json() for view in found]
         done = Answer(rows, lambda out: views.show_versions(out, found), "ok" if found else "empty")
-        return told(done, workspace)
+        return with_warnings(done, workspace)
 
     answer("version list", how, work, store=store)
 
@@ -107,10 +106,14 @@ def list_(
 @version_app.command("prune")
 def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
-    keep_versions: Annotated[int | None, typer.Option("--keep-versions", metavar="N", help="The newest; else 10.")] = None,
-    keep_days: Annotated[float | None, typer.Option("--keep-days", metavar="DAYS", help="The younger; else 30.")] = None,
+    keep_versions: Annotated[
+        int | None, typer.Option("--keep-versions", metavar="N", help="Keep this many of the newest; else 10.")
+    ] = None,
+    keep_days: Annotated[
+        float | None, typer.Option("--keep-days", metavar="DAYS", help="Keep those of the last days; else 30.")
+    ] = None,
     always_keep: Annotated[
-        list[int] | None, typer.Option("--always-keep", metavar="N", help="This one; else 1; repeatable.")
+        list[int] | None, typer.Option("--always-keep", metavar="N", help="Keep this version; else 1; repeatable.")
     ] = None,
     store: o.Store = None,
     *,
@@ -134,7 +137,7 @@ def prune(
             },
         )
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
-        return told(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
+        return with_warnings(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
 
     answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -22,11 +22,12 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Shown, fail, say
 from ctxmgr.cli.pydantic_plugins import environment
 from ctxmgr.cli.terminal import Printer, Span, printer
-from ctxmgr.cli.views.status import verdict_sign, verdict_style
+from ctxmgr.cli.views.formatting import verdict_sign, verdict_style
 from ctxmgr.config import load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, StorageFailed
 from ctxmgr.history.live.follow import Follower, Sight
 from ctxmgr.history.live.record_sources import LogSource, LogTail, Source, StoreTail
+from ctxmgr.history.live.shared_sessions import SharedSessions
 from ctxmgr.history.query.address import session_key
 from ctxmgr.live.watcher import HookedSessions, only_watcher
 from ctxmgr.log import ids
@@ -48,7 +49,7 @@ def watch(
         str | None, typer.Argument(metavar="[SESSION|LOG]", help="A session, or a log of ours, Claude Code or Codex.")
     ] = None,
     session: o.Session = None,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Look so often.")] = 2.0,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Seconds between two looks.")] = 2.0,
     command: Annotated[
         str | None, typer.Option("--exec", metavar="CMD", help="Run this on a finding, which it gets as JSON on its stdin.")
     ] = None,
@@ -60,6 +61,9 @@ def watch(
     hooked: Annotated[
         bool, typer.Option("--hooked", help="Follow every session whose client calls ctxmgr, for calls that hang and silence.")
     ] = False,
+    service: Annotated[
+        bool, typer.Option("--service", help="Share the sessions of a server with all who watch it so, on any machine.")
+    ] = False,
     store: o.Store = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a line.", rich_help_panel="Output")] = False,
 ) -> None:
@@ -69,6 +73,9 @@ def watch(
     On a terminal a bell rings too. With --hooked people are told as the settings under [live] say, and so is the agent at its
     next event; the first hook starts the same in the background unless [live] watch is false.
 
+    Of a store on a server all sessions are followed that went on within the last hour, up to 64. With --service those who watch
+    it share them: each session is followed by one, and when that one falls silent by another within a minute.
+
     Exit codes with --exit-on: 10 loop, 11 hung, 12 both.
 
     Examples:
@@ -76,6 +83,7 @@ def watch(
       ctxmgr watch ~/.claude/projects/my-project/7e999fd2.jsonl --exec 'notify-send stuck'
       ctxmgr watch 01a1ffcb --json --exit-on loop,hung
       ctxmgr watch --hooked
+      ctxmgr watch --service --store postgresql://ctxmgr@db.example/history --exec 'notify-send stuck'
     """
     how = Shown("ndjson" if json_ else "table")
     try:
@@ -83,9 +91,11 @@ def watch(
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
         wanted = _severities(exit_on)
         hook = Hook(_argv(command)) if command is not None else None
-        if hooked and (target is not None or session is not None or store is not None):
-            raise InvalidInput("--hooked follows what the hooks told of", "leave out the session, the log and --store")
-        with _hooked() if hooked else _followed(target, session, every, store, once=once) as follower, _terminable():
+        _require_alone(hooked, service, named=target is not None or session is not None, store=store)
+        with (
+            _hooked() if hooked else _followed(target, session, every, store, once=once, service=service) as follower,
+            _terminable(),
+        ):
             show = Show(printer(), as_json=json_)
             code = Watcher(follower, show, hook, wanted, until_end=until_end, bell=sys.stderr.isatty()).run(every, once=once)
     except CtxmgrError as error:
@@ -93,6 +103,13 @@ def watch(
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
     raise typer.Exit(int(code))
+
+
+def _require_alone(hooked: bool, service: bool, *, named: bool, store: str | None) -> None:
+    if hooked and (named or store is not None):
+        raise InvalidInput("--hooked follows what the hooks told of", "leave out the session, the log and --store")
+    if service and (hooked or named):
+        raise InvalidInput("--service follows the sessions of a server", "leave out the session, the log and --hooked")
 
 
 def _severities(text: str | None) -> frozenset[str]:
@@ -123,7 +140,9 @@ def _hooked() -> Generator[HookedSessions]:
 
 
 @contextmanager
-def _followed(target: str | None, session: str | None, every: float, store: str | None, *, once: bool) -> Generator[Follower]:
+def _followed(
+    target: str | None, session: str | None, every: float, store: str | None, *, once: bool, service: bool
+) -> Generator[Follower]:
     path = Path(target) if target is not None else None
     if path is not None and path.is_file() and path.suffix.lower() not in _STORES:
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
@@ -134,10 +153,22 @@ def _followed(target: str | None, session: str | None, every: float, store: str 
         store, target = str(path), None
     with Workspace.open(store, readonly=True) as workspace:
         named = target or session
+        if workspace.store.engine.shared and named is None:
+            yield from _shared(workspace, share=service)
+            return
+        if service:
+            raise InvalidInput("--service needs a store on a server", "name it: --store postgresql://USER@HOST/DATABASE")
         key = session_key(workspace.store, named)
         if key is None:
             raise NoHistory("record or import a run first, or name a log")
         yield Follower(_source(workspace, key if named is not None else None), workspace.config.detect)
+
+
+def _shared(workspace: Workspace, *, share: bool) -> Generator[Follower]:
+    with closing(SharedSessions(workspace.store, share=share)) as source:
+        follower = Follower(source, workspace.config.detect, workspace.store.clock)
+        follower.wait = workspace.store.wait
+        yield follower
 
 
 def _source(workspace: Workspace, key: int | None) -> Source:
@@ -171,6 +202,11 @@ class Watcher:
     until_end: bool = False
     bell: bool = False
     pause: Callable[[float], None] = field(default=time.sleep)
+
+    def __post_init__(self) -> None:
+        """Wait as the source can, where it hears of something new."""
+        if isinstance(self.follower, Follower) and self.follower.wait is not None:
+            self.pause = self.follower.wait
 
     def run(self, every: float, *, once: bool = False) -> int:
         """Look until something that was asked for ends it; return the exit code."""

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def _record(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.cli.pydantic_plugins import leave_out
+    from ctxmgr.cli.pydantic_plugins import disable
     from ctxmgr.cli.record_input import take
 
-    leave_out()  # what is of no plain shape is checked by the models
+    disable()  # what is of no plain shape is checked by the models
     taken = take(store, values["session"], trusted=values["trust_project"])
     answer = Answer(taken.data, taken.status)
     answer.warnings += taken.warnings

@@ -6,8 +6,10 @@ from ctxmgr.types.plain_records import page_of
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from ctxmgr.cli.terminal import Printer
     from ctxmgr.store.raw_json import Verbatim
 
     Page = tuple[int, int, int, int, bool] | dict[str, Any]
@@ -21,13 +23,13 @@ class FastRequest:
 
 
 class Answer:
-    """What a command found; ``line`` tells a person, where that takes no more than a line.
+    """What a command found; ``line`` tells a person, where that takes no more than a line; ``draw`` does where it takes more.
 
     ``texts`` puts long texts into the lines of output, where the rows hold marks for them.
     ``page`` is as JSON has it, or offset, limit, rows shown and in all, and whether that is exact.
     """
 
-    __slots__ = ("code", "data", "line", "next", "page", "status", "texts", "warnings")
+    __slots__ = ("code", "data", "draw", "line", "next", "page", "status", "texts", "warnings")
 
     def __init__(self, data: Any, status: str = "ok", page: Page | None = None) -> None:
         self.data = data
@@ -37,4 +39,5 @@ class Answer:
         self.next: list[str] = []
         self.warnings: list[str] = []
         self.line: str | None = None
+        self.draw: Callable[[Printer], object] | None = None
         self.texts: Verbatim | None = None

@@ -1,30 +1,70 @@
-"""``sessions`` and ``detect`` on the fast path."""
+"""``sessions`` and ``detect`` on the fast path: from kept verdicts without models, else as the commands themselves do it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import os
 
-from ctxmgr.cli import pydantic_plugins
+from ctxmgr.cli.envelope import tell_session
+from ctxmgr.cli.fast.answer import Answer, FastRequest
+from ctxmgr.history.kept_verdicts import STUCK, KeptVerdicts, worst_of
+from ctxmgr.history.query.address import session_key
+from ctxmgr.log.ids import parse_time
+from ctxmgr.paths import settings_files, user_file
 
-pydantic_plugins.leave_out()
-
-from ctxmgr.cli.detection_answer import detected, listed  # noqa: E402
-from ctxmgr.cli.fast.answer import Answer  # noqa: E402
-from ctxmgr.config import load_config  # noqa: E402
-from ctxmgr.workspace import Workspace  # noqa: E402
-
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
+    from ctxmgr.cli.terminal import Printer
     from ctxmgr.store import Store
+    from ctxmgr.types.view import EntryView
+    from ctxmgr.workspace import Workspace
+
+
+def _settings() -> dict[str, Any]:
+    """Return the settings of detection that hold here; what reads files of settings is loaded where there is one."""
+    folder = os.getcwd()
+    if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
+        return {}
+    from pathlib import Path
+
+    from ctxmgr.config import load_config
+
+    return dict(load_config(Path(folder)).detect)
 
 
 def _workspace(store: Store) -> Workspace:
+    from pathlib import Path
+
+    from ctxmgr.cli.pydantic_plugins import disable
+
+    disable()
+    from ctxmgr.config import load_config
+    from ctxmgr.workspace import Workspace
+
     return Workspace(store, load_config(Path.cwd()))
 
 
-def _sessions(store: Store, values: dict[str, Any]) -> Answer:
+_UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
+
+
+def _following(command: str, session: str, store: str | None) -> list[str]:
+    """Return the command that may come next, as `session_command` spells it."""
+    words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
+    if all(word and _UNQUOTED.issuperset(word) for word in words):
+        return [" ".join(words)]
+    from ctxmgr.cli.views.one_line import session_command  # what quotes takes longer to load
+
+    return [session_command(command, session, store)]
+
+
+def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
+    answer = _listed(store, values) if values["judge"] or values["stuck"] else None
+    if answer is not None or values["drawn"]:
+        return answer
+    from ctxmgr.cli.detection import listed
+
     asked = {name: values[name] for name in ("agent", "project", "since", "stuck", "offset", "limit", "judge")}
     found, following = listed(_workspace(store), values["store"], **asked)
     answer = Answer([session.to_json() for session in found.sessions], found.status, found.page.to_json())
@@ -32,7 +72,56 @@ def _sessions(store: Store, values: dict[str, Any]) -> Answer:
     return answer
 
 
-def _detect(store: Store, values: dict[str, Any]) -> Answer:
+def _listed(store: Store, values: dict[str, Any]) -> Answer | None:
+    """Return a page of sessions whose verdicts are all kept, or None."""
+    since = values["since"]
+    if since is not None:
+        import time
+
+        from ctxmgr.cli.times import moment
+
+        since = parse_time(moment(since, time.time()))
+    chosen = values["agent"], values["project"], since
+    offset, limit = values["offset"], values["limit"]
+    kept = KeptVerdicts(store, _settings())
+    rows: list[dict[str, Any]] = []
+    try:
+        for key, session in store.sessions.keys(*((0, None) if values["stuck"] else (offset, limit)), *chosen):
+            row = kept.row(key, session)
+            if row is None:
+                return None
+            rows.append(row)
+    finally:
+        kept.close()
+    if values["stuck"]:
+        stuck = [row for row in rows if row["verdict"] in STUCK]
+        rows, total = stuck[offset : offset + limit], len(stuck)
+    else:
+        total = store.sessions.count(*chosen)
+    if values["drawn"] and not rows:
+        return None
+    answer = Answer(rows, "ok" if rows else "empty", (offset, limit, len(rows), total, True))
+    answer.draw = lambda out: _show_sessions(out, rows)
+    amiss = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
+    answer.next += [] if amiss is None else _following("detect", amiss, values["store"])
+    return answer
+
+
+def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
+    import time
+
+    from ctxmgr.cli.commands.sessions import show_sessions
+
+    shown: Any = [FastRequest({**row, "last_progress": row["lastProgress"]}) for row in rows]
+    show_sessions(out, shown, None, time.time())
+
+
+def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
+    answer = None if values["now"] or values["set_"] or values["ever"] else _judged(store, values)
+    if answer is not None or values["drawn"]:
+        return answer
+    from ctxmgr.cli.detection import detected
+
     found, verdicts, following, code = detected(
         _workspace(store),
         values["session"],
@@ -50,4 +139,47 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer:
     return answer
 
 
-TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer]] = {"detect": _detect, "sessions": _sessions}
+def _judged(store: Store, values: dict[str, Any]) -> Answer | None:
+    """Return the verdicts that were asked for where all of them are kept, or None."""
+    if values["all_sessions"]:
+        chosen = store.sessions.keys(0, None)
+    else:
+        key = session_key(store, values["session"])
+        chosen = [] if key is None else [(key, store.sessions.name(key))]
+    kept = KeptVerdicts(store, _settings())
+    answer = Answer([])
+    try:
+        for key, session in chosen:
+            found = kept.verdict(key, session)
+            if found is None:
+                return None
+            answer.data.append(found["verdict"])
+            answer.warnings += [f"{session}: {note}" for note in found["notes"]]
+    finally:
+        kept.close()
+    if not answer.data:
+        return None
+    if len(answer.data) == 1:
+        tell_session(store, values["session"], answer.data[0]["session"])
+    worst = worst_of(verdict["verdict"] for verdict in answer.data)
+    amiss = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
+    amiss = amiss or [each["session"] for each in answer.data if each["notes"]]
+    answer.next += _following("recover", amiss[0], values["store"]) if amiss else []
+    if values["drawn"]:
+        from ctxmgr.cli.views.findings import show_findings
+        from ctxmgr.history.detection import named_entries
+        from ctxmgr.types.finding import SessionVerdict
+
+        verdicts = [SessionVerdict.model_validate(verdict) for verdict in answer.data]
+        entries: dict[str, EntryView] = {}
+        for (key, _), verdict in zip(chosen, verdicts, strict=True):
+            named_entries(store, key, verdict, entries)
+        answer.draw = lambda out: show_findings(out, verdicts, entries, values["store"])
+    if worst in STUCK and not values["exit_zero"]:
+        from ctxmgr.cli.exits import VERDICTS
+
+        answer.code = int(VERDICTS[worst])
+    return answer
+
+
+TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {"detect": _detect, "sessions": _sessions}

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _IN_A_LINE = frozenset({"record"})
 """Commands that tell a person no more than a line, which is the same in every file or pipe."""
 
+_KEPT = frozenset({"detect", "sessions"})
+"""Commands whose answers are drawn from what was kept of them."""
+
 
 def answered(arguments: list[str]) -> int | None:
     """Answer a command line; return its exit code, or None when typer has to read it and nothing was done."""
@@ -33,7 +36,7 @@ def answered(arguments: list[str]) -> int | None:
         return None
     if is_quick(command, values):
         form = "json" if values["json_"] else values["format_"] or os.environ.get("CTXMGR_FORMAT") or "table"
-        if form in ("json", "ndjson") or (form == "table" and name in _IN_A_LINE and not sys.stdout.isatty()):
+        if form in ("json", "ndjson") or (form == "table" and _is_shown_quickly(name, values)):
             from ctxmgr.cli.fast.rows import quick_answer
 
             code = quick_answer(name, dict(values), form)
@@ -42,20 +45,27 @@ def answered(arguments: list[str]) -> int | None:
     return _called(command, values)
 
 
+def _is_shown_quickly(name: str, values: dict[str, Any]) -> bool:
+    """Whether a command may be shown to a person without its own function."""
+    if name in _IN_A_LINE:
+        return not sys.stdout.isatty()
+    return name in _KEPT or bool(name == "recover" and values["prompt"])
+
+
 def _called(command: Command, values: dict[str, Any]) -> int:
     """Call the function of a command as typer would; return its exit code."""
     from importlib import import_module
 
-    from ctxmgr.cli.as_agent import remember
     from ctxmgr.cli.declarations import Exit
+    from ctxmgr.cli.invocation import set_agent
 
-    remember(values.pop("as_agent", None))
+    set_agent(values.pop("as_agent", None))
     module, name = command["function"]
     function = getattr(import_module(module), name)
     if command["how"]:
-        from ctxmgr.cli.output import shown
+        from ctxmgr.cli.output import take_shown
 
-        values["how"] = shown(*(values.pop(name) for name in ("json_", "format_", "fields", "jq", "raw")))
+        values["how"] = take_shown(values)
     gc.enable()
     try:
         function(**values)

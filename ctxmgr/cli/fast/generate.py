@@ -1,6 +1,6 @@
-"""Generate the command table from the typer declarations: ``python -m ctxmgr.cli.fast.generate``.
+"""Generate the command table and the help texts from the typer declarations: ``python -m ctxmgr.cli.fast.generate``.
 
-Beside the table, for which the requests of the quick answers are asked too, that is the help of every command.
+The ranges and choices of quick commands come from their request models.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.cli import build_app
-from ctxmgr.cli.commands.schema_demo import SHAPES
+from ctxmgr.cli.commands.schema import SHAPES
 
 TABLE_FILE = Path(__file__).with_name("table.py")
 TEXTS_FILE = Path(__file__).with_name("help_texts.py")
 
 QUICK = (
-    "detect", "list", "messages", "note add", "note list", "record", "search", "sessions", "show", "snapshot create",
+    "detect", "list", "messages", "note add", "note list", "record", "recover", "search", "sessions", "show", "snapshot create",
     "snapshot list", "trace",
 )  # fmt: skip
 """Commands whose answers for programs `ctxmgr.cli.fast.dispatch` gives from rows."""
 SERVED = frozenset({
     "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "ever", "exit_zero",
     "format_", "full", "input_type", "json_", "judge", "kind", "limit", "link", "log", "mask", "max_", "message",
-    "newest_first", "now", "offset", "process", "project", "query", "reasoning", "session", "set_", "since", "status", "store",
-    "stuck", "summary", "supersedes", "tag", "target", "trust_project", "until",
+    "newest_first", "now", "offset", "process", "project", "prompt", "query", "reasoning", "session", "set_", "since", "status",
+    "store", "stuck", "summary", "supersedes", "tag", "target", "trust_project", "until",
 })  # fmt: skip
 """Parameters that these answers understand; a command line that gives any other is answered by the declared function."""
 

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 from ctxmgr import paths
-from ctxmgr.cli.envelope import Indexing, ascii_json, envelope, say, slow_search, tell_session, told, write_json, write_lines
+from ctxmgr.cli.envelope import (
+    IndexProgress,
+    ascii_json,
+    envelope,
+    say,
+    slow_search,
+    tell_session,
+    told,
+    write_json,
+    write_lines,
+)
 from ctxmgr.cli.fast.answer import Answer, FastRequest
-from ctxmgr.cli.streams import quiet
+from ctxmgr.cli.invocation import quiet
 from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
 from ctxmgr.history.open_history import open_history, require_record
 from ctxmgr.history.query import tools
@@ -24,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ctxmgr.cli.terminal import Printer
     from ctxmgr.store import Store
 
 _JUDGING = frozenset({"detect", "sessions"})
@@ -58,6 +70,8 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
         from ctxmgr.cli.fast import detection
 
         tool = detection.TOOLS[name]
+    elif tool is None and name == "recover":
+        return _told_again(values, form)
     elif tool is None:
         from ctxmgr.cli.fast import annotations as lane_notes
 
@@ -72,7 +86,7 @@ def _worked(name: str, values: dict[str, Any], form: str) -> Answer | None:
     try:
         if not writes and name != "record":
             require_record(store)
-        answer = tool(store, values)
+        answer = tool(store, {**values, "drawn": form == "table"})
     finally:
         _close(store)
     if answer is None:
@@ -113,6 +127,29 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
     return True
 
 
+def _told_again(values: dict[str, Any], form: str) -> Answer | None:
+    """Return the answer of a recovery that is told again; whatever is amiss is told by the recovery itself."""
+    from ctxmgr.cli.fast.recovery import recover
+
+    try:
+        if not _locate("recover", values):
+            return None
+        configured, left_out = _configured(os.getcwd())
+        store, warnings = _opened(values["store"], configured, writes=False, create=False, masked=True)
+        try:
+            answer = recover(store, values)
+        finally:
+            _close(store)
+    except CtxmgrError:
+        return None
+    if answer is None:
+        return None
+    for line in left_out:
+        say(f"ctxmgr: {line}")
+    answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
+    return answer
+
+
 def _close(store: Store) -> None:
     try:
         store.close()
@@ -126,15 +163,16 @@ def _opened(
     chosen = location if location is not None else os.environ.get(paths.STORE_VARIABLE) or configured
     path = paths.nearest_store(os.getcwd()) if chosen is None else chosen
     return open_history(
-        path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=Indexing()
+        path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=IndexProgress()
     )
 
 
 def _configured(folder: str) -> tuple[str | None, list[str]]:
     """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
     if not os.path.exists(paths.user_file(os.environ)):
-        found = next((each for path in paths.settings_files(folder) if (each := paths.store_alone(path))), None)
-        if found is None or found[0]:
+        foreign: list[str] = []
+        found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.store_alone(path))), None)
+        if not foreign and (found is None or found[0]):
             return (None if found is None else found[1]), []
     from pathlib import Path
 
@@ -152,11 +190,31 @@ def _write(command: str, form: str, answer: Answer) -> None:
         return
     for warning in answer.warnings:
         say(f"ctxmgr: {warning}")
+    if answer.draw is not None and form == "table":
+        _draw(answer, answer.draw)
+        return
     if form == "table":
         write_lines([answer.line or ""])
         return
     rows = cast("list[Any]", answer.data) if isinstance(answer.data, list) else [answer.data]
     write_lines(restored(ascii_json(row)) for row in rows)
+
+
+def _draw(answer: Answer, draw: Callable[[Printer], object]) -> None:
+    """Show an answer to a person, as `ctxmgr.cli.output` does."""
+    from ctxmgr.cli.terminal import printer
+
+    out = printer()
+    if out.terminal:
+        from ctxmgr.cli.terminal import paged
+
+        with paged() as out:
+            draw(out)
+    else:
+        draw(out)
+    page = answer.page
+    if page is not None and page["nextOffset"] is not None and sys.stderr.isatty():
+        say(f"{page['offset'] + 1} to {page['nextOffset']} of {page['total']}; more: --offset {page['nextOffset']}")
 
 
 def _as_it_is(line: str) -> str:

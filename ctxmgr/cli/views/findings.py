@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.evidence import Entries, as_seconds, place, seconds, steps
-from ctxmgr.cli.views.formatting import clock, duration, plural
+from ctxmgr.cli.views.evidence import Entries, as_seconds, draw_loop, place, seconds, steps
+from ctxmgr.cli.views.formatting import clock, duration, plural, verdict_sign, verdict_style
 from ctxmgr.cli.views.layout import Cell, Span
-from ctxmgr.cli.views.loop_diagram import draw_lanes
 from ctxmgr.cli.views.one_line import brief, error_text, pretty, session_command, telling_end
-from ctxmgr.cli.views.status import verdict_sign, verdict_style
 from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -121,7 +119,7 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
         at_hand.setdefault(entry.session, {})[name] = entry
     parted = True
     well = [verdict for verdict in verdicts if verdict.verdict == "healthy" and not verdict.notes]
-    told = [verdict for verdict in verdicts if verdict not in well] if len(verdicts) > 1 else list(verdicts)
+    told = [verdict for verdict in verdicts if verdict.verdict != "healthy" or verdict.notes or len(verdicts) == 1]
     for verdict in told:
         own = at_hand.get(verdict.session, {})
         if verdict.verdict == "healthy":
@@ -207,7 +205,7 @@ def _finding(printer: Printer, finding: Finding, entries: Entries) -> None:
     if finding.kind == "hung" or finding.period == 0:
         draw_stall(printer, finding, entries)
     else:
-        draw_lanes(printer, finding, entries)
+        draw_loop(printer, finding, entries)
     printer.line()
     progress: Cell = _progress(printer, finding, entries)
     name = Span(finding.id, "dim")

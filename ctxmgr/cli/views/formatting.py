@@ -1,14 +1,19 @@
-"""Times, spans and amounts as people read them."""
+"""Times, spans, amounts and verdicts as people read them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.layout import Span
+from ctxmgr.cli.views.layout import Span, Symbols
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.log.ids import parse_time
+
+if TYPE_CHECKING:
+    from ctxmgr.cli.terminal import Printer
+
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _SHORTEST = 8
@@ -108,3 +113,30 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
             shared = max(shared, common)
         shorts[name] = name[: max(_SHORTEST, shared + 1)].rstrip("-") if shared + 1 < len(name) else name
     return shorts
+
+
+_VERDICT_STYLE = {"loop+hung": "loop"}
+
+
+def status_sign(symbols: Symbols, status: str | None) -> str:
+    """Return the one-cell sign of an entry's status; a dot when the status is not known."""
+    signs = {
+        "ok": symbols.ok, "error": symbols.error, "denied": symbols.denied, "interrupted": symbols.interrupted,
+        "open": symbols.open,
+    }  # fmt: skip
+    return signs.get(status or "", symbols.unknown)
+
+
+def status_span(printer: Printer, status: str) -> Span:
+    """Return a status for a table; a pipe gets the bare word."""
+    return Span(f"{status_sign(printer.symbols, status)} {status}" if printer.terminal else status, status)
+
+
+def verdict_style(verdict: str) -> str:
+    """Return the colour of a verdict or severity."""
+    return _VERDICT_STYLE.get(verdict, verdict)
+
+
+def verdict_sign(symbols: Symbols, verdict: str) -> str:
+    """Return the sign of a verdict: a tick for healthy, a cross for a loop or stall, an open circle for a warning."""
+    return {"healthy": symbols.healthy, "warn": symbols.open}.get(verdict, symbols.error)

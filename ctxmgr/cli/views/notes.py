@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.views.formatting import clock, day, plural, short_ids, when
+from ctxmgr.cli.views.formatting import clock, day, plural, short_ids, status_span, when
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 from ctxmgr.cli.views.one_line import row_text
-from ctxmgr.cli.views.status import status_span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ctxmgr.context.summaries.plain_text import beginnings
-from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shortened
+from ctxmgr.context.summaries.prose import BODY_LINES, beginnings, body_lines, cut_body, first_sentence, one_line, shortened
 from ctxmgr.text.content_kind import CODE, KINDS, LANGUAGES, MARKDOWN, PYTHON, TEXT
 from ctxmgr.text.lazy_pattern import lazy_pattern
 

@@ -12,11 +12,8 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, InvalidInput
-from ctxmgr.history.live.bus import EventBus, Subscription
-from ctxmgr.history.live.bus_events import ActionFinished, ActionStarted, described
-from ctxmgr.history.live.monitor import LiveMonitor, StallAlarm
-from ctxmgr.history.live.observed_recorder import ObservedRecorder, Options
-from ctxmgr.history.live.record_stream import past_records
+from ctxmgr.history.live.bus import ActionFinished, ActionStarted, EventBus, Subscription, described
+from ctxmgr.history.live.monitor import LiveMonitor, ObservedRecorder, Options, StallAlarm, past_records
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import unstored
 from ctxmgr.paths import is_url

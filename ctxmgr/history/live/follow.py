@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.history.live.record_sources import PASSING, Batch, Source
-from ctxmgr.history.live.record_stream import RecordStream
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record
 from ctxmgr.types.finding import Finding
@@ -102,7 +102,12 @@ class Follower:
         source: what to follow.
         settings: table of thresholds, see `DetectSettings.from_table`.
         clock: returns seconds since 1970; what stalls are judged against.
+
+    Attributes:
+        wait: waits so many seconds at most for something new, where the source can tell; None elsewhere.
     """
+
+    wait: Callable[[float], None] | None = None
 
     def __init__(
         self, source: Source, settings: Mapping[str, Any] | None = None, clock: Callable[[], float] = time.time
@@ -136,6 +141,8 @@ class Follower:
     def _take(self, batch: Batch) -> None:
         runs: dict[str, _Run] = {} if batch.fresh else self._runs
         last: str | None = None
+        for session in batch.gone:
+            runs.pop(session, None)
         for record in batch.records:
             session = record.get("session")
             if not isinstance(session, str):
@@ -148,6 +155,9 @@ class Follower:
                 del runs[next(iter(runs))]
             run.take(record)
         self._runs = runs
+        for session in batch.begun & runs.keys():
+            self._looked = True
+            runs[session].skip_past(self._clock(), all_of_it=False)
         if not self._looked and last is not None:
             self._looked = True
             now = self._clock()

@@ -10,8 +10,7 @@ from typing import Protocol
 
 from ctxmgr.clients.session_file import with_waits
 from ctxmgr.errors import Busy, NotFound, StorageFailed
-from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.history.recognition import OWN_FORMAT, read_head, recognised, refused
+from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, read_head, recognised, refused
 from ctxmgr.importers.interface import Importer
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log import reader
@@ -35,10 +34,14 @@ class Batch:
     Attributes:
         records: to be read at once; reading them may raise `OSError` or `StorageFailed`.
         fresh: they are the whole again, from its beginning.
+        begun: sessions whose records are read from their beginning now: what was over in them is past.
+        gone: sessions that are no longer followed here.
     """
 
     records: Iterable[Record]
     fresh: bool
+    begun: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
 
 
 class Source(Protocol):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.claude_code.raw_records import STATE_TYPES, Source, open_log
-from ctxmgr.importers.claude_code.user_text import is_summary, record_origin, text_origin, title
-from ctxmgr.importers.claude_code.values import ident, mapping, text, texts
+from ctxmgr.importers.claude_code.events import is_summary, record_origin, text_origin, title
+from ctxmgr.importers.claude_code.records import STATE_TYPES, Source, open_log
+from ctxmgr.importers.values import ident, mapping, text, texts
 from ctxmgr.types.importing import FileCount
 
 _PROLOGUE = 2_000
@@ -94,7 +94,7 @@ def _head_of(path: Path, size: int, changed: int) -> Head:
 
 def _describe(head: Head, value: dict[str, Any]) -> None:
     head.version = head.version or ident(value.get("version"))
-    head.cwd = head.cwd or text(value.get("cwd"))[:4096] or None
+    head.cwd = head.cwd or (text(value.get("cwd")) or "")[:4096] or None
     head.branch = head.branch or ident(value.get("gitBranch"))
     head.forked_from = head.forked_from or _origin(value)
     if head.title is None and value.get("type") == "user" and record_origin(value) is None:
@@ -122,17 +122,6 @@ def agent_meta(path: Path) -> dict[str, Any]:
             return mapping(json.loads(stream.read(_META_LIMIT)))
     except (OSError, ValueError, RecursionError):
         return {}
-
-
-def discover(home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield every transcript below the folder that Claude Code keeps its projects in."""
-    named = environment.get("CLAUDE_CONFIG_DIR")
-    projects = (Path(named) if named else home / ".claude") / "projects"
-    for folder, folders, names in os.walk(projects):
-        folders[:] = sorted(name for name in folders if name != "tool-results")
-        for name in sorted(names):
-            if name.endswith(".jsonl"):
-                yield Path(folder, name)
 
 
 def companions(path: Path) -> Sequence[Path]:

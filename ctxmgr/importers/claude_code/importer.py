@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.importers.claude_code import files
-from ctxmgr.importers.claude_code.raw_records import STATE_TYPES, Raw, Source, is_export
+from ctxmgr.importers.claude_code.records import STATE_TYPES, Raw, Source, is_export
 from ctxmgr.importers.claude_code.session import Session
 from ctxmgr.importers.claude_code.threads import LogFile
-from ctxmgr.importers.claude_code.values import ident, mapping
-from ctxmgr.importers.interface import Coverage, Place
+from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.transcript import Part
+from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import build
 
 _ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -48,7 +48,8 @@ class ClaudeCode:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield every transcript under ``$CLAUDE_CONFIG_DIR`` or ``~/.claude``."""
-        return files.discover(home, environment)
+        found = sorted(found_at(self.places, home, environment), key=str)  # a session's log comes before its folder
+        return (path for path in found if "tool-results" not in path.parts and path.is_file())
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the logs of the session's sub-agents, beside it or in its folder."""
@@ -69,19 +70,19 @@ class ClaudeCode:
         if not group:
             return
         head = files.head_of(group[0])
-        session, unused = Session(head.session), Session(head.session)
+        session, unused = (Session(head.session, self.name) for _ in range(2))
         emitted: set[str] = set()
         with ExitStack() as stack:
             for file, raw in _merged(group, head.session, counts, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
-                records = feeding.finish(file) if raw is None else feeding.feed(file, raw)
                 if copies and raw is None:
                     file.count.notes.append(f"the same session as {group[0].name}; counted, not recorded again")
+                records = feeding.finish(file) if raw is None else feeding.feed(file, raw)
                 for record in records:
                     if not copies and _is_new(record, emitted):
                         if len(emitted) == 1:
-                            yield _opening(head, group[0])
+                            yield _opening(head, Part(head.session, counts[0], self.name))
                         yield record
         yield from session.end()
 
@@ -126,24 +127,11 @@ def _is_new(record: Record, emitted: set[str]) -> bool:
     return True
 
 
-def _opening(head: files.Head, path: Path) -> Record:
-    source = {"importer": ClaudeCode.name, "version": head.version, "path": path.name}
-    meta: dict[str, Any] = {
-        "cwd": head.cwd,
-        "gitBranch": head.branch,
-        "title": head.title,
-        "forkedFrom": head.forked_from,
-        "live": False,
-    }
-    return build(
-        "session",
-        head.session,
-        head.ts,
-        process=head.session,
-        workflow="claude-code",
-        source={key: value for key, value in source.items() if value is not None},
-        meta={key: value for key, value in meta.items() if value is not None},
-    )
+def _opening(head: files.Head, part: Part) -> Record:
+    about = {
+        "cwd": head.cwd, "gitBranch": head.branch, "title": head.title, "forkedFrom": head.forked_from, "live": False,
+    }  # fmt: skip
+    return part.opening(head.ts, head.version, part.count.path, about)
 
 
 def _is_ours(line: bytes) -> bool | None:

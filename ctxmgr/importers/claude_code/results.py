@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
+from ctxmgr.importers.claude_code.events import INTERRUPT, tagged
 from ctxmgr.importers.claude_code.files import session_folders
-from ctxmgr.importers.claude_code.raw_records import open_log
-from ctxmgr.importers.claude_code.user_text import INTERRUPT, tagged
-from ctxmgr.importers.claude_code.values import ident, mapping, positive, sequence, text, texts
+from ctxmgr.importers.claude_code.records import open_log
+from ctxmgr.importers.values import ident, mapping, positive, sequence, text, texts
 
 Status = Literal["ok", "error", "denied", "interrupted"]
 
@@ -39,7 +39,7 @@ def judge(record: dict[str, Any], block: dict[str, Any]) -> tuple[Status, bool]:
     if words.startswith(INTERRUPT) or (stopped and "timed out" not in words):
         return "interrupted", False
     if kind == "user-rejected" or (
-        failed and (words.startswith(_REJECTED) or text(side).startswith(_REJECTED_SIDE))
+        failed and (words.startswith(_REJECTED) or (text(side) or "").startswith(_REJECTED_SIDE))
     ):  # fmt: skip
         return "denied", not any(hint in words for hint in _WITH_WORDS)
     if kind is not None or (failed and _is_refusal(record, words)):
@@ -57,7 +57,7 @@ def error_of(status: Status, record: dict[str, Any], block: dict[str, Any]) -> d
     """Return the ``error`` object of a result that is not ok: its type and what it said, up to 2,000 characters."""
     if status == "ok":
         return None
-    words = "\n".join(texts(block.get("content"))) or text(record.get("toolUseResult"))
+    words = "\n".join(texts(block.get("content"))) or text(record.get("toolUseResult")) or ""
     kind = "toolError"
     if status != "error":
         kind = ident(record.get("toolDenialKind")) or status

@@ -1,4 +1,4 @@
-"""Separate the main thread and the sub-agents of a session."""
+"""The main thread and the sub-agents of a session: each a part of its own, whose model responses count once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,89 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.claude_code.files import Head, agent_meta
-from ctxmgr.importers.claude_code.raw_records import Raw, Source
-from ctxmgr.importers.claude_code.usage import Response
-from ctxmgr.importers.claude_code.values import ident, mapping, text, texts
+from ctxmgr.importers.claude_code.records import Raw, Source
+from ctxmgr.importers.transcript import Part
+from ctxmgr.importers.values import ident, mapping, positive, text, texts
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 
 _LAUNCHERS = frozenset({"Task", "Agent"})
 _COMPARED = 4_000
+_TOKENS = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cache_read_input_tokens": "cacheReadTokens",
+    "cache_creation_input_tokens": "cacheCreationTokens",
+}
+
+
+@dataclass(slots=True)
+class Response:
+    """A model response while its lines come in.
+
+    Attributes:
+        key: its id; event: id of the event that reports it; ts: time of its first line.
+        usage: the largest figures seen, since they may grow line by line.
+        stopped: whether its last line says why the model stopped.
+    """
+
+    key: str
+    event: str
+    ts: str | None
+    model: str | None
+    usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_TOKENS.values(), 0))
+    stopped: bool = False
+
+    def add(self, message: dict[str, Any]) -> None:
+        """Take over the figures of one more line."""
+        usage = mapping(message.get("usage"))
+        for name, ours in _TOKENS.items():
+            count = usage.get(name)
+            if type(count) is int and count > self.usage[ours] and positive(count) is not None:
+                self.usage[ours] = count
+        self.stopped = ident(message.get("stop_reason")) is not None
+
+
+def response_key(record: dict[str, Any], message: dict[str, Any]) -> str | None:
+    """Return what all lines of one response have in common."""
+    return ident(message.get("id")) or ident(record.get("requestId")) or ident(record.get("uuid"))
+
+
+def new_response(key: str, ts: str | None, record: dict[str, Any], message: dict[str, Any]) -> Response:
+    """Return a response without any figures yet.
+
+    Its event's id names the first line too: gateways hand out response ids that are unique in one session only.
+    """
+    line = ident(record.get("uuid"))
+    event = f"usage:{key}:{line[:8]}" if line else f"usage:{key}"
+    return Response(key, event, ts, ident(message.get("model")))
+
+
+@dataclass(slots=True)
+class Thread(Part):
+    """One line of work inside a session.
+
+    Attributes:
+        held: results whose status is open until the next record; compaction: one that waits for its summary.
+    """
+
+    is_main: bool = False
+    response: Response | None = None
+    held: list[Record] = field(default_factory=lambda: list[Record]())
+    compaction: Record | None = None
+
+    def event(self, name: str, kind: str, data: dict[str, Any], at: str | None, entry: str | None = None) -> None:
+        """Add an event; those of Claude Code belong to no process."""
+        self.told(name, kind, data, at, entry=entry)
+
+    def release(self, status: str) -> None:
+        """Add the results that were held back, now that it is clear whether the person interrupted."""
+        for result in self.held:
+            result["status"] = status
+            if status == "interrupted":
+                result["error"]["type"] = "interrupted"
+        self.records += self.held
+        self.held.clear()
 
 
 @dataclass(slots=True)
@@ -30,37 +105,11 @@ class Launch:
 
 
 @dataclass(slots=True)
-class Thread:
-    """One line of work inside a session.
-
-    Attributes:
-        parent: entry id of the call that launched it; turn: the person's turn it works on.
-        held: results whose status is open until the next record; compaction: one that waits for its summary.
-    """
-
-    agent: str
-    parent: str | None = None
-    turn: str | None = None
-    is_main: bool = False
-    response: Response | None = None
-    held: list[Record] = field(default_factory=lambda: list[Record]())
-    compaction: Record | None = None
-
-
-@dataclass(slots=True)
-class Call:
-    """A tool call of one file, until its result comes."""
-
-    entry: str
-    at: float | None
-
-
-@dataclass(slots=True)
 class LogFile:
     """One file of the group while it is read.
 
     Attributes:
-        calls: those without a result yet, by tool_use id; seen: the uuids read so far.
+        calls: entries and times of those without a result yet, by tool_use id; seen: the uuids read so far.
         roots: of inline sub-agents' records, the uuid their thread began with.
         blocks: of responses without record ids (early stream-json), the blocks met so far, by response.
         prompts, entries: places of the person's prompts and of the entries on the branch that is now active.
@@ -71,7 +120,7 @@ class LogFile:
     count: FileCount
     source: Source
     is_first: bool
-    calls: dict[str, Call] = field(default_factory=lambda: dict[str, Call]())
+    calls: dict[str, tuple[str, float | None]] = field(default_factory=lambda: dict[str, tuple[str, float | None]]())
     seen: set[str] = field(default_factory=lambda: set[str]())
     roots: dict[str, str] = field(default_factory=lambda: dict[str, str]())
     blocks: Counter[str] = field(default_factory=lambda: Counter[str]())
@@ -85,9 +134,12 @@ class LogFile:
 
 
 class Threads:
-    """The threads of one session across its files."""
+    """The threads of one session across its files, all of which add to the same records."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: str, source: str) -> None:
+        self.session = session
+        self.records: list[Record] = []
+        self._source = source
         self._launches: dict[str, Launch] = {}
         self._by_agent: dict[str, str] = {}
         self._entries: dict[str, str] = {}
@@ -97,20 +149,24 @@ class Threads:
         key, agent_id, launch_id = self._key(file, raw.value)
         thread = file.threads.get(key)
         if thread is None:
-            thread = self._start(file, raw, agent_id, launch_id) if key else Thread("main", is_main=True)
+            thread = self._start(file, raw, agent_id, launch_id) if key else self.main(file)
             file.threads[key] = thread
             if not file.count.agent or (file.head.agent_id is None and key == ""):
                 file.count.agent = thread.agent
         return thread
+
+    def main(self, file: LogFile) -> Thread:
+        """Return a new main thread."""
+        return Thread(self.session, file.count, self._source, records=self.records, is_main=True)
 
     def called(self, tool_use: str | None, name: str, entry: str, given: object, thread: Thread) -> None:
         """Remember a call, so that sub-agents and notifications can be linked to it."""
         if tool_use is None:
             return
         self._entries[tool_use] = entry
-        arguments = mapping(given)
         if name in _LAUNCHERS:
-            prompt = text(arguments.get("prompt"))[:_COMPARED].strip()
+            arguments = mapping(given)
+            prompt = (text(arguments.get("prompt")) or "")[:_COMPARED].strip()
             self._launches[tool_use] = Launch(entry, ident(arguments.get("subagent_type")), prompt, thread.turn)
 
     def answered(self, entry: str, side: object) -> None:
@@ -152,7 +208,8 @@ class Threads:
         kind = ident(meta.get("agentType")) or (launch.kind if launch else None) or "agent"
         parent = launch.entry if launch else self._by_agent.get(agent_id or "")
         turn = ident(raw.value.get("promptId")) or (launch.turn if launch else None)
-        return Thread(f"{kind[:80]}-{(agent_id or 'unknown')[:8]}", parent, turn)
+        agent = f"{kind[:80]}-{(agent_id or 'unknown')[:8]}"
+        return Thread(self.session, file.count, self._source, agent, parent, turn=turn, records=self.records)
 
     def _by_prompt(self, value: dict[str, Any]) -> Launch | None:
         """Match a sub-agent that nothing links to its call by the prompt it was given."""

@@ -1,15 +1,14 @@
-"""Read tool calls: one entry each, and one result from whichever record holds it."""
+"""Read tool calls: one entry each, and one result from whichever record holds it, in the wrapping of every era."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from ctxmgr.importers.codex.known_types import CALLS
-from ctxmgr.importers.codex.output import Facts, Outcome, facts_of_command, facts_of_tool, from_facts, read_output
-from ctxmgr.importers.codex.thread import Item, Steps, Thread
-from ctxmgr.importers.values import clean, mapping, number, parsed, text
-from ctxmgr.types.record import build
+from ctxmgr.importers.codex.thread import Item, Thread
+from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
 
 _LIMITS = ("timeout_ms", "timeout")
 _LONGEST_LIMIT = 1e12
@@ -28,6 +27,33 @@ EVENTS = frozenset(_COMMANDS) | _TOOLS
 
 
 @dataclass(slots=True)
+class Facts:
+    """What events told of a call before its output item came."""
+
+    status: str | None = None
+    exit_code: int | None = None
+    duration_ms: float | None = None
+    output: Any = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a call ended; ``error`` is None exactly when ``status`` is ok."""
+
+    status: str = "ok"
+    output: Any = None
+    error: dict[str, Any] | None = None
+    duration_ms: float | None = None
+    meta: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+
+    def fail(self, status: str, kind: str, message: str) -> Outcome:
+        """Set a failure, keeping only the first lines of its message."""
+        self.status, self.error = status, {"type": kind, "message": message.strip()[:_LONGEST_MESSAGE]}
+        return self
+
+
+@dataclass(slots=True)
 class _Open:
     entry: str
     facts: Facts | None = None
@@ -38,7 +64,6 @@ class Calls:
     """The calls of one thread; those that are still open at the end of the file stay open."""
 
     thread: Thread
-    steps: Steps
     open: dict[str, _Open] = field(default_factory=lambda: dict[str, _Open]())
     early: dict[str, Facts] = field(default_factory=lambda: dict[str, Facts]())
     seen: set[str] = field(default_factory=lambda: set[str]())
@@ -55,7 +80,7 @@ class Calls:
             return
         action = text(payload.get("name")) or CALLS.get(kind) or kind
         given = _given(payload, kind)
-        self.entry(item, entry_id, (call_id, action, kind, given), self.steps.spoke(item))
+        self.entry(item, entry_id, (call_id, action, kind, given), self.thread.spoke(item))
         key = call_id or entry_id
         self.seen.add(key)
         self.lost += key in self.open
@@ -75,7 +100,7 @@ class Calls:
 
     def output(self, item: Item) -> None:
         """Read an output item; one whose call was already answered, or is unknown, adds nothing."""
-        self.steps.answered()
+        self.thread.answered()
         call_id = text(item.payload.get("call_id")) or text(item.payload.get("id")) or ""
         known = self.open.pop(call_id, None)
         if known is not None:
@@ -99,13 +124,13 @@ class Calls:
             if entry_id is None:
                 return
             action, given = _told(kind, body)
-            self.entry(item, entry_id, (key, action, kind, given), self.steps.spoke(item))
+            self.entry(item, entry_id, (key, action, kind, given), self.thread.spoke(item))
             self.open[key] = _Open(entry_id)
             self.seen.add(key)
             self.told.add(key)
         if facts is not None:
             self.result(item, self.open.pop(key).entry, from_facts(facts))
-            self.steps.answered()
+            self.thread.answered()
 
     def _remember(self, key: str, facts: Facts | None) -> None:
         if facts is None:
@@ -134,25 +159,21 @@ class Calls:
         namespace = text(item.payload.get("namespace"))
         if namespace and not action.startswith(f"{namespace}."):
             action = f"{namespace}.{action}"
-        meta = {
-            "callId": call_id, "file": thread.file, "line": item.number,
-            "cwd": thread.cwd, "model": thread.model, "version": thread.head.version or None,
-        }  # fmt: skip
-        thread.count.tool_calls[action] += 1
         thread.rounds[-1].append(entry_id)
-        self.thread.records.append(build(
-            "entry", thread.session, item.ts, id=entry_id, agent=thread.head.agent, action=action, inputType=kind,
-            input=given, process=thread.head.thread, turn=item.turn or thread.turn, step=step,
-            timeoutMs=_limit(given), meta={name: value for name, value in meta.items() if value is not None},
-        ))  # fmt: skip
+        thread.entry(
+            entry_id, action, given, item.ts, input_type=kind, turn=item.turn or thread.turn_id or thread.user_turn, step=step,
+            timeout_ms=_limit(given), meta={
+                "callId": call_id, "file": thread.file, "line": item.number,
+                "cwd": thread.cwd, "model": thread.model, "version": thread.head.version or None,
+            },
+        )  # fmt: skip
 
-    def result(self, item: Item, entry_id: str, outcome: Outcome) -> None:
+    def result(self, item: Item, entry_id: str, found: Outcome) -> None:
         """Add the result of an entry."""
-        self.thread.count.failed += outcome.status != "ok"
-        self.thread.records.append(build(
-            "result", self.thread.session, item.ts, entry=entry_id, status=outcome.status, output=outcome.output,
-            error=outcome.error, durationMs=outcome.duration_ms, meta=outcome.meta or None,
-        ))  # fmt: skip
+        self.thread.outcome(
+            entry_id, found.status, item.ts,
+            output=found.output, error=found.error, duration_ms=found.duration_ms, meta=found.meta,
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Count what stayed open, and say once that outputs without a call were met."""
@@ -187,3 +208,169 @@ def _limit(given: Any) -> float | None:
         if limit is not None and 0 < limit <= _LONGEST_LIMIT:
             return limit
     return None
+
+
+# What a tool returned: output, status, exit code and time.
+
+_HEADER = re.compile(
+    r"(?:Chunk ID: \S{1,64}"
+    r"|Wall time: (?P<wall>\d{1,12}(?:\.\d{1,12})?) ?s(?:econds?)?"
+    r"|Exit code: (?P<exit>-?\d{1,18})"
+    r"|Process exited with code (?P<code>-?\d{1,18})"
+    r"|Process running with session ID (?P<running>\S{1,64})"
+    r"|Original token count: \d{1,18}"
+    r"|Total output lines: \d{1,18}"
+    r"|(?P<body>Output:))(?:\n|\Z)"
+)
+_ABORTED = re.compile(r"aborted(?: by user(?: after [\d.]+ ?s(?:econds)?)?)?\.?\s*\Z")
+_DENIED = re.compile(
+    r"(?:exec command |patch |apply_patch )?rejected by user|patch rejected|command rejected by user"
+    r"|user (?:rejected|cancelled|denied) |approval policy is Never; reject command|rejected: "
+    r"|this action was rejected|exec(?:ution)? (?:denied|forbidden)|request (?:was )?denied",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(r"unsupported (?:custom tool )?call: ")
+_FAILED = re.compile(
+    r"apply_patch verification failed|failed to parse (?:function )?arguments|execution error: |exec_command failed"
+    r"|write_stdin failed|failed in sandbox|sandbox (?:error|denied)|tool call error: |tool call failed"
+    r"|failed to (?:spawn|apply patch|execute)|Err: |CreateProcess "
+)
+_TIMED_OUT = re.compile(r"command timed out after \d+")
+_LONGEST_MESSAGE = 500
+
+
+def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
+    """Return the outcome that an output item tells, helped by events that came before it."""
+    facts = facts or Facts()
+    raw: object = payload.get("output", payload.get("tools"))
+    success: object = payload.get("success")
+    body = mapping(raw)
+    if "content" in body and "metadata" not in body:
+        success = body.get("success", success)
+        raw = body["content"]
+    words = raw if isinstance(raw, str) else spoken(raw) or None
+    outcome = Outcome(duration_ms=facts.duration_ms)
+    exit_code = facts.exit_code
+    if words is None:
+        outcome.output = _without_pictures(clean(raw))
+        exit_code = _from_json(body, outcome, exit_code)
+    else:
+        exit_code = _from_text(words, outcome, exit_code)
+    if exit_code is not None:
+        outcome.meta["exitCode"] = exit_code
+    _judge(outcome, exit_code, facts, success is False or payload.get("status") == "failed")
+    return outcome
+
+
+def from_facts(facts: Facts) -> Outcome:
+    """Return the outcome of a call of which only events tell."""
+    outcome = Outcome(output=facts.output, duration_ms=facts.duration_ms)
+    if facts.exit_code is not None:
+        outcome.meta["exitCode"] = facts.exit_code
+    _judge(outcome, facts.exit_code, facts, False)
+    return outcome
+
+
+def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | None:
+    outcome.output = words
+    if words.startswith("{") and ('"metadata"' in words or '"isError"' in words or '"is_error"' in words):
+        body = mapping(parsed(words))
+        if body:
+            return _from_json(body, outcome, exit_code)
+    at, wall, code, running = 0, None, None, None
+    stripped = False
+    while match := _HEADER.match(words, at):
+        at = match.end()
+        wall, running = match["wall"] or wall, match["running"] or running
+        code = match["exit"] or match["code"] or code
+        if match["body"]:
+            stripped = True
+            break
+    rest = words[at:]
+    if at and (stripped or _ABORTED.match(rest) or rest.startswith("[")):
+        outcome.output = rest
+        if wall is not None and outcome.duration_ms is None:
+            outcome.duration_ms = milliseconds(float(wall))
+        if running is not None:
+            outcome.meta["running"] = running
+        if code is not None:
+            return int(code)
+    return exit_code
+
+
+def _from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | None) -> int | None:
+    details = mapping(body.get("metadata"))
+    if "output" in body and details:
+        outcome.output = _without_pictures(clean(body["output"]))
+        found = milliseconds(details.get("duration_seconds"))
+        if found is not None and outcome.duration_ms is None:
+            outcome.duration_ms = found
+        code = whole(details.get("exit_code"))
+        return exit_code if code is None else code
+    if body.get("isError") is True or body.get("is_error") is True:
+        message = spoken(body.get("content")) or "the tool reported an error"
+        outcome.fail("error", "toolError", message)
+    return exit_code
+
+
+def _judge(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) -> None:
+    """Decide the status: an abort or refusal first, then the exit code, then the tool's words, then flags."""
+    words = outcome.output if isinstance(outcome.output, str) else ""
+    start = words.lstrip()[:300]
+    if outcome.error is not None:
+        return
+    if facts.status in ("aborted", "interrupted") or (exit_code in (None, -1) and _ABORTED.match(start)):
+        outcome.fail("interrupted", "interrupted", start or "aborted")
+    elif facts.status == "declined" or (exit_code is None and _DENIED.match(start)):
+        outcome.fail("denied", "denied", start or "declined")
+    elif exit_code is None and _UNKNOWN.match(start):
+        outcome.fail("error", "unknownTool", start)
+    elif exit_code != 0 and _TIMED_OUT.match(start):
+        outcome.fail("error", "timeout", start.partition("\n")[0])
+    elif exit_code:
+        outcome.fail("error", "exitCode", f"exit code {exit_code}")
+    elif exit_code == 0:
+        return
+    elif _FAILED.match(start):
+        outcome.fail("error", "toolError", words)
+    elif failed or facts.error is not None or facts.status == "failed":
+        outcome.fail("error", "toolError", facts.error or words or "the tool reported a failure")
+
+
+def _without_pictures(value: Any) -> Any:
+    """Replace the bytes of pictures in content parts by their length; the picture is not text to search."""
+    content = sequence(value)
+    if not content:
+        return value
+    parts: list[Any] = []
+    for part in content:
+        body = mapping(part)
+        picture = text(body.get("image_url"))
+        parts.append({**body, "image_url": f"<{len(picture):,} characters>"} if picture and len(picture) > 500 else part)
+    return parts
+
+
+def facts_of_command(body: dict[str, Any]) -> Facts:
+    """Return the facts of ``exec_command_end``, ``CommandExecution``, ``patch_apply_end`` or ``FileChange``."""
+    output = text(body.get("aggregated_output"))
+    if output is None:
+        output = (text(body.get("stdout")) or "") + (text(body.get("stderr")) or "")
+    status = text(body.get("status"))
+    if body.get("success") is False:
+        status = "failed"
+    return Facts(status, whole(body.get("exit_code")), milliseconds(body.get("duration")), output)
+
+
+def facts_of_tool(body: dict[str, Any]) -> Facts:
+    """Return the facts of ``mcp_tool_call_end``, ``dynamic_tool_call_response`` and their turn items."""
+    result = mapping(body.get("result"))
+    answer = mapping(result.get("Ok")) or result
+    content: object = answer.get("content", body.get("content_items"))
+    said = spoken(content) or _without_pictures(clean(content))
+    error = text(result.get("Err")) or text(body.get("error")) or text(mapping(body.get("error")).get("message"))
+    failed = answer.get("isError") is True or answer.get("is_error") is True or body.get("success") is False
+    status = "failed" if failed or error else text(body.get("status"))
+    length = milliseconds(body.get("duration"))
+    if length is None:
+        length = number(body.get("duration_ms"))
+    return Facts(status, None, length, said if said is not None else error, error)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxmgr.importers.codex.calls import Calls
+from ctxmgr.importers.codex.calls import Calls, Facts, from_facts
 from ctxmgr.importers.codex.known_types import EXEC_ITEMS, EXEC_TYPES
-from ctxmgr.importers.codex.output import Facts, from_facts
-from ctxmgr.importers.codex.thread import Item, Steps, Thread
-from ctxmgr.importers.codex.usage import Meter
+from ctxmgr.importers.codex.thread import Item, Meter, Thread
 from ctxmgr.importers.values import clean, mapping, sequence, spoken, text, whole
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.foreign_jsonl import Line
@@ -25,9 +23,8 @@ class ExecStream:
 
     def __init__(self, thread: Thread) -> None:
         self._thread = thread
-        self._steps = Steps(thread)
-        self._calls = Calls(thread, self._steps)
-        self._meter = Meter(thread, self._steps)
+        self._calls = Calls(thread)
+        self._meter = Meter(thread)
         self._open: dict[str, str] = {}
         self._seen: set[str] = set()
         self._run: str | None = None
@@ -45,7 +42,7 @@ class ExecStream:
             self._open.clear()
         elif kind == "turn.started":
             self._thread.turn_id = self._thread.place(item)
-            self._steps.turn_began()
+            self._thread.turn_began()
         elif kind in ("turn.completed", "turn.failed"):
             self._turn_end(item, kind)
         elif kind == "error":
@@ -91,7 +88,7 @@ class ExecStream:
             self._call(item, kind, body, full)
 
     def _say(self, item: Item, sort: str, words: str, event_id: str) -> None:
-        self._steps.spoke(item)
+        self._thread.spoke(item)
         if sort == "agent_message":
             self._thread.count.messages += 1
             self._thread.event(item, "message", {"text": words}, event_id)
@@ -106,7 +103,7 @@ class ExecStream:
         self._seen.add(full)
         entry_id = f"{full}:{item.number}"
         what = (text(body.get("id")), "update_plan", "todo_list", clean(body.get("items")))
-        self._calls.entry(item, entry_id, what, self._steps.spoke(item))
+        self._calls.entry(item, entry_id, what, self._thread.spoke(item))
         self._calls.result(item, entry_id, from_facts(Facts()))
 
     def _call(self, item: Item, kind: str, body: dict[str, Any], full: str) -> None:
@@ -117,10 +114,10 @@ class ExecStream:
             action = _ACTIONS.get(sort) or ".".join(name for name in names if name) or sort
             given = clean({key: body[key] for key in _GIVEN if body.get(key) is not None})
             what = (text(body.get("id")), action, sort, given)
-            self._calls.entry(item, full, what, self._steps.spoke(item))
+            self._calls.entry(item, full, what, self._thread.spoke(item))
             self._open[full] = full
         if kind == "item.completed" and self._open.pop(full, None):
-            self._steps.answered()
+            self._thread.answered()
             self._calls.result(item, full, from_facts(_facts(body)))
 
 

@@ -1,20 +1,71 @@
-"""Read the head of a Codex log: thread, parent, version, title."""
+"""Open a Codex log of any era, and read its head: thread, parent, version, title."""
 
 from __future__ import annotations
 
+import io
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal, cast
 
-from ctxmgr.importers.codex.known_types import ROLLOUT_NAME, harness_origin, looks_generated
-from ctxmgr.importers.codex.log_objects import read_log
-from ctxmgr.importers.log_files import plain_name
-from ctxmgr.importers.values import clean, mapping, sequence, spoken, text
-from ctxmgr.log.foreign_jsonl import Line
+from ctxmgr.importers.codex.known_types import ROLLOUT_NAME, listed
+from ctxmgr.importers.log_files import open_log, plain_name
+from ctxmgr.importers.values import clean, decoder, mapping, sequence, spoken, text
+from ctxmgr.log.codec import MAX_LINE
+from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
+
+SINGLE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
+"""How the rollouts of the TypeScript CLI (April and May 2025) begin: one object ``{session, items}``."""
 
 _SEARCHED_LINES = 60
 _TITLE = 80
+_HARNESS_TAGS = listed(
+    "environment_context user_instructions turn_aborted permissions_instructions skills_instructions instructions"
+    " tools skill user_shell_command subagent_notification collaboration_mode personality_spec model_switch"
+    " hook_prompt apps_instructions plugins_instructions environments_instructions context_window_guidance"
+    " multi_agent_mode codex_internal_context recommended_plugins goal_context persistent_mode agents_md"
+    " user_action"
+)
+_TAG = re.compile(r"<([A-Za-z][\w .-]{0,60}?)(?:\s[^<>]{0,200})?/?>")
+
+
+def read_log(path: Path, report: Report) -> Iterator[Line]:
+    """Yield the objects of a log in order; damage inside is told to ``report``.
+
+    The items of a single-object rollout are numbered as lines from 2 on, line 1 being its header.
+
+    Raises:
+        OSError: when the file can't be read.
+    """
+    with open_log(path, report) as stream:
+        if SINGLE_OBJECT.match(stream.peek(256)):
+            yield from _single(stream, report)
+        else:
+            yield from read_objects(cast("IO[bytes]", stream), report, decode=decoder())
+
+
+def _single(stream: io.BufferedReader, report: Report) -> Iterator[Line]:
+    raw = stream.read(MAX_LINE + 1)
+    if len(raw) > MAX_LINE:
+        report(0, len(raw), f"object is longer than the limit of {MAX_LINE:,} bytes")
+        return
+    try:
+        whole: object = json.loads(raw)
+    except (ValueError, RecursionError):
+        report(0, len(raw), "torn or unreadable JSON")
+        return
+    content = mapping(whole)
+    yield Line(1, 0, mapping(content.get("session")))
+    items: object = content.get("items")
+    if not isinstance(items, list):
+        return
+    for number, item in enumerate(cast("list[Any]", items), 2):
+        if isinstance(item, dict):
+            yield Line(number, 0, cast("dict[str, Any]", item))
+        else:
+            report(0, 0, f"item {number - 1} is not an object")
 
 
 @dataclass(slots=True)
@@ -154,3 +205,25 @@ def _fill(head: Head, lines: Iterator[Line], name_id: str | None) -> None:
             return
         guess = guess or line_of_words
     head.title = guess
+
+
+def harness_origin(words: str) -> str | None:
+    """Return what wrote a text of role user when its beginning shows that no person did, else None."""
+    start = words.lstrip()
+    if start.startswith("# AGENTS.md instructions"):
+        return "agents_md"
+    match = _TAG.match(start)
+    if match is None:
+        return None
+    whole_tag = start[1 : start.index(">")].strip(" /").replace(" ", "_").lower()
+    for name in (whole_tag, match[1].replace(" ", "_").lower()):
+        if name in _HARNESS_TAGS:
+            return name
+    return None
+
+
+def looks_generated(words: str) -> bool:
+    """Whether a text is one element whose tag is snake case: how Codex wraps what it adds itself."""
+    start = words.strip()
+    match = _TAG.match(start)
+    return bool(match and "_" in match[1] and start.endswith(f"</{match[1]}>"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.codex.exec_json import ExecStream
-from ctxmgr.importers.codex.head import Head, read_head
+from ctxmgr.importers.codex.head import SINGLE_OBJECT, Head, read_head, read_log
 from ctxmgr.importers.codex.known_types import EXEC_ITEMS, EXEC_TYPES, ITEMS, ROLLOUT_NAME, TOP_LEVEL
-from ctxmgr.importers.codex.log_objects import SINGLE_OBJECT, read_log
 from ctxmgr.importers.codex.rollout import Rollout
 from ctxmgr.importers.codex.thread import Thread
-from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.log_files import ZSTD_MAGIC, ZSTD_REMEDY, plain_name
+from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.json_importer import LISTS, noting
+from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import mapping, text
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import build
 
 _CUT_META = re.compile(
     rb'\s*\{(?:"timestamp":\s*"[^"]{1,40}",\s*)?(?:"ordinal":\s*\d{1,18},\s*)?"type":\s*"session_meta",\s*"payload":\s*\{'
@@ -40,17 +38,8 @@ def is_codex(path: Path, head: bytes) -> bool:
         return bool(_ITEMS_MEMBER.search(head)) or path.name.startswith("rollout-")
     if _CUT_META.match(head):
         return True
-    return any(_proves(value, first, named) for value, first in _objects(head))
-
-
-def _objects(head: bytes) -> Iterator[tuple[dict[str, Any], bool]]:
-    for place, raw in enumerate(head.split(b"\n")):
-        try:
-            value = mapping(json.loads(raw))
-        except (ValueError, RecursionError):
-            continue
-        if value:
-            yield value, place == 0
+    values = head_values(head, LISTS)
+    return any(_proves(value, value is values[0], named) for value in values)
 
 
 def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
@@ -69,7 +58,6 @@ def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
     return named and bare and "sessionId" not in value and "session_id" not in value
 
 
-_FOLDERS = ("sessions", "archived_sessions")
 _ENDINGS = (".jsonl", ".jsonl.zst", ".json")
 
 
@@ -96,14 +84,10 @@ class Codex:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the rollouts under ``$CODEX_HOME`` or ``~/.codex``; the plain form where both exist."""
-        base = Path(environment.get("CODEX_HOME") or home / ".codex")
-        for folder in _FOLDERS:
-            for place, folders, files in os.walk(base / folder):
-                folders.sort()
-                present = set(files)
-                for name in sorted(files):
-                    if _is_rollout(name) and not (name.endswith(".zst") and name.removesuffix(".zst") in present):
-                        yield Path(place, name)
+        for path in found_at(self.places, home, environment):
+            packed = path.suffix == ".zst" and path.with_suffix("").exists()
+            if _is_rollout(path.name) and not packed and path.is_file():
+                yield path
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the sub-agents' rollouts in the same day's folder whose line of parents leads to ``path``."""
@@ -148,41 +132,31 @@ class Codex:
             count = FileCount(path=path, bytes=path.stat().st_size, version=head.version, agent=head.agent)
             count.session = _session(head, threads)
             counts.append(count)
-            yield _session_record(path, head, count.session)
-            yield from _read_file(path, Thread(head, count.session, count, plain_name(path)))
+            thread = Thread(count.session, count, self.name, head=head, file=plain_name(path))
+            started = head.started if parse_time(head.started) is not None else None
+            yield thread.opening(started, head.version, path, _about(head))
+            yield from _read_file(path, thread)
 
 
 def _read_file(path: Path, thread: Thread) -> Iterator[Record]:
-    count = thread.count
-
-    def damaged(offset: int, length: int, reason: str) -> None:
-        count.damaged.append((offset, length, reason))
-        if reason == ZSTD_REMEDY:
-            count.notes.append(reason)
-
     reader = ExecStream(thread) if thread.head.shape == "exec" else Rollout(thread)
-    for line in read_log(path, damaged):
+    count, records = thread.count, thread.records
+    for line in read_log(path, noting(count)):
         count.records += 1
         reader.feed(line)
-        if thread.records:
-            yield from thread.records
-            thread.records.clear()
+        if records:
+            yield from records
+            records.clear()
     reader.finish()
-    yield from thread.records
+    yield from records
 
 
-def _session_record(path: Path, head: Head, session: str) -> Record:
-    meta: dict[str, Any] = {
+def _about(head: Head) -> dict[str, Any]:
+    return {
         "cwd": head.cwd, "git": head.git or None, "originator": head.originator, "title": head.title,
         "agent": head.agent if head.sub_agent else None, "parentThread": head.parent,
         "forkedFrom": head.forked_from, "forkPoint": head.fork_point,
     }  # fmt: skip
-    source = {"importer": "codex", "version": head.version or None, "path": plain_name(path)}
-    return build(
-        "session", session, head.started if parse_time(head.started) is not None else None, process=head.thread,
-        workflow="codex", source={name: value for name, value in source.items() if value is not None},
-        meta={name: value for name, value in meta.items() if value is not None} or None,
-    )  # fmt: skip
 
 
 def _session(head: Head, threads: Mapping[str, Head]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 
-def _words(block: str) -> frozenset[str]:
+def listed(block: str) -> frozenset[str]:
+    """Return the words of a text."""
     return frozenset(block.split())
 
 
-TOP_LEVEL = _words(
+TOP_LEVEL = listed(
     "session_meta response_item event_msg turn_context compacted world_state token_usage_record"
     " inter_agent_communication inter_agent_communication_metadata"
 )
@@ -31,13 +32,13 @@ ITEMS = (
     frozenset(("message", "reasoning", "agent_message", "ghost_snapshot", "other", "additional_tools"))
     | COMPACTIONS
     | frozenset(CALLS)
-    | _words(
+    | listed(
         "function_call_output custom_tool_call_output local_shell_call_output tool_search_output"
         " mcp_tool_call_output mcp_call_output computer_call_output"
     )
 )
 
-EVENTS = _words(
+EVENTS = listed(
     # spoken
     "user_message agent_message agent_message_delta agent_message_content_delta agent_reasoning agent_reasoning_delta"
     " agent_reasoning_raw_content agent_reasoning_raw_content_delta agent_reasoning_section_break"
@@ -64,54 +65,23 @@ EVENTS = _words(
     " realtime_conversation_started realtime_conversation_realtime realtime_conversation_closed"
 )
 
-TURN_ITEMS = _words(
+TURN_ITEMS = listed(
     "UserMessage AgentMessage Reasoning CommandExecution FileChange Plan McpToolCall DynamicToolCall CollabToolCall"
     " CollabAgentToolCall WebSearch ImageView ImageGeneration EnteredReviewMode ExitedReviewMode ContextCompaction"
     " HookPrompt SubAgentActivity Sleep"
 )
 
-QUESTIONS = _words(
+QUESTIONS = listed(
     "exec_approval_request apply_patch_approval_request request_user_input request_permissions elicitation_request"
 )
 """Events after which Codex waits for a person."""
 
-EXEC_TYPES = _words("thread.started turn.started turn.completed turn.failed item.started item.updated item.completed error")
+EXEC_TYPES = listed("thread.started turn.started turn.completed turn.failed item.started item.updated item.completed error")
 
-EXEC_ITEMS = _words(
+EXEC_ITEMS = listed(
     "agent_message reasoning command_execution file_change mcp_tool_call web_search todo_list error collab_tool_call"
 )
 
 ROLLOUT_NAME = re.compile(
     r"rollout-.*?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.json(?:l(?:\.zst|\.gz)?)?\Z", re.IGNORECASE
 )
-
-_HARNESS_TAGS = _words(
-    "environment_context user_instructions turn_aborted permissions_instructions skills_instructions instructions"
-    " tools skill user_shell_command subagent_notification collaboration_mode personality_spec model_switch"
-    " hook_prompt apps_instructions plugins_instructions environments_instructions context_window_guidance"
-    " multi_agent_mode codex_internal_context recommended_plugins goal_context persistent_mode agents_md"
-    " user_action"
-)
-_TAG = re.compile(r"<([A-Za-z][\w .-]{0,60}?)(?:\s[^<>]{0,200})?/?>")
-
-
-def harness_origin(words: str) -> str | None:
-    """Return what wrote a text of role user when its beginning shows that no person did, else None."""
-    start = words.lstrip()
-    if start.startswith("# AGENTS.md instructions"):
-        return "agents_md"
-    match = _TAG.match(start)
-    if match is None:
-        return None
-    whole_tag = start[1 : start.index(">")].strip(" /").replace(" ", "_").lower()
-    for name in (whole_tag, match[1].replace(" ", "_").lower()):
-        if name in _HARNESS_TAGS:
-            return name
-    return None
-
-
-def looks_generated(words: str) -> bool:
-    """Whether a text is one element whose tag is snake case: how Codex wraps what it adds itself."""
-    start = words.strip()
-    match = _TAG.match(start)
-    return bool(match and "_" in match[1] and start.endswith(f"</{match[1]}>"))

@@ -1,4 +1,4 @@
-"""The state of one thread while its log is read."""
+"""The state of one thread while its log is read: its ids, its turns, its model responses and what they cost."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxmgr.importers.codex.head import Head
+from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import mapping, text, whole
-from ctxmgr.log.codec import Record
 from ctxmgr.log.foreign_jsonl import Line
 from ctxmgr.log.ids import parse_time
-from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import build
 
 _UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z]{24,})\Z")
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
@@ -36,23 +34,28 @@ class Item:
     metadata: dict[str, Any]
     bare: bool = False
     part: int = 1
+    _ts: str | None = ""
 
     @property
     def ts(self) -> str | None:
         """The line's timestamp where it is one."""
-        stamp = text(self.stamp)
-        return stamp if parse_time(stamp) is not None else None
+        if self._ts == "":
+            stamp = text(self.stamp)
+            self._ts = stamp if parse_time(stamp) is not None else None
+        return self._ts
 
     @property
     def turn(self) -> str | None:
         """The turn that the line itself names."""
-        passed = mapping(self.payload.get(_PASSTHROUGH))
-        attribution = mapping(self.payload.get("turn_attribution"))
-        return text(passed.get("turn_id")) or text(self.payload.get("turn_id")) or text(attribution.get("turn_id"))
+        payload = self.payload
+        passed, attribution = payload.get(_PASSTHROUGH), payload.get("turn_attribution")
+        turn = text(mapping(passed).get("turn_id")) if passed else None
+        turn = turn or text(payload.get("turn_id"))
+        return turn or (text(mapping(attribution).get("turn_id")) if attribution else None)
 
 
 @dataclass(slots=True)
-class Thread:
+class Thread(Part):
     """One log in the making.
 
     Attributes:
@@ -61,13 +64,13 @@ class Thread:
         items_seen: whether conversation items were met; the events that repeat them are then left out.
         used: ids given so far with the moment and content hash of their line, to tell a repeat from a reuse.
         rounds: entry ids since each message of the user, for rollbacks.
-        records: added, and not yet taken.
+        response: number of the present model response. Its own id is written only after its calls, so the boundaries
+            between responses are found instead: by the sequence number that new versions put on each item, else by changes
+            of the token total and per-call context lines, else (in logs without these) by any tool output.
     """
 
-    head: Head
-    session: str
-    count: FileCount
-    file: str
+    head: Head = field(default_factory=lambda: Head(""))
+    file: str = ""
     origin: str = ""
     shift: int = 0
     turn_id: str | None = None
@@ -77,23 +80,29 @@ class Thread:
     items_seen: bool = False
     used: dict[str, tuple[str | None, int]] = field(default_factory=lambda: dict[str, tuple[str | None, int]]())
     rounds: list[list[str]] = field(default_factory=lambda: [list[str]()])
-    records: list[Record] = field(default_factory=lambda: list[Record]())
+    response: int = 0
     _number: int = 0
-    _part: int = 1
+    _line_part: int = 1
     _copy_started: float | None = None
     _spoken: set[int] = field(default_factory=lambda: set[int]())
+    _sampled: int | None = None
+    _marked: bool = True
+    _answered: bool = False
+    _marks_work: bool = False
 
     def __post_init__(self) -> None:
-        self.origin = self.origin or self.head.thread
+        self.agent, self.process = self.head.agent, self.head.thread
+        self.origin = self.origin or self.process
         self.cwd = self.head.cwd
 
     def item(self, line: Line, payload: dict[str, Any], bare: bool = False) -> Item:
         """Return the line as an item; a second object on the same line becomes its part 2."""
-        value = line.value
-        self._part = self._part + 1 if line.number == self._number else 1
-        self._number = line.number
-        metadata = {} if bare else mapping(value.get("metadata"))
-        return Item(line.number, value.get("timestamp"), payload, metadata, bare, self._part)
+        value, number = line.value, line.number
+        self._line_part = self._line_part + 1 if number == self._number else 1
+        self._number = number
+        return Item(
+            number, value.get("timestamp"), payload, {} if bare else mapping(value.get("metadata")), bare, self._line_part
+        )
 
     def unknown(self, name: str) -> None:
         """Count a record type that is not known."""
@@ -102,29 +111,24 @@ class Thread:
     @property
     def copied(self) -> bool:
         """Whether the present lines are a copy of another thread's."""
-        return self.origin != self.head.thread
-
-    @property
-    def turn(self) -> str | None:
-        """Id of the present turn, else of the last message of the user."""
-        return self.turn_id or self.user_turn
+        return self.origin != self.process
 
     def follow_origin(self, item: Item, kind: str) -> None:
         """Notice where the copy of another thread's lines begins and where the thread's own lines begin."""
         if kind == "session_meta":
-            of = text(item.payload.get("id")) or text(item.payload.get("session_id")) or self.head.thread
-            self.origin, self.shift = of, 0 if of == self.head.thread else item.number - 1
+            of = text(item.payload.get("id")) or text(item.payload.get("session_id")) or self.process
+            self.origin, self.shift = of, 0 if of == self.process else item.number - 1
             if self._copy_started is None:
                 self._copy_started = parse_time(item.ts)
-            return
-        if not self.copied:
             return
         moment, started = parse_time(item.ts), self._copy_started
         late = moment is not None and started is not None and moment - started > _COPYING_SECONDS
         turn = item.turn or ""
-        young = _UUID7.match(turn) and _UUID7.match(self.head.thread) and turn[:13] >= self.head.thread[:13]
-        if late or young or item.payload.get("thread_id") == self.head.thread:
-            self.origin, self.shift = self.head.thread, 0
+        young = _UUID7.match(turn) and _UUID7.match(self.process) and turn[:13] >= self.process[:13]
+        if late or young or item.payload.get("thread_id") == self.process:
+            self.origin, self.shift = self.process, 0
+
+    # --- ids
 
     def place(self, item: Item) -> str:
         """Return the id of a line that has none: thread and line number."""
@@ -162,12 +166,12 @@ class Thread:
         self.used[wanted] = mark
         return wanted
 
+    # --- what was said
+
     def event(self, item: Item, kind: str, data: Any, event_id: str | None = None) -> None:
-        """Add an event record; without an id it is named by its line."""
-        self.records.append(build(
-            "event", self.session, item.ts, id=event_id or self.place(item), type=kind, agent=self.head.agent,
-            process=self.head.thread, turn=self.turn, data=data,
-        ))  # fmt: skip
+        """Add an event; without an id it is named by its line."""
+        turn = self.turn_id or self.user_turn
+        self.told(event_id or self.place(item), kind, data, item.ts, process=self.process, turn=turn)
 
     def said(self, words: str) -> None:
         """Remember a text taken from an event, in case an item repeats it."""
@@ -180,22 +184,7 @@ class Thread:
         self._spoken.discard(mark)
         return known
 
-
-@dataclass(slots=True)
-class Steps:
-    """Which calls one model response issued together.
-
-    The response's own id is written only after its calls, so the boundaries between responses are found instead: the
-    sequence number that new versions put on each item, else changes of the token total and per-call context lines,
-    else (in logs without these) any tool output.
-    """
-
-    thread: Thread
-    current: int = 0
-    _sampled: int | None = None
-    _marked: bool = True
-    _answered: bool = False
-    _marks_work: bool = False
+    # --- which calls one model response issued together
 
     def mark(self, reliable: bool = False) -> None:
         """Note that a response began or ended here; a reliable mark comes once for every response."""
@@ -214,7 +203,97 @@ class Steps:
         """Return the step that an item issued by the model belongs to."""
         sampled = whole(item.metadata.get("sampled_through_sequence"))
         guessed = self._marked or (self._answered and not self._marks_work)
-        if self.current == 0 or (guessed if sampled is None else sampled != self._sampled):
-            self.current += 1
+        if self.response == 0 or (guessed if sampled is None else sampled != self._sampled):
+            self.response += 1
         self._sampled, self._marked, self._answered = sampled, False, False
-        return f"{self.thread.head.thread}:{self.current}"
+        return f"{self.process}:{self.response}"
+
+
+_TOKENS = {
+    "inputTokens": "input_tokens",
+    "outputTokens": "output_tokens",
+    "cachedInputTokens": "cached_input_tokens",
+    "reasoningTokens": "reasoning_output_tokens",
+}
+
+Tokens = dict[str, int]
+
+
+def _tokens(value: object) -> Tokens | None:
+    """Return the four counts of a usage object, or None when it holds none."""
+    body = mapping(value)
+    if not body:
+        return None
+    found = {name: whole(body.get(key)) for name, key in _TOKENS.items()}
+    if found["inputTokens"] is None and found["outputTokens"] is None:
+        return None
+    return {name: count if count and count > 0 else 0 for name, count in found.items()}
+
+
+@dataclass(slots=True)
+class Meter:
+    """Turns cumulative totals, which logs repeat, into what each response added.
+
+    Both kinds of record carry the thread's running total, so a total that did not change is a repeat, whichever kind it
+    comes from. A fork goes on from its parent's total; that part is not counted again.
+    """
+
+    thread: Thread
+    total: Tokens | None = None
+
+    def token_count(self, item: Item) -> None:
+        """Read an ``event_msg`` of type ``token_count``."""
+        info = mapping(item.payload.get("info"))
+        total = _tokens(info.get("total_token_usage"))
+        if total is not None and total == self.total:
+            return
+        last = _tokens(info.get("last_token_usage"))
+        if total is None and last is not None and info.get("total_token_usage") is None:
+            total = _sum(self.total, last)
+        self._advance(item, total, last, trusted=False)
+
+    def usage_record(self, item: Item) -> None:
+        """Read a ``token_usage_record``, which belongs to exactly one response."""
+        usage, total = _tokens(item.payload.get("usage")), _tokens(item.payload.get("thread_token_usage"))
+        if usage is not None and total is None:
+            total = _sum(self.total, usage)
+        self._advance(item, total, usage, trusted=True)
+
+    def turn_total(self, item: Item, usage: object) -> None:
+        """Read the usage of ``turn.completed``: the running total at the end of a turn."""
+        self._advance(item, _tokens(usage), None, trusted=False)
+
+    def _advance(self, item: Item, total: Tokens | None, last: Tokens | None, trusted: bool) -> None:
+        if total is None or total == self.total:
+            return
+        before, self.total = self.total, total
+        thread = self.thread
+        thread.mark(reliable=True)
+        thread.count.usage.clear()
+        thread.count.usage.update(total)
+        if thread.copied:
+            return
+        added = self._added(before, total, last, trusted)
+        if not any(added.values()):
+            return
+        thread.count.responses += 1
+        data: dict[str, Any] = {
+            **added, "totalInputTokens": total["inputTokens"], "totalOutputTokens": total["outputTokens"],
+        }  # fmt: skip
+        if thread.model is not None:
+            data["model"] = thread.model
+        thread.event(item, "usage", data)
+
+    def _added(self, before: Tokens | None, total: Tokens, last: Tokens | None, trusted: bool) -> Tokens:
+        if last is not None and (trusted or (before is None and self.thread.head.forked_from is not None)):
+            return last
+        if before is None:
+            return total
+        added = {name: count - before[name] for name, count in total.items()}
+        if any(count < 0 for count in added.values()):
+            return last or total
+        return added
+
+
+def _sum(first: Tokens | None, second: Tokens) -> Tokens:
+    return {name: count + (first or {}).get(name, 0) for name, count in second.items()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctxmgr.importers.codex.known_types import harness_origin, looks_generated
-from ctxmgr.importers.codex.thread import Item, Steps, Thread
+from ctxmgr.importers.codex.head import harness_origin, looks_generated
+from ctxmgr.importers.codex.thread import Item, Thread
 from ctxmgr.importers.values import images, mapping, sequence, spoken, text, texts
 
 
@@ -38,7 +38,6 @@ class Words:
     """
 
     thread: Thread
-    steps: Steps
     held: list[_Held] = field(default_factory=lambda: list[_Held]())
     announced: list[_Held] = field(default_factory=lambda: list[_Held]())
     confirmed_before: bool = False
@@ -145,7 +144,7 @@ class Words:
         if origin in (None, "parentAgent"):
             thread.user_turn = message.event_id
             thread.rounds.append([])
-            self.steps.turn_began()
+            self.thread.turn_began()
         if origin is None:
             thread.event(message.item, "user_message", data, message.event_id)
         else:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from ctxmgr.light_dataclass import dataclass
-from ctxmgr.recover.evidence.action_kinds import changes_something, is_bookkeeping, program, same_call, texts
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.messages import PEOPLE, words
 from ctxmgr.recover.evidence.quotes import call, cited, command_of, named, quoted
+from ctxmgr.recover.evidence.records import PEOPLE, changes_something, is_bookkeeping, program, same_call, texts, words
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.recover.evidence.unread_files import PATH, unread
 from ctxmgr.types.finding import Finding

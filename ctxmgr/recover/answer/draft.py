@@ -14,11 +14,10 @@ from ctxmgr.recover.answer.alternatives import alternatives
 from ctxmgr.recover.answer.facts import BARE, FULL, SHORT, Amounts, do_not_repeat, facts
 from ctxmgr.recover.answer.prompt import Told, prompt_of
 from ctxmgr.recover.answer.rendering import context_of, count_tokens, written
-from ctxmgr.recover.answer.verbatim import clean
+from ctxmgr.recover.earlier_answers import KnownFacts, without_held
 from ctxmgr.recover.evidence.brief import Brief, prepare
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.known_facts import KnownFacts, without_held
-from ctxmgr.recover.evidence.quotes import CITABLE, cited, clipped
+from ctxmgr.recover.evidence.quotes import CITABLE, cited, clean, clipped
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.routing.target import Target, choose

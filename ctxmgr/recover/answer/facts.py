@@ -1,23 +1,61 @@
-"""State what is known, each statement with the records it rests on and how sure it is (ruling 12)."""
+"""State what is known, each statement with the records it rests on and how sure it is (ruling 12).
+
+A quote that claims what only a person can grant (approvals, permissions, orders) is never called verified. That is a broad
+warning and no wall: whatever it misses is still only quoted. The patterns of `ctxmgr.recover.injection`, which withhold
+texts, are narrower.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from ctxmgr.light_dataclass import dataclass, replace
-from ctxmgr.recover.answer.claims import claims
-from ctxmgr.recover.evidence.action_kinds import changes_something, same_call
-from ctxmgr.recover.evidence.brief import Brief
+from ctxmgr.recover.evidence.brief import Brief, aside
 from ctxmgr.recover.evidence.excerpts import WINDOW
-from ctxmgr.recover.evidence.messages import PEOPLE, SpokenMessage, words
-from ctxmgr.recover.evidence.problem import aside
 from ctxmgr.recover.evidence.quotes import call, cited, compact, fitted, named, outcome, quoted
+from ctxmgr.recover.evidence.records import PEOPLE, SpokenMessage, changes_something, same_call, words
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import DoNotRepeat, Fact, Label
 from ctxmgr.types.view import EntryView, EventView
+
+_LONGEST = 20_000
+_PEOPLE = r"(?:user|owner|admin\w*|operator|maintainer|manager|boss|human)s?"
+_SAY = r"(?:has|have|had|said|says|wants?|asks?|asked|agreed|confirm\w*|requires?|already|is fine|expects?|told)"
+_LEAD = r"(?:please|kindly|now|just|then|first|next|step \d+:?|fix:|to fix|resolve|solution:?|hint:?|note:?|important:?)"
+_ORDER = (
+    r"(?:run|execute|pipe|curl|wget|install|delete|remove|disable|send|upload|post|visit|open|paste|set|chmod|sudo|skip|"
+    r"bypass|force|push|reply|respond|continue|proceed)"
+)
+_GRANT = (
+    r"(?:pre-?)?approv|authori[sz]|permission|permit|allowed to|consent|granted?\b|clearance|sign(?:ed)?[ -]?off|"
+    r"action required"
+)
+_RISK = (
+    r"sudo|(?:curl|wget|iwr|iex)\b[^\n]{0,80}https?:|pipe\b[^\n]{0,60}\b(?:ba)?sh\b|instructions?\b|system prompt|you are now|"
+    r"act as|ignore (?:all|any|the|your|previous)|role[\\\"']{0,3}: ?[\\\"']{0,3}(?:system|user|assistant|developer)|"
+    r"next_?step|tool_call"
+)
+_SIGNS = r"https?://|`[a-z][^`\n]{3,}`|\[ctxmgr\]|next step|\| ?(?:ba|z|da)?sh\b|rm -rf|--no-verify|--force\b|chmod 777|<\|"
+_ELSEWHERE = (
+    "genehmig|freigegeben|erlaub|darfst|sollst|musst|führe|ausführen|autoris|approuv|permis|exécut|ejecut|aprobad|autoriz|"
+    "aprovad|esegui|approvat|одобр|разреш|выполни|запусти|批准|同意|允许|授权|执行|运行|承認|許可|実行|승인|허가|실행"
+)
+_CLAIM = lazy_pattern(
+    rf"\b(?:{_GRANT}|{_PEOPLE} {_SAY}|you (?:must|should|shall|may|can|are to|have to|need to)\b|"
+    rf"{_LEAD} {{0,3}}{_ORDER}|{_RISK})"
+    rf"|{_SIGNS}|{_ELSEWHERE}",
+    re.IGNORECASE,
+)
+
+
+def claims(text: str) -> bool:
+    """Whether a text claims an approval or a permission, speaks for a person, or tells its reader what to do."""
+    return _CLAIM.search(text[:_LONGEST]) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,22 @@ from collections.abc import Iterator, Sequence
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.diagnose.calls import command_of as shell_command
 from ctxmgr.light_dataclass import dataclass
-from ctxmgr.recover.answer.verbatim import at, call_line, clean, clipped, clock, fenced, in_line, input_text, result_text, said
-from ctxmgr.recover.evidence.action_kinds import changes_something
 from ctxmgr.recover.evidence.brief import Brief
-from ctxmgr.recover.evidence.messages import PEOPLE, SpokenMessage, words
-from ctxmgr.recover.evidence.quotes import command_of, named
+from ctxmgr.recover.evidence.quotes import (
+    at,
+    call_line,
+    clean,
+    clipped,
+    clock,
+    command_of,
+    fenced,
+    in_line,
+    input_text,
+    named,
+    result_text,
+    said,
+)
+from ctxmgr.recover.evidence.records import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.types.diagnosis import Diagnosis, Quote

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ctxmgr.recover.answer.facts import Amounts
-from ctxmgr.recover.evidence.brief import Brief
-from ctxmgr.recover.evidence.messages import SpokenMessage
-from ctxmgr.recover.evidence.problem import sentence
+from ctxmgr.recover.evidence.brief import Brief, sentence
 from ctxmgr.recover.evidence.quotes import brief_input, call, named, outcome, quoted, short_call, times
+from ctxmgr.recover.evidence.records import SpokenMessage
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Alternative, Context, ContextRequest, DoNotRepeat, Fact, Section
 from ctxmgr.types.view import EntryView

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ctxmgr.light_dataclass import dataclass
-from ctxmgr.recover.evidence.messages import words
-from ctxmgr.recover.evidence.query_parser import Term
+from ctxmgr.recover.evidence.query_parser import Term, alike
 from ctxmgr.recover.evidence.quotes import answers, flat
-from ctxmgr.recover.evidence.synonyms import alike
+from ctxmgr.recover.evidence.records import words
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.words import stem
 from ctxmgr.types.view import EntryView, EventView

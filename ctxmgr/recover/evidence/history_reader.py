@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.recover.evidence.messages import AGENTS, PEOPLE, SpokenMessage, sayings, words
 from ctxmgr.recover.evidence.quotes import flat
+from ctxmgr.recover.evidence.records import AGENTS, PEOPLE, SpokenMessage, sayings, words
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.store import Store
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest

@@ -1,12 +1,14 @@
-"""Parse a question into clauses and telling words."""
+"""Parse a question into clauses and telling words, and find other words that mean nearly the same (`synonyms.txt`)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.light_dataclass import dataclass, replace
-from ctxmgr.recover.evidence.synonyms import alike
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.words import stem
 
@@ -112,3 +114,19 @@ def _forms(word: str, strong: bool) -> tuple[str, ...]:
         return tuple(dict.fromkeys([word.casefold(), *(parts if len(parts) == 1 else [])]))
     own = stem(word.casefold())
     return tuple(dict.fromkeys([own, *alike(word)]))
+
+
+def alike(word: str) -> Iterable[str]:
+    """Yield the stems (short words whole) of what means nearly the same as a word, given in any form."""
+    folded = word.casefold()
+    own = stem(folded)
+    for group in _groups():
+        if folded in group or own in group.values():
+            yield from (other if len(other) < 4 else stem_ for other, stem_ in group.items() if stem_ != own)
+
+
+@cache
+def _groups() -> Sequence[dict[str, str]]:
+    """Return the groups of words that mean the same to people and programs, one a line, each word with its stem."""
+    text = files("ctxmgr.recover.evidence").joinpath("synonyms.txt").read_text("utf-8")
+    return [{word: stem(word) for word in line.split()} for line in text.splitlines()]

@@ -13,13 +13,11 @@ from typing import Protocol
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.light_dataclass import dataclass, field, replace
 from ctxmgr.recover.evidence import excerpts
-from ctxmgr.recover.evidence.action_kinds import changes_something, explains, program, same_call, texts
 from ctxmgr.recover.evidence.excerpts import Passage, Row, Scale, Text, best_passage, text_of
-from ctxmgr.recover.evidence.messages import is_synthetic, words
-from ctxmgr.recover.evidence.new_information import news
+from ctxmgr.recover.evidence.new_information import SupersededRecord, news, replaced
 from ctxmgr.recover.evidence.query_parser import Clause, Term
 from ctxmgr.recover.evidence.quotes import command_of
-from ctxmgr.recover.evidence.superseded import SupersededRecord, replaced
+from ctxmgr.recover.evidence.records import changes_something, explains, is_synthetic, program, same_call, texts, words
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.words import stem
 from ctxmgr.types.route import is_context_manager

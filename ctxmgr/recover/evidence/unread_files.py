@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.recover.evidence.action_kinds import texts
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import answer_text
+from ctxmgr.recover.evidence.records import texts
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 

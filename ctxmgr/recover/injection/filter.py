@@ -1,4 +1,4 @@
-"""Judge whether recorded text reads like instructions to an agent.
+"""Judge whether recorded text reads like instructions to an agent, by the patterns of `patterns.toml`.
 
 A hit means that the text is withheld, so ordinary output, code and manuals must pass; a miss means that the text goes on
 inside its fence, marked as not trusted. This is a sieve, not a proof: sentences that give orders in other words than the
@@ -7,13 +7,103 @@ tables know pass it.
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, cast
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from ctxmgr.recover.injection.deobfuscate import LEET, decoded, squeezed, unescaped, unmasked, visible, words_of
-from ctxmgr.recover.injection.patterns import Pattern, matches, patterns
-from ctxmgr.types.view import EntryView, EventView
+from ctxmgr.text.lazy_pattern import lazy_pattern
+
+_LEADS = lazy_pattern(
+    r"(?:[.!?:;,>*#\])\"(\[-]\s{0,3}|\n\s{0,4}[*_#<( \[]{0,4}|\b(?:must|should|shall|now|please|immediately|always|instead|"
+    r"need to|have to|required to|then|and|will|just|only)\s)$"
+)
+_LEAD = 16
+
+
+class Pattern(NamedTuple):
+    """One pattern: its name, why a hit is suspicious, the groups of literals that every hit has, and the expression.
+
+    ``led`` patterns count only where a sentence begins or an order is given. ``exact`` ones look at signs and case.
+    """
+
+    name: str
+    reason: str
+    anchors: tuple[tuple[str, ...], ...]
+    words: str
+    led: bool
+    exact: bool
+
+
+class Patterns(NamedTuple):
+    """The patterns of `patterns.toml`, in the order in which they are tried."""
+
+    words: dict[str, str]
+    english: tuple[Pattern, ...]
+    foreign: tuple[Pattern, ...]
+    marks: tuple[Pattern, ...]
+
+    @property
+    def orders(self) -> tuple[Pattern, ...]:
+        """The patterns of every language."""
+        return (*self.english, *self.foreign)
+
+
+@cache
+def patterns() -> Patterns:
+    """Return the patterns, read once."""
+    data = tomllib.loads(files("ctxmgr.recover.injection").joinpath("patterns.toml").read_text("utf-8"))
+    reasons: dict[str, str] = data["reasons"]
+
+    def made(rows: list[dict[str, Any]], *, exact: bool = False) -> tuple[Pattern, ...]:
+        return tuple(
+            Pattern(
+                row["name"],
+                reasons[row["reason"]],
+                tuple(tuple(_joined(group).split("|")) for group in row["anchors"]),
+                _joined(row["words"]),
+                row.get("led", False),
+                exact,
+            )
+            for row in rows
+        )
+
+    words = {name: _joined(text) for name, text in data["words"].items()}
+    return Patterns(words, made(data["english"]), made(data["foreign"]), made(data["mark"], exact=True))
+
+
+def _joined(text: str) -> str:
+    return text.replace("\n", "")
+
+
+def matches(pattern: Pattern, text: str, *, loose: bool = False) -> bool:
+    """Return whether a text holds what the pattern describes; ``loose``: though nothing parts the words.
+
+    A group named ``tag`` is the name of a closing tag: it counts only where more such tags were closed than opened.
+    """
+    for hit in expression(pattern, loose).finditer(text):
+        tag = hit.groupdict().get("tag")
+        if tag is not None and text.count(f"<{tag}", 0, hit.start()) > text.count(f"</{tag}", 0, hit.start()):
+            continue
+        before = text[max(0, hit.start() - _LEAD) : hit.start()]
+        if not pattern.led or loose or not before or _LEADS.search(before):
+            return True
+    return False
+
+
+@cache
+def expression(pattern: Pattern, loose: bool = False) -> re.Pattern[str]:
+    """Return the expression of a pattern. Few are ever needed, and all of them take long to compile."""
+    words = pattern.words
+    while "«" in words:
+        words = re.sub("«(\\w+)»", lambda found: f"(?:{patterns().words[found[1]]})", words)
+    if not pattern.exact:
+        words = words.replace(" ", "[ ,_\n]?" if loose else "[ ,_\n]")
+    return lazy_pattern(words, re.DOTALL)
+
 
 WHOLE = 24_000
 """Characters up to which a text is judged whole; of a longer one both ends and what lies around telling words."""
@@ -25,8 +115,6 @@ REACH = 250_000
 """Characters at each end of a long text in which telling words are looked for."""
 MOST_AROUND = 24_000
 """Characters judged around telling words of one text."""
-MOST_TEXTS = 4_000
-"""Texts within one value that are judged, names included."""
 
 _CORE = ("skip earlier orders", "skip your orders", "hand over control")
 """Patterns that are also tried on words written without blanks."""
@@ -50,21 +138,6 @@ def suspicion(text: str) -> str | None:
         if reason is not None:
             return reason
     return None
-
-
-def quarantined(entry: EntryView) -> str | None:
-    """Return why the input, output or error of an entry may not be passed on, or None when it may."""
-    return judged(entry.input, entry.output, entry.error)
-
-
-def quarantined_event(event: EventView) -> str | None:
-    """Return why what an event carries may not be passed on, or None when it may."""
-    return judged(event.data)
-
-
-def judged(*values: Any) -> str | None:
-    """Return why any text or name within these JSON values reads like instructions, or None."""
-    return next((reason for value in values if (reason := suspicion("\n".join(_texts(value))))), None)
 
 
 def _reason(clear: str) -> str | None:
@@ -153,21 +226,3 @@ def _parts(text: str) -> Iterator[str]:
         if spot >= 0 and len(seen) * 2 * AROUND < MOST_AROUND and all(abs(spot - other) > AROUND // 2 for other in seen):
             seen.append(spot)
             yield text[max(0, spot - AROUND) : spot + AROUND]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts and names within a JSON value in order, without recursion: recorded values nest as deep as they like."""
-    waiting: list[Any] = [value]
-    for _ in range(MOST_TEXTS):
-        if not waiting:
-            return
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, list):
-            waiting.extend(reversed(cast("list[Any]", item)[:MOST_TEXTS]))
-        elif isinstance(item, dict):
-            pairs = list(cast("dict[Any, Any]", item).items())[:MOST_TEXTS]
-            for name, part in reversed(pairs):
-                waiting.append(part)
-                waiting.append(str(name))

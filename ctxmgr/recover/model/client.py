@@ -15,11 +15,9 @@ from typing import Any
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.recover.model.config import ModelChoice, missing
-from ctxmgr.recover.model.conversation import Conversation, one_line
-from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
-from ctxmgr.recover.model.limits import Budget
+from ctxmgr.recover.model.conversation import Conversation, Worker, one_line
+from ctxmgr.recover.model.exchange import Budget, Consultation, ModelAnswer
 from ctxmgr.recover.model.tools import Toolkit
-from ctxmgr.recover.model.worker_thread import Worker
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ModelUse
 
@@ -69,40 +67,6 @@ def consult(
             try:
                 line = heard.get(timeout=max(0.001, call.patience))
             except queue.Empty:
-                break
-            if line is None:
-                break
-            call.tell(line)
-    finally:
-        call.end()
-    return call.outcome()
-
-
-async def aconsult(
-    question: Consultation,
-    choice: ModelChoice,
-    *,
-    check: Check,
-    progress: Progress | None = None,
-    model: Any = None,
-) -> ModelAnswer:
-    """Ask a model without blocking the running loop; as `consult` in all else."""
-    call = _Call(question, choice, check, progress, model)
-    loop = asyncio.get_running_loop()
-    heard: asyncio.Queue[str | None] = asyncio.Queue()
-
-    def hear(line: str | None) -> None:
-        with suppress(RuntimeError):  # the caller's loop may be over by then
-            loop.call_soon_threadsafe(heard.put_nowait, line)
-
-    try:
-        call.start(hear)
-        while True:
-            try:
-                # Not wait_for, which in Python 3.11 loses a cancellation that meets a line just heard.
-                async with asyncio.timeout(max(0.001, call.patience)):
-                    line = await heard.get()
-            except TimeoutError:
                 break
             if line is None:
                 break

@@ -16,10 +16,8 @@ from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.log.codec import Record
 from ctxmgr.memory.candidates import TextFinder
 from ctxmgr.memory.interface import Candidates
-from ctxmgr.memory.note_memory import EmbeddedMemory
-from ctxmgr.memory.retention import retain_record
+from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.paths import replace_file, require_no_link
-from ctxmgr.recover.agent import Consult, ConsultationResult
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, cited_by, objections
 from ctxmgr.recover.answer.rendering import count_tokens
@@ -28,10 +26,10 @@ from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.recover.model.client import Preparation, consult
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
-from ctxmgr.recover.model.exchange import Consultation
-from ctxmgr.recover.model.exchange import ModelAnswer as Heard
+from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
 from ctxmgr.recover.model.fence import Fence
 from ctxmgr.recover.model.instructions import narrow, opening
+from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
 from ctxmgr.types.memory import RecallRequest, ReflectRequest, RetainRequest
@@ -103,7 +101,7 @@ _LEAST, _REST = 0.1, 0.5
 """Seconds that a model has at least, and what is kept back for writing the answer down."""
 
 
-def consulting(
+def consultant(
     store: Store,
     wanted: ModelRequest,
     environment: Mapping[str, str],
@@ -127,7 +125,7 @@ def consulting(
     transcript = None if wanted.transcript is None else Path(wanted.transcript)
     if transcript is not None:
         _write_private(transcript, b"[]\n")  # a path that can't be written is refused before anything is sent
-    return _Asking(store, choice, transcript, progress, model, loading)
+    return _Consultant(store, choice, transcript, progress, model, loading)
 
 
 def planned(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapping[str, str]) -> PlanView:
@@ -146,7 +144,7 @@ def planned(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapp
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _Consultant:
     store: Store
     choice: ModelChoice
     transcript: Path | None
@@ -186,7 +184,7 @@ class _Asking:
             )
         return ConsultationResult(from_lead(entry, Lead(need=heard.lead.need[:300], answer=1), heard.use))
 
-    def _records(self, draft: Draft, heard: Heard) -> list[Record]:
+    def _records(self, draft: Draft, heard: ModelAnswer) -> list[Record]:
         """Return the records of what the model wants written; what reads like an order to a later reader is left out."""
         key = self.store.sessions.key(draft.request.session)
         records: list[Record] = []

@@ -21,9 +21,7 @@ from ctxmgr.recover.model import instructions as words
 from ctxmgr.recover.model import stack
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.conversation import Conversation
-from ctxmgr.recover.model.exchange import LeadAnswer
-from ctxmgr.recover.model.limits import Budget, BudgetError
-from ctxmgr.recover.model.references import aliases, settled
+from ctxmgr.recover.model.exchange import Budget, BudgetError, LeadAnswer, aliases, settled
 from ctxmgr.types.model_proposal import Lead, Proposal
 
 RETRIES = 2

@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.model.config import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
-from ctxmgr.types.health import Check
+from ctxmgr.types.setup import Check
 
 _KEY_ENDING = "_API_KEY"
 

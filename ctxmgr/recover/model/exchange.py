@@ -1,33 +1,207 @@
-"""What a model is asked, and what comes back, as plain data."""
+"""What a model is asked and what comes back, as plain data; how it refers to agents and entries; what it may use up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.evidence.quotes import quoted
 from ctxmgr.recover.evidence.related import RelatedReader
+from ctxmgr.recover.model.config import ModelChoice
+from ctxmgr.recover.model.fence import Fence
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
+_WIND_UP_SECONDS, _WIND_UP_SHARE = 6.0, 0.25
+_WIND_UP_CHARACTERS = 600
+_WIND_UP_TOKENS = 0.75
 
-class Fencing(Protocol):
-    """Wraps recorded text so that it can't pass for anything but data (`ctxmgr.recover.model.fence.Fence`)."""
+
+class BudgetError(Exception):
+    """The consultation ends here; the message names the limit."""
+
+
+class Budget:
+    """Counts what was used of a choice's limits.
+
+    Attributes:
+        requests: sent to the model.
+        tool_calls: that the model made, refused ones included.
+        tokens: used so far, estimated where the server does not say.
+        began: whether the first request was sent: from then on the time counts. Loading the model's library is no part of it.
+        closed: the consultation is over; a tool that is still at work must not touch anything any more.
+    """
+
+    def __init__(self, choice: ModelChoice, clock: Callable[[], float] = time.monotonic) -> None:
+        self._choice = choice
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._characters = choice.max_characters
+        self._started: float | None = None
+        self.requests = 0
+        self.tool_calls = 0
+        self.tokens = 0
+        self.closed = False
 
     @property
-    def rule(self) -> str:
-        """What a model is told of the blocks, outside of them."""
-        ...
+    def began(self) -> bool:
+        """Whether a request was sent."""
+        return self._started is not None
 
-    def wrap(self, source: str, body: Any, note: str | None = None, *, limit: int = ...) -> str:
-        """Return any JSON value as a block of at most ``limit`` characters; ``source`` says where it comes from."""
-        ...
+    @property
+    def spent(self) -> float:
+        """Seconds since the first request."""
+        return 0.0 if self._started is None else self._clock() - self._started
 
-    def text(self, source: str, text: str, *, limit: int = ...) -> str:
-        """Return a text as a block of about ``limit`` characters, its lines as they are."""
-        ...
+    @property
+    def left(self) -> float:
+        """Seconds until the end, never negative."""
+        return max(0.0, self._choice.seconds - self.spent)
+
+    @property
+    def characters(self) -> int:
+        """Characters that the tools may still tell."""
+        return self._characters
+
+    def request(self) -> None:
+        """Count a request to the model that is about to be sent.
+
+        Raises:
+            BudgetError: it would be one too many, or the tokens are used up.
+        """
+        if self.requests >= self._choice.max_requests:
+            raise BudgetError(f"the limit of {self._choice.max_requests} requests was reached without an answer")
+        self.require_tokens()
+        self.requests += 1
+        if self._started is None:
+            self._started = self._clock()
+
+    def require_tokens(self) -> None:
+        """Return while tokens are left.
+
+        Raises:
+            BudgetError: they are used up.
+        """
+        if self.tokens > self._choice.max_tokens:
+            raise BudgetError(f"the limit of {self._choice.max_tokens:,} tokens was reached without an answer")
+
+    def call(self) -> bool:
+        """Count a tool call; False when it is beyond the limit."""
+        with self._lock:
+            self.tool_calls += 1
+            return self.tool_calls <= self._choice.max_tool_calls
+
+    def tell(self, characters: int) -> None:
+        """Count what a tool told."""
+        with self._lock:
+            self._characters = max(0, self._characters - characters)
+
+    @property
+    def is_low(self) -> bool:
+        """Whether it is time to answer instead of reading on."""
+        choice = self._choice
+        return (
+            self.requests >= choice.max_requests - 2
+            or self.tool_calls >= choice.max_tool_calls
+            or self.characters < _WIND_UP_CHARACTERS
+            or self.tokens > choice.max_tokens * _WIND_UP_TOKENS
+            or self.left < min(_WIND_UP_SECONDS, choice.seconds * _WIND_UP_SHARE)
+        )
+
+
+PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PLACE = re.compile(r"@?(-?[0-9]{1,12})")
+_MOST_PROBLEMS = 4
+
+
+def aliases(agents: Sequence[str]) -> dict[str, str]:
+    """Return for every agent the name by which the model calls it, in the same order: alias to name.
+
+    Recorded names are not trusted: only those of letters, digits and ``_.-`` stand as they are.
+    """
+    taken = {agent for agent in agents if PLAIN.fullmatch(agent)}
+    named: dict[str, str] = {}
+    for agent in dict.fromkeys(agents):
+        alias, number = agent, len(named) + 1
+        if agent not in taken:
+            while (alias := f"agent-{number}") in taken or alias in named:
+                number += 1
+        named[alias] = agent
+    return named
+
+
+def session_aliases(sessions: Sequence[str]) -> dict[str, str]:
+    """Return the names by which a model calls related sessions, the latest first: ``s1``, ``s2``, ..."""
+    return {f"s{number}": session for number, session in enumerate(sessions, start=1)}
+
+
+def place_of(text: str) -> int | None:
+    """Return the index that a reference such as ``@12`` or ``-1`` speaks of, or None when it must be an id."""
+    found = _PLACE.fullmatch(text.strip())
+    return int(found[1]) if found else None
+
+
+class ShownNames:
+    """The entries that a model was shown or told of, by id and by place."""
+
+    def __init__(self, told: Sequence[str] = (), places: Mapping[str, int] | None = None) -> None:
+        self.shown: set[str] = set()
+        self._told = set(told)
+        self._places = {("", index): name for name, index in (places or {}).items() if name in self._told}
+
+    def add(self, entry_id: str, index: int, session: str = "") -> None:
+        """Remember that an entry was shown, of a related session by the name that the model has for it."""
+        self.shown.add(entry_id)
+        self._places[session, index] = entry_id
+
+    def find(self, reference: str) -> str | None:
+        """Return the id that a model means, or None when it was never told of such an entry."""
+        name = reference.strip()
+        if name in self.shown or name in self._told:
+            return name
+        session, at, rest = name.partition("@")
+        place = place_of(at + rest if at else name)
+        return None if place is None else self._places.get((session if at else "", place))
+
+
+def settled(answer: Proposal, agents: Mapping[str, str], seen: ShownNames) -> tuple[Proposal | None, list[str]]:
+    """Return the answer in the session's own names, or None and what is wrong with it.
+
+    An entry may be cited by its id or its place; one that was neither shown nor told of is refused, whether it exists
+    or not.
+    """
+    problems = [
+        f"{quoted(reference, 80)} was not shown to you: look at it first, or cite another"
+        for reference in dict.fromkeys(_references(answer))
+        if seen.find(reference) is None
+    ]
+    if answer.target not in agents:
+        problems.insert(0, f"{quoted(answer.target, 80)} is none of the agents that may continue")
+    if problems:
+        return None, problems[:_MOST_PROBLEMS]
+    data: dict[str, Any] = answer.model_dump(by_alias=False)
+    data["target"] = agents[answer.target]
+    for part in ("facts", "advice"):
+        for item in data[part]:
+            item["entries"] = list(dict.fromkeys(seen.find(name) for name in item["entries"]))
+    for item in data["dropped"]:
+        item["entry"] = seen.find(item["entry"])
+    return Proposal.model_validate(data), []
+
+
+def _references(answer: Proposal) -> Iterable[str]:
+    for fact in answer.facts:
+        yield from fact.entries
+    for advice in answer.advice:
+        yield from advice.entries
+    for dropped in answer.dropped:
+        yield dropped.entry
 
 
 class Remembering(Protocol):
@@ -68,7 +242,7 @@ class Consultation:
     allowed: Sequence[str]
     cited: Sequence[str]
     brief: str
-    fence: Fencing
+    fence: Fence
     suspicion: Callable[[EntryView | EventView], str | None]
     memory: Remembering | None = None
     candidates: Sequence[EntryView] = ()

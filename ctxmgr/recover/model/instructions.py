@@ -8,9 +8,8 @@ from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import cited, clipped
 from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.exchange import Consultation
-from ctxmgr.recover.model.references import PLAIN, aliases, session_aliases
-from ctxmgr.recover.model.row_text import entry_row, size
+from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases, session_aliases
+from ctxmgr.recover.model.fence import entry_row, size
 
 ANSWER = "continue_workflow"
 """Name of the one tool by which the tool mode is answered."""

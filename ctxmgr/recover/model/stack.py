@@ -32,7 +32,7 @@ from pydantic_ai.models import Model, infer_model
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback, missing
 from ctxmgr.recover.model.conversation import one_line
-from ctxmgr.recover.model.limits import BudgetError
+from ctxmgr.recover.model.exchange import BudgetError
 
 pydantic_ai.BANNER_ENABLED = False
 

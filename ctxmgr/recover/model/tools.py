@@ -17,10 +17,18 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clipped, fitted, quoted
-from ctxmgr.recover.model.exchange import Consultation, WantedMemory, WantedNote, WantedSnapshot
-from ctxmgr.recover.model.limits import Budget
-from ctxmgr.recover.model.references import ShownNames, aliases, place_of, session_aliases
-from ctxmgr.recover.model.row_text import entry_row, event_row, size
+from ctxmgr.recover.model.exchange import (
+    Budget,
+    Consultation,
+    ShownNames,
+    WantedMemory,
+    WantedNote,
+    WantedSnapshot,
+    aliases,
+    place_of,
+    session_aliases,
+)
+from ctxmgr.recover.model.fence import entry_row, event_row, size
 from ctxmgr.types.base import Shape
 from ctxmgr.types.query import (
     ListRequest,
@@ -237,7 +245,7 @@ class Toolkit:
         try:
             answer = work()
         except CtxmgrError as error:
-            answer = _refusal(f"{error.message}" + (f" ({error.hint})" if error.hint else ""))
+            answer = _refusal(error.message)  # a hint may list recorded ids, and no fence stands around it
         except Exception as error:  # a driver's own errors, and what only odd records provoke
             answer = _refusal(f"the history can't be read just now: {type(error).__name__}: {error}")
         self._budget.tell(len(answer))

@@ -1,7 +1,7 @@
-"""The routing table: agents, their roles, schemas and successors.
+"""The routing table: agents, their roles, the schemas of their requests, and who may follow whom.
 
 It is data (``[recover.routes]`` of the configuration, or ``--routes FILE``). Without one it is read off the history, and
-the continuation says so.
+the continuation says so. No document that a schema refers to is ever fetched.
 """
 
 from __future__ import annotations
@@ -17,10 +17,50 @@ from ctxmgr.config import Config
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.paths import MOST_SETTINGS, OWN_FILE, is_inside, read_regular
-from ctxmgr.recover.routing.schemas import checked_schema
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.health import Check
 from ctxmgr.types.route import Role, Routing, is_context_manager
+from ctxmgr.types.setup import Check
+
+BROKEN = "its schema can't be applied"
+"""How the sentence begins that says that a schema itself is at fault, e.g. by a reference to what is not there."""
+
+
+def checked_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Return the schema.
+
+    Raises:
+        InvalidInput: it is no JSON Schema, or refers to another document: nothing is fetched.
+    """
+    from jsonschema import SchemaError
+    from jsonschema.validators import validator_for
+
+    try:
+        validator_for(dict(schema)).check_schema(dict(schema))
+    except SchemaError as error:
+        raise InvalidInput(f"{where}: no JSON Schema: {error.message}", "mend it") from None
+    except (TypeError, AttributeError, ValueError, RecursionError) as error:  # a $schema that is no text, endless nesting
+        raise InvalidInput(f"{where}: no JSON Schema: {type(error).__name__}", "mend it") from None
+    return schema
+
+
+def problem_with(made: dict[str, Any], schema: Mapping[str, Any] | None) -> str:
+    """Return what is wrong with a request, in a sentence; "" when it is valid."""
+    if schema is None:
+        return ""
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    # An empty registry: no reference to another document is ever fetched.
+    validator = validator_for(dict(schema))(dict(schema), registry=Registry())
+    try:
+        errors = sorted(validator.iter_errors(made), key=lambda error: len(error.absolute_path))
+    except Exception as broken:  # an unresolvable reference has no public base class of its own
+        return f"{BROKEN}: {type(broken).__name__}"
+    if not errors:
+        return ""
+    place = "/".join(str(part) for part in errors[0].absolute_path)
+    return f"{place or 'the request'}: {errors[0].message[:300]}"
+
 
 _ROLES = ("ordinary", "review", "merge")
 _KEYS = {"request", "schema", "role", "next"}

@@ -9,8 +9,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import named
-from ctxmgr.recover.routing.routes import Route
-from ctxmgr.recover.routing.schemas import BROKEN, problem_with
+from ctxmgr.recover.routing.routes import BROKEN, Route, problem_with
 from ctxmgr.types.route import ContextRequest
 
 _LARGEST = 20_000

@@ -103,9 +103,9 @@ def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngin
 def _open_in(folder: str, stem: str, variant: str, source: str = "") -> SqliteEngine:
     place = os.path.join(folder, "-".join(part for part in (stem, source, variant) if part) + ".db")
     if variant and not os.path.exists(place):
-        _forget_others(folder, stem)
+        forget_others(folder, stem)
         if source:
-            _forget_others(folder, f"{stem}-{source}", 0.0)
+            forget_others(folder, f"{stem}-{source}", 0.0)
     return _usable(place)
 
 
@@ -121,7 +121,7 @@ def _folders() -> Iterator[str]:
     yield os.path.join(tempfile.gettempdir(), f"ctxmgr-{os.getuid()}")
 
 
-def _forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
+def forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
     """Take away the indexes that nobody wrote to for so many seconds."""
     import time
 

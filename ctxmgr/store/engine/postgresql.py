@@ -1,42 +1,47 @@
 """The PostgreSQL engine: runs all statements and translates the server's errors.
 
-Nothing is set for a connection and nothing is prepared on one, so that a pooler may stand between. Writers take turns: a
-transaction begins with a lock of the whole store that ends with it, which is what makes places, sums and indexes dense
-and in the order of the commits.
+Nothing is set for a connection and nothing is prepared on one, so that a pooler may stand between. Appends go on side by
+side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing transaction has the
+store for itself.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import pq
-from psycopg.types.numeric import Int8Dumper
-from psycopg.types.string import StrDumperUnknown, TextLoader
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, NotFound, StorageFailed
+from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_url import connection_options, shown
-from ctxmgr.store.engine.spelling import postgresql
+from ctxmgr.store.engine.spelling import SCHEMA, postgresql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from ctxmgr.store.engine.interface import Row, Values
-
-WRITERS = 0x63746D67
-"""The advisory lock that whoever writes holds until its transaction ends."""
 
 _LOCK_SECONDS, _STATEMENT_SECONDS = 10, 60
 _BEGIN = (
     f"BEGIN; SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'; SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'; "
-    f"SET LOCAL synchronous_commit = off; SELECT pg_advisory_xact_lock({WRITERS})"
-).encode()
+    # Who is stopped in the middle, with a lock, does not hold up the others for good.
+    f"SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s'; SET LOCAL synchronous_commit = off; "
+)
+_GATHER = 0.05
+_ALONE, _BESIDE = f"SELECT pg_advisory_xact_lock({WRITERS})", f"SELECT pg_advisory_xact_lock_shared({WRITERS})"
 # The lock is given back before the disk is waited for, else all writers would wait for it one after the other. The wait is
 # that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
 _COMMIT = b"COMMIT; SELECT pg_logical_emit_message(true, 'ctxmgr', '')"
+_APPEND = f"SELECT {SCHEMA}.append({', '.join(f'%b::{kind}' for kind in APPEND.values())})".encode()  # empty lists have no type
+_APPEND_ONE = f"SELECT {SCHEMA}.append_one({', '.join(['%s'] * len(APPEND_ONE))})".encode()
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VALUES = re.compile(r"^(INSERT INTO .* VALUES )(\([?, ]*\))((?: ON CONFLICT DO NOTHING)?)$")
 _TOGETHER = 500  # rows of one statement: the number of its values is limited
@@ -64,6 +69,7 @@ class PostgresqlEngine:
         self._names = count()
         self._made: list[psycopg.Connection[Any]] = []
         self._idle: list[psycopg.Connection[Any]] = []
+        self._listener: psycopg.Connection[Any] | None = None
         self._connection = self._connect()
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -72,7 +78,9 @@ class PostgresqlEngine:
         except psycopg.Error as error:
             raise _refused(self.path, error) from None
         self._made = [*(each for each in self._made if not each.closed), made]
+        made.adapters.register_dumper(int, Int8BinaryDumper)
         made.adapters.register_dumper(int, Int8Dumper)  # the smallest type that fits would overflow in a sum
+        made.adapters.register_dumper(str, _BinaryTextDumper)
         made.adapters.register_dumper(str, _TextDumper)
         made.adapters.register_loader("text", _TextLoader)
         return made
@@ -161,16 +169,47 @@ class PostgresqlEngine:
         """Refuse: a server can't call back. Whoever needs it asks whether the engine is ``shared`` first."""
         raise NotImplementedError(f"a server can't call {name}")
 
-    @contextmanager
-    def transaction(self) -> Generator[None]:
-        """Hold the lock of the writers; commit at the end, or take all back; nests.
+    def append(self, values: Sequence[Any]) -> bool:
+        """Append in one round trip, a transaction of its own; return False, with nothing done, where it is refused.
+
+        Args:
+            values: what `APPEND`, or for one record `APPEND_ONE`, of `ctxmgr.store.engine.postgresql_functions` names.
+
+        Raises:
+            Busy, StorageFailed, Denied: it was not done, or, where the connection was lost, it may have been.
+        """
+        try:
+            self._live().execute(_APPEND_ONE if len(values) == len(APPEND_ONE) else _APPEND, values)
+        except psycopg.errors.UniqueViolation:
+            return False
+        except psycopg.Error as error:
+            if error.sqlstate == REFUSED:
+                return False
+            raise _ours(self.path, error) from None
+        return True
+
+    @property
+    def within(self) -> bool:
+        """Whether a transaction is open."""
+        return self._depth > 0
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Have the store for itself; commit at the end, or take all back; nests.
 
         Raises:
             Busy: others held it for too long.
         """
+        return self._transaction(_ALONE)
+
+    def appending(self) -> AbstractContextManager[None]:
+        """Begin a transaction that appends, beside others that do; it has to lock its sessions. Else as `transaction`."""
+        return self._transaction(_BESIDE)
+
+    @contextmanager
+    def _transaction(self, lock: str) -> Generator[None]:
         if self._depth == 0:
             try:
-                self._live().execute(_BEGIN)
+                self._live().execute(f"{_BEGIN}{lock}".encode())
             except psycopg.Error as error:
                 self._rollback()
                 raise _ours(self.path, error) from None
@@ -234,6 +273,17 @@ class PostgresqlEngine:
         except psycopg.Error as error:
             raise _ours(self.path, error) from None
 
+    def wait(self, seconds: float) -> None:
+        """Wait for a notification on the channel ``ctxmgr``, so long at most; it is only a hint, and may never come."""
+        try:
+            if self._listener is None or self._listener.closed:
+                self._listener = self._connect()
+                self._listener.execute("LISTEN ctxmgr")
+            for _ in self._listener.notifies(timeout=seconds, stop_after=1):
+                time.sleep(_GATHER)  # what others say meanwhile is looked at together
+        except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
+            time.sleep(seconds)
+
     def clock(self) -> float:
         """Return the server's time, in seconds since 1970: the one that all machines share."""
         return float(self.query("SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)")[0][0])
@@ -257,11 +307,20 @@ _SPELLINGS = {"\0": "\ufdd0\ufdd1", _ESCAPE: "\ufdd0\ufdd2"}
 _MEANINGS = {spelling: letter for letter, spelling in _SPELLINGS.items()}
 
 
+def _escaped(text: str) -> str:
+    if "\0" in text or _ESCAPE in text:
+        return re.sub("[\0\ufdd0]", lambda found: _SPELLINGS[found.group()], text)
+    return text
+
+
 class _TextDumper(StrDumperUnknown):
     def dump(self, obj: str) -> Any:
-        if "\0" in obj or _ESCAPE in obj:
-            obj = re.sub("[\0\ufdd0]", lambda found: _SPELLINGS[found.group()], obj)
-        return super().dump(obj)
+        return super().dump(_escaped(obj))
+
+
+class _BinaryTextDumper(StrBinaryDumper):
+    def dump(self, obj: str) -> Any:
+        return super().dump(_escaped(obj))
 
 
 class _TextLoader(TextLoader):
@@ -312,6 +371,10 @@ def _ours(place: str, error: psycopg.Error) -> CtxmgrError:
         return StorageFailed(f"{place} can't be written now: {said}", "name the primary server, or wait for the fail-over")
     if state in ("42P01", "3F000"):
         return NotFound(f"no store at {place} yet", "a command that records makes it, e.g. 'ctxmgr import --store URL'")
+    if state in ("42703", "42883"):  # a column or a function that a former version does not have
+        return StorageFailed(
+            f"{place} has tables of another version of ctxmgr: {said}", "have its owner run 'ctxmgr store migrate'"
+        )
     if state == "23505":
         return Conflict(f"{place}: {said}")
     if state.startswith(_FULL):

@@ -5,14 +5,18 @@ Texts compare by their bytes, as they do in SQLite. A body is text, not ``jsonb`
 
 from __future__ import annotations
 
-from ctxmgr.errors import Damaged
+from ctxmgr.errors import Damaged, NotFound
+from ctxmgr.store.engine.postgresql_functions import JSON, PLACED
 from ctxmgr.store.engine.spelling import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
 
-LATEST = 1
+LATEST = 2
+
+CHAINED = "sums.chained"
+"""Names in ``state`` the last place up to which the sums of all sessions are one chain; behind it each session has its own."""
 
 _ASIDE = "kind IN ('note', 'snapshot', 'continuation', 'session', 'sessionEnd')"
 
@@ -70,17 +74,6 @@ INDEX search_text_of_session ON search_text (session, seq)
 
 _TYPES = {"N": "BIGINT", "T": 'TEXT COLLATE "C"', "R": "DOUBLE PRECISION"}
 
-# Bodies hold what JSON allows and PostgreSQL does not, e.g. \\u0000: then there is no value.
-_FUNCTIONS = (
-    """CREATE FUNCTION {schema}.json_valid(body TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN RETURN body::json IS NOT NULL; EXCEPTION WHEN OTHERS THEN RETURN FALSE; END $$""",
-    """CREATE FUNCTION {schema}.json_extract(body TEXT, path TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN RETURN body::json #>> string_to_array(substr(path, 3), '.'); EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$""",
-    """CREATE FUNCTION {schema}.json_type(body TEXT, path TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN RETURN CASE json_typeof(body::json #> string_to_array(substr(path, 3), '.')) WHEN 'string' THEN 'text' ELSE 'other' END;
-EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$""",
-)
-
 # Without the extension, or the right to add it, searching is correct all the same, and slower.
 _TRIGRAMS = """DO $$
 DECLARE place TEXT;
@@ -96,6 +89,21 @@ BEGIN
 END $$"""
 
 
+# What a store has beyond its first version, by the number of the version that it makes of the one before.
+_SEQUENCE = (
+    f"CREATE SEQUENCE {SCHEMA}.place MINVALUE 0 START 0",
+    f"SELECT setval('{SCHEMA}.place', (SELECT coalesce(max(seq), 0) FROM {SCHEMA}.record))",
+    f"ALTER TABLE {SCHEMA}.session ADD COLUMN sum {_TYPES['T']}",
+    f"ALTER TABLE {SCHEMA}.lease ADD COLUMN fence BIGINT NOT NULL DEFAULT 0",
+)
+_OWN_CHAINS = (
+    f"UPDATE {SCHEMA}.session SET sum = (SELECT sum FROM {SCHEMA}.record WHERE record.seq = session.seq)",
+    f"INSERT INTO {SCHEMA}.state (name, value) SELECT '{CHAINED}', last_value FROM {SCHEMA}.place WHERE last_value > 0",
+)
+MIGRATIONS = {2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED)}
+"""Of each version but the first, the statements that make it of the one before."""
+
+
 def statements() -> list[str]:
     """Return what makes the tables, in order."""
     made = [f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"]
@@ -108,12 +116,15 @@ def statements() -> list[str]:
             columns = " ".join(_TYPES.get(word.rstrip(",)"), word.rstrip(",)")) + word[len(word.rstrip(",)")) :]
                                for word in rest.split(" "))  # fmt: skip
             made.append(f"CREATE TABLE {SCHEMA}.{what} {columns}")
-    made += [text.format(schema=SCHEMA) for text in (*_FUNCTIONS, _TRIGRAMS)]
-    return [*made, f"INSERT INTO {SCHEMA}.schema_version (version) VALUES ({LATEST})"]
+    return [*made, *JSON, _TRIGRAMS.format(schema=SCHEMA), _made(1)]
 
 
-def prepare(engine: PostgresqlEngine, *, create: bool) -> bool:
-    """Make the tables where there are none and that is wanted; return whether there are any. Reading never changes them.
+def _made(version: int) -> str:
+    return f"INSERT INTO {SCHEMA}.schema_version (version) VALUES ({version})"
+
+
+def prepare(engine: PostgresqlEngine, *, create: bool) -> int:
+    """Make the tables where there are none and that is wanted; return their version, 0 for none. Old ones stay as they are.
 
     Raises:
         Damaged: the store was written by a newer ctxmgr.
@@ -130,5 +141,32 @@ def prepare(engine: PostgresqlEngine, *, create: bool) -> bool:
             if engine.schema_version() == 0:  # nobody else was faster
                 for statement in statements():
                     engine.run(statement)
-        return True
-    return found > 0
+                _advance(engine, 1)
+        return LATEST
+    return found
+
+
+def migrate(engine: PostgresqlEngine) -> int:
+    """Bring the tables of a store to the latest version, all or nothing; return the version that they had.
+
+    Reading goes on meanwhile, until the moment in which a table is altered. Whoever recorded with an older ctxmgr has to end
+    first: what knows the version when it opens a store does not ask again.
+
+    Raises:
+        NotFound: there is no store.
+        Damaged: it was written by a newer ctxmgr.
+        Denied: the role does not own the tables.
+    """
+    with engine.transaction():
+        engine.run("SET LOCAL statement_timeout = 0")
+        found = prepare(engine, create=False)
+        if found == 0:
+            raise NotFound(f"no store at {engine.path} yet", "a command that records makes it")
+        _advance(engine, found)
+    return found
+
+
+def _advance(engine: PostgresqlEngine, version: int) -> None:
+    for following in range(version + 1, LATEST + 1):
+        for statement in (*MIGRATIONS[following], _made(following)):
+            engine.run(statement)

@@ -40,7 +40,10 @@ TABLES = (
 )  # fmt: skip
 """Every table of a PostgreSQL store."""
 
-_FUNCTIONS = {"instr": "0 < strpos", **{name: f"{SCHEMA}.{name}" for name in ("json_valid", "json_extract", "json_type")}}
+_FUNCTIONS = {
+    "instr": "0 < strpos",
+    **{name: f"{SCHEMA}.{name}" for name in ("json_valid", "json_extract", "json_type", "places", "settled")},
+}
 _spelled: dict[str, bytes] = {}
 _MOST = 4096
 _tokens: re.Pattern[str] | None = None

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.normalise import storable
+
+if TYPE_CHECKING:
+    from ctxmgr.store.engine.postgresql import PostgresqlEngine
 
 
 class Leases:
@@ -18,8 +22,6 @@ class Leases:
     def take(self, session: str, holder: str, now: float, seconds: float) -> bool:
         """Take the session's lease unless another holder has one that has not expired."""
         with self._engine.transaction():
-            if self._engine.shared:  # the lock of the writers may have been waited for: the moment of writing counts
-                now = self._engine.clock()
             taken = self._engine.execute(
                 "INSERT INTO lease (session, holder, expires) VALUES (:session, :holder, :expires) "
                 "ON CONFLICT (session) DO UPDATE SET holder = :holder, expires = :expires "
@@ -52,11 +54,7 @@ class Leases:
     @contextmanager
     def kept(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
         """Say whether this holder has the lease now; on a server nobody can take it while what is inside is written."""
-        if not self._engine.shared:
-            yield self.holds(session, holder, clock())
-            return
-        with self._engine.transaction():
-            yield self.holds(session, holder, clock())
+        yield self.holds(session, holder, clock())
 
     def release(self, session: str, holder: str) -> None:
         """Give the lease back; nothing happens when somebody else holds it by now."""
@@ -64,3 +62,56 @@ class Leases:
             "DELETE FROM lease WHERE session = :session AND holder = :holder",
             {"session": storable(session), "holder": holder},
         )
+
+
+_NOW = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
+# What is set is computed when the row is locked, so a lease that was waited for lasts as long as any.
+_TAKE = (
+    f"INSERT INTO lease (session, holder, expires, fence) VALUES (:session, :holder, {_NOW} + :seconds, 1) "
+    f"ON CONFLICT (session) DO UPDATE SET holder = :holder, expires = {_NOW} + :seconds, fence = lease.fence + "
+    f"CASE WHEN lease.holder = :holder AND lease.expires > {_NOW} THEN 0 ELSE 1 END "
+    f"WHERE lease.expires <= {_NOW} OR lease.holder = :holder RETURNING fence"
+)
+_MINE = "session = :session AND holder = :holder AND fence = :fence"
+_HOLDS = f"SELECT 1 FROM lease WHERE {_MINE} AND expires > {_NOW}"
+
+
+class ServerLeases(Leases):
+    """Leases on a server, by its clock alone: the times that callers pass in do not count.
+
+    Each win has a number of its own, greater than all before (a fence). What is written under a lease is written in a
+    transaction that holds its row and finds the number there that it was won with.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._fences: dict[tuple[str, str], int] = {}
+
+    def take(self, session: str, holder: str, now: float, seconds: float) -> bool:
+        """Take the session's lease unless another holder has one that has not expired; see `Leases.take`."""
+        rows = self._engine.query(_TAKE, {"session": storable(session), "holder": holder, "seconds": seconds})
+        if rows:
+            self._fences[session, holder] = int(rows[0][0])
+        return bool(rows)
+
+    def fence(self, session: str, holder: str) -> int:
+        """Return the number of the lease that this holder won last, 0 where it won none."""
+        return self._fences.get((session, holder), 0)
+
+    def holds(self, session: str, holder: str, now: float) -> bool:
+        """Whether this holder still has the lease that it won."""
+        return bool(self._engine.query(_HOLDS, self._values(session, holder)))
+
+    @contextmanager
+    def kept(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
+        """Say whether this holder has the lease now; nobody can take it while what is inside is written."""
+        with cast("PostgresqlEngine", self._engine).appending():
+            yield bool(self._engine.query(f"{_HOLDS} FOR UPDATE", self._values(session, holder)))
+
+    def release(self, session: str, holder: str) -> None:
+        """Give the lease back; its number stays known, and nothing happens when somebody else holds it by now."""
+        self._engine.execute(f"UPDATE lease SET expires = 0 WHERE {_MINE}", self._values(session, holder))
+        self._fences.pop((session, holder), None)
+
+    def _values(self, session: str, holder: str) -> dict[str, object]:
+        return {"session": storable(session), "holder": holder, "fence": self.fence(session, holder)}

@@ -126,6 +126,27 @@ class Sessions:
         where, values = _chosen(agent, project, since)
         return int(self._engine.query(f"SELECT count(*) FROM session {where}", values)[0][0])
 
+    def keys(
+        self, offset: int, limit: int | None, agent: str | None = None, project: str | None = None, since: float | None = None
+    ) -> list[tuple[int, str]]:
+        """Return (key, id) of sessions, chosen and ordered as by `page`."""
+        where, values = _chosen(agent, project, since)
+        rows = self._engine.query(
+            f"SELECT key, id FROM session {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
+            {**values, "limit": NO_LIMIT if limit is None else limit, "offset": offset},
+        )
+        return [(int(row[0]), str(row[1])) for row in rows]
+
+    def last_record(self, key: int | None) -> tuple[int, str | None]:
+        """Return place and sum of the last record of a session, of the whole store with None; (0, None) where there is none.
+
+        The sum covers every record of the store up to there.
+        """
+        where = "" if key is None else "WHERE session = :key "
+        sql = f"SELECT seq, sum FROM record {where}ORDER BY seq DESC LIMIT 1"
+        rows = self._engine.query(sql, {} if key is None else {"key": key})
+        return (int(rows[0][0]), rows[0][1]) if rows else (0, None)
+
     def page(
         self, offset: int, limit: int | None, agent: str | None = None, project: str | None = None, since: float | None = None
     ) -> list[tuple[int, SessionView]]:
@@ -269,6 +290,13 @@ class Sessions:
         return {
             name: int(total) for name, total in zip(("inputTokens", "outputTokens"), sums, strict=True) if total is not None
         }
+
+    def holds(self, key: int, kinds: tuple[str, ...]) -> bool:
+        """Whether any record of a session is of one of these kinds."""
+        names = ", ".join(f"'{kind}'" for kind in kinds)
+        return bool(
+            self._engine.query(f"SELECT 1 FROM record WHERE session = :key AND kind IN ({names}) LIMIT 1", {"key": key})
+        )
 
     def records(self, key: int | None, kinds: tuple[str, ...] = ()) -> Iterator[Record]:
         """Yield the records of a session (None: of all) in the order of the log, without their sums."""

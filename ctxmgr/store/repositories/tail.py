@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ctxmgr.log.codec import Record
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.normalise import storable
+from ctxmgr.store.reserved import PROJECT
 from ctxmgr.store.row_mapper import load
 
 
@@ -41,3 +42,36 @@ def all_records_after(engine: Engine, seq: int) -> Iterator[tuple[int, int, Reco
     """Yield (place in the store, length, record) of the records of all sessions behind a place, in the order of the log."""
     for place, body in engine.stream("SELECT seq, body FROM record WHERE seq > :seq ORDER BY seq", {"seq": seq}):
         yield int(place), len(body), load(body)
+
+
+def settled(engine: Engine) -> int:
+    """Return the place up to which nothing can appear any more that was not there: where a cursor over all sessions stops.
+
+    Ask before what is read up to there is asked for, and of the primary of a server.
+    """
+    return int(engine.query("SELECT settled()")[0][0]) if engine.shared else end_of(engine)
+
+
+def changed_sessions(engine: Engine, low: int, high: int) -> list[tuple[int, str]]:
+    """Return (key, id) of the sessions, but the reserved one, with a record behind ``low`` and up to ``high``."""
+    sql = (
+        "SELECT key, id FROM session WHERE id <> :project AND key IN "
+        "(SELECT session FROM record WHERE seq > :low AND seq <= :high) ORDER BY seq"
+    )
+    return _named(engine, sql, {"low": low, "high": high})
+
+
+def recent_sessions(engine: Engine, since: float) -> list[tuple[int, str]]:
+    """Return (key, id) of the sessions, but the reserved one, with a record from this moment on (seconds since 1970)."""
+    return _named(engine, "SELECT key, id FROM session WHERE id <> :project AND last >= :since ORDER BY seq", {"since": since})
+
+
+def _named(engine: Engine, sql: str, values: dict[str, object]) -> list[tuple[int, str]]:
+    return [(int(row[0]), str(row[1])) for row in engine.query(sql, {**values, "project": PROJECT})]
+
+
+def leased(engine: Engine, start: str) -> set[str]:
+    """Return the names that start so and whose leases hold now."""
+    sql = "SELECT session FROM lease WHERE session >= :start AND session < :after AND expires > :now"
+    values = {"start": start, "after": start + "\U0010ffff", "now": engine.clock()}
+    return {str(row[0]) for row in engine.query(sql, values)}

@@ -7,6 +7,7 @@ mark, is written behind the appends, and can be emptied at any time.
 
 from __future__ import annotations
 
+from ctxmgr.store.engine.postgresql_functions import INDEXERS
 from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.normalise import folded_text
 from ctxmgr.store.row_mapper import load
@@ -14,6 +15,7 @@ from ctxmgr.store.row_mapper import load
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
+    from ctxmgr.store.engine.postgresql import PostgresqlEngine
     from ctxmgr.store.search.index import Progress
 
 _MARK = "search.mark"
@@ -42,13 +44,13 @@ def mark(engine: Engine) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def advance(engine: Engine, progress: Progress | None = None) -> bool:
+def advance(engine: PostgresqlEngine, progress: Progress | None = None) -> bool:
     """Index what was appended since last time; return whether there was anything. Several may do it at once."""
     moved = False
     while True:
-        with engine.transaction():
-            low = mark(engine)
-            last = int(engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
+        with engine.appending():  # appends go on meanwhile
+            engine.query("SELECT pg_advisory_xact_lock(:indexers)", {"indexers": INDEXERS})
+            low, last = mark(engine), int(engine.query("SELECT settled()")[0][0])
             if low >= last:
                 return moved
             high = min(low + _SLICE, last)

@@ -166,8 +166,7 @@ class Appender:
         self._touched.clear()
         for part in _parts(items):
             mine = part if others is None else others.without(part)
-            for item in mine:
-                item.key = self._touch(str(item.record["session"])).key
+            self._find_sessions(mine)
             if mine and (self._repeats or not self._write(mine, insert, placed=placed)):
                 fresh = known.new(mine)
                 self._repeats = len(fresh) < len(mine)  # a log that is read again begins with what is known
@@ -175,23 +174,21 @@ class Appender:
                 if mine and not self._write(mine, insert, placed=placed):
                     raise Conflict("records were to be written at places that others have", "run the command again")
             report.added += len(mine)
-        for touched in self._touched.values():
-            touched.store(self._engine)
         self._keep()
         return report
+
+    def _find_sessions(self, part: Sequence[EncodedRecord]) -> None:
+        for item in part:
+            item.key = self._touch(str(item.record["session"])).key
 
     def _write(
         self, part: Sequence[EncodedRecord], insert: Callable[[Engine, Sequence[EncodedRecord]], bool], *, placed: bool
     ) -> bool:
         """Write records that are all new; return False, with nothing written, if one is not."""
-        number, total = self._last
-        for item in part:
-            item.seq = number = number + 1 if not placed or item.place is None else item.place
-            if self._sums:
-                item.total = total = codec.chain(total or "", item.body)
+        last = self._number(part, placed=placed)
         if not insert(self._engine, part):
             return False
-        self._last = (number, total)
+        self._last = last
         pairs = [(item, self._touched[str(item.record["session"])]) for item in part]
         for item, touched in pairs:
             touched.see(item.seq, None if item.kind in derived_rows.SAID_LATER else item.moment)
@@ -201,6 +198,15 @@ class Appender:
 
             derive(self._engine, part[0].seq, part[0].record)
         return True
+
+    def _number(self, part: Sequence[EncodedRecord], *, placed: bool) -> _Last:
+        """Give records their numbers and sums; return those of the last one."""
+        number, total = self._last
+        for item in part:
+            item.seq = number = number + 1 if not placed or item.place is None else item.place
+            if self._sums:
+                item.total = total = codec.chain(total or "", item.body)
+        return number, total
 
     def _look_up_last(self) -> None:
         """Find the end of the log; forget what is known of sessions if it is not where this appender left it.
@@ -215,6 +221,9 @@ class Appender:
         self._kept_at = None
 
     def _keep(self) -> None:
+        """Write down what was counted of the sessions, and remember it for the next append."""
+        for touched in self._touched.values():
+            touched.store(self._engine)
         if not self._sums:  # then nothing would tell
             return
         self._kept = self._kept | self._touched if len(self._kept) < _MOST_KEPT else dict(self._touched)

@@ -69,21 +69,30 @@ def derive_rows(engine: Engine, items: Sequence[tuple[EncodedRecord, SessionCoun
 
     Records of a session that do not come in the order of their places get no milestones: these would be wrong soon.
     """
-    _Derivation(engine, in_order=in_order).run(items)
+    derivation = Derivation(engine, in_order=in_order)
+    derivation.add(items)
+    derivation.write()
 
 
-class _Derivation:
+class Derivation:
+    """The rows that follow from records.
+
+    Attributes:
+        entries, events, usage: rows of these tables.
+    """
+
     def __init__(self, engine: Engine, *, in_order: bool) -> None:
         self._engine = engine
         self._in_order = in_order
         self._milestones: list[tuple[int, str, int, int]] = []
-        self._entries: list[tuple[Any, ...]] = []
-        self._events: list[tuple[Any, ...]] = []
-        self._usage: list[tuple[Any, ...]] = []
+        self.entries: list[tuple[Any, ...]] = []
+        self.events: list[tuple[Any, ...]] = []
+        self.usage: list[tuple[Any, ...]] = []
         self._results: dict[tuple[int, str], tuple[int, str]] = {}
         self._completed: set[tuple[int, str]] = set()
 
-    def run(self, items: Sequence[tuple[EncodedRecord, SessionCounters]]) -> None:
+    def add(self, items: Sequence[tuple[EncodedRecord, SessionCounters]]) -> None:
+        """Derive rows from records, in their order."""
         for item, _ in items:
             if item.kind == "result":
                 self._results[item.key, item.id] = (item.seq, str(item.record["status"]))
@@ -99,17 +108,16 @@ class _Derivation:
                     handler(self._engine, item.seq, touched, item.record)
                 continue
             if (usage := usage_of(item.record)) is not None:
-                self._usage.append((item.key, item.seq, *usage))
-        self._write()
+                self.usage.append((item.key, item.seq, *usage))
 
     def _entry(self, item: EncodedRecord, touched: SessionCounters) -> None:
         record = item.record
         status: Any = record.get("status")
         result: int | None = item.seq
         if status is None:
-            result, status = self._late(item)
+            result, status = self.result_of(item)
         process = optional(record.get("process"))
-        self._entries.append((
+        self.entries.append((
             item.seq, item.key, touched.entries, fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
             optional_folded(record.get("inputType")), process, item.moment, str(status or "open"), result,
         ))  # fmt: skip
@@ -117,26 +125,34 @@ class _Derivation:
         touched.entries += 1
         if process and process not in touched.processes:
             touched.processes.add(process)
-            remember_process(self._engine, item.seq, item.key, process, None)
+            self.begin_process(item, process)
         if record.get("action") == EXECUTION:
             from ctxmgr.store.write.project_state import derive_execution
 
             derive_execution(self._engine, item.seq, record)
 
-    def _late(self, item: EncodedRecord) -> tuple[int | None, str | None]:
+    def begin_process(self, item: EncodedRecord, process: str) -> None:
+        """Take note of a process that an entry is the first to name."""
+        remember_process(self._engine, item.seq, item.key, process, None)
+
+    def result_of(self, item: EncodedRecord) -> tuple[int | None, str | None]:
         """Return place and status of the result of an entry, if it is there: among these records, or before its entry."""
         identity = (item.key, item.id)
         found = self._results.get(identity)
         if found is not None:
             self._completed.add(identity)
             return found
+        return self.stored_result(item)
+
+    def stored_result(self, item: EncodedRecord) -> tuple[int | None, str | None]:
+        """Return place and status of the result of an entry that was there before these records."""
         rows = self._engine.query(LATE, {"session": item.key, "id": item.id})
         return (int(rows[0][0]), load(rows[0][1]).get("status")) if rows else (None, None)
 
     def _event(self, item: EncodedRecord, touched: SessionCounters) -> None:
         record = item.record
         type_ = storable(str(record.get("type")))
-        self._events.append((
+        self.events.append((
             item.seq, item.key, type_, optional_folded(record.get("agent")),
             optional(record.get("entry")), touched.entries - 1 if touched.entries else None, item.moment,
         ))  # fmt: skip
@@ -152,19 +168,23 @@ class _Derivation:
         if number % STEP == 0 and self._in_order:
             self._milestones.append((item.key, series, number, item.seq))
 
-    def _write(self) -> None:
-        if self._entries:
-            self._engine.many(_ENTRY, self._entries)
-        if self._events:
-            self._engine.many(_EVENT, self._events)
-        if self._usage:
-            self._engine.many(_USAGE, self._usage)
-        if self._milestones:
-            self._engine.many(_MILESTONE, self._milestones)
-        late = [
+    def late_results(self) -> list[tuple[str, int, int, str]]:
+        """Return (status, place, session, id) of the results whose entries are not among these records."""
+        return [
             (status, seq, key, name)
             for (key, name), (seq, status) in self._results.items()
             if (key, name) not in self._completed
         ]  # fmt: skip
-        if late:
+
+    def write(self) -> None:
+        """Write the rows."""
+        if self.entries:
+            self._engine.many(_ENTRY, self.entries)
+        if self.events:
+            self._engine.many(_EVENT, self.events)
+        if self.usage:
+            self._engine.many(_USAGE, self.usage)
+        if self._milestones:
+            self._engine.many(_MILESTONE, self._milestones)
+        if late := self.late_results():
             self._engine.many(RESULT, late)

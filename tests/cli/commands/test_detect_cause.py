@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.console import run
-from tests.cli.lanes import both
+from tests.cli.paths import both
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 STUCK = FIXTURES / "diagnose" / "make-no-target.jsonl"
@@ -69,9 +69,9 @@ def test_what_is_unknown_or_over_has_no_diagnosis(logs: Path) -> None:
 
 
 @pytest.mark.parametrize("log", [STUCK.name, UNKNOWN.name, HEALTHY.name])
-def test_the_lane_says_the_same(log: str, logs: Path) -> None:
+def test_the_quick_path_says_the_same(log: str, logs: Path) -> None:
     """The quick path and the other answer byte for byte the same."""
-    assert both(["detect", log, "--json", "--exit-zero"]).laned
+    assert both(["detect", log, "--json", "--exit-zero"]).was_quick
 
 
 @pytest.mark.parametrize(("log", "loaded"), [(HEALTHY.name, False), (STUCK.name, True)])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.cli.views.doctor import show_checks
-from ctxmgr.types.health import Check
+from ctxmgr.cli.commands.doctor import show_checks
+from ctxmgr.types.setup import Check
 from tests.artifacts.putting import meddle, object_of
 from tests.cli import view_samples as s
 from tests.cli.console import make_history, run

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from ctxmgr.cli import application, as_agent
+from ctxmgr.cli import application, invocation
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.declarations import Exit
 from ctxmgr.cli.fast import parser
 from ctxmgr.cli.fast.table import TABLE
-from ctxmgr.cli.output import shown
+from ctxmgr.cli.output import take_shown
 
 _VALUES = st.sampled_from(
     [
@@ -51,12 +51,12 @@ class _Typer:
     def __init__(self) -> None:
         self.given: dict[str, Any] | None = None
         with pytest.MonkeyPatch.context() as patch:
-            real = application.as_typer_knows
+            real = application.typer_command
 
             def kept(function: Any) -> Any:
                 return real(self._kept(function))
 
-            patch.setattr(application, "as_typer_knows", kept)
+            patch.setattr(application, "typer_command", kept)
             self._root: Any = get_command(application.build())
 
     def _kept(self, function: Any) -> Any:
@@ -69,12 +69,12 @@ class _Typer:
     def read(self, words: list[str]) -> dict[str, Any] | None:
         """Return what the function of a command would be called with, who asks beside it; None for a fault or help."""
         self.given = None
-        as_agent.remember(None)
+        invocation.set_agent(None)
         try:
             self._root.main(words, prog_name="ctxmgr", standalone_mode=False)
         except (TyperException, Exit, SystemExit):
             return None
-        return None if self.given is None else {**self.given, "as_agent": as_agent.asking()}
+        return None if self.given is None else {**self.given, "as_agent": invocation.current_agent()}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def _read(words: list[str]) -> dict[str, Any] | None:
     if found is None or values is None:
         return None
     if found[1]["how"]:
-        values["how"] = shown(*(values.pop(name) for name in ("json_", "format_", "fields", "jq", "raw")))
+        values["how"] = take_shown(values)
     return {"as_agent": None, **values}
 
 
@@ -146,9 +146,9 @@ def test_every_command_is_read_by_the_table(name: str, typers: _Typer) -> None:
 
 def test_paths_and_numbers_are_read_as_what_they_are() -> None:
     """A path is a path, a number a number; a sign or a blank is left to typer."""
-    found = _read(["import", "a", "b/c"])
+    found = _read(["ship", "a", "b/c"])
     assert found is not None
-    assert found["paths"] == [Path("a"), Path("b/c")]
+    assert found["logs"] == [Path("a"), Path("b/c")]
     assert _read(["version", "prune", "--always-keep", "3", "--always-keep", "4"]) is not None
     assert _read(["list", "--limit", "-1"]) is None
     assert _read(["recover", "--timeout", "1.2.3"]) is None

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import Busy, Conflict, InvalidInput, StorageFailed
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.history.live.bus import EventBus, EventSubscriber
-from ctxmgr.history.live.bus_events import Event, described
+from ctxmgr.history.live.bus import Event, EventBus, EventSubscriber, described
 from tests.history.live_world import Tape, recorded, spin
 from tests.history.live_world import clock as clock
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.detect.replay import observations_of
-from ctxmgr.history.live.record_stream import RecordStream
+from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.log.codec import Record
 from tests import builders as b
 from tests.recover import runs

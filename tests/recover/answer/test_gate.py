@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.recover.agent import RecoveryOptions, plan
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, objections, refusals, rule_cited
 from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.recovery import RecoveryOptions, plan
 from ctxmgr.recover.stuck_request import request_for
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
@@ -30,7 +30,7 @@ def drafted(store: Store, **fields: Any) -> Draft:
     store.append(call("chain", 5, "fetch", {"url": "http://x"}, "took 41 ms on port 8471", agent="planner"))
     store.append(call("chain", 6, "fetch", {"url": "http://y"}, HOSTILE, agent="planner"))
     request = ASKED.model_copy(update=fields)
-    return plan(store, 1, request, None, manner=RecoveryOptions())
+    return plan(store, 1, request, None, options=RecoveryOptions())
 
 
 def judged(store: Store, request: dict[str, Any] | None = None, **changed: Any) -> list[str]:
@@ -218,7 +218,7 @@ def stuck(store: Store) -> Draft:
     """Return the rules' draft for a cycle: an edit that works, a test that fails, a checkout."""
     store.append(looped())
     (finding, *_) = workspace(store).detect(DetectRequest(session="cycle")).verdicts[0].findings
-    return plan(store, 1, request_for("cycle", finding, force=False), finding, manner=RecoveryOptions())
+    return plan(store, 1, request_for("cycle", finding, force=False), finding, options=RecoveryOptions())
 
 
 def of_cycle(**fields: Any) -> Proposal:

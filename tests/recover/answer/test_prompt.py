@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.history import detection
-from ctxmgr.recover.answer.claims import claims
+from ctxmgr.recover.answer.facts import claims
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation

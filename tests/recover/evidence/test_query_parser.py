@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.recover.evidence.query_parser import clauses, telling
-from ctxmgr.recover.evidence.synonyms import alike
+from ctxmgr.recover.evidence.query_parser import alike, clauses, telling
 from ctxmgr.text.words import stem
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from ctxmgr.history.evidence import related_sessions
 from ctxmgr.log.codec import Record
-from ctxmgr.recover.agent import RecoveryOptions
-from ctxmgr.recover.agent import recover as recover_with
-from ctxmgr.recover.model.consultation import consulting
+from ctxmgr.recover.model.consultation import consultant
+from ctxmgr.recover.recovery import RecoveryOptions
+from ctxmgr.recover.recovery import recover as recover_with
 from ctxmgr.recover.stuck_request import request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import RetainRequest
@@ -271,9 +271,9 @@ def consulted(store: Store, lines: list[Any], **request: Any) -> tuple[Continuat
     script = Script(lines)
     key = store.sessions.key("new")
     assert key is not None, "the session is there"
-    consult = consulting(store, ModelRequest(name="test:scripted"), {}, {}, None, model=script.model())
+    consult = consultant(store, ModelRequest(name="test:scripted"), {}, {}, None, model=script.model())
     asked = request_for("new", None, force=True)
-    return recover_with(store, key, asked, None, manner=RecoveryOptions(consult=consult, **request)), script
+    return recover_with(store, key, asked, None, options=RecoveryOptions(consult=consult, **request)), script
 
 
 @pytest.mark.requirement("R-25", "FR-015")

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.recover.injection.filter import MOST_TEXTS, judged, quarantined, quarantined_event, suspicion
-from ctxmgr.recover.injection.patterns import expression, patterns
-from ctxmgr.types.view import EntryView, EventView
+from ctxmgr.recover.evidence.quotes import flat
+from ctxmgr.recover.injection.filter import expression, patterns, suspicion
 
 CORPUS = Path(__file__).parents[3] / "fixtures" / "injections"
 PADDING = "line of build output without meaning 0123456789\n" * 1_000
@@ -34,15 +33,6 @@ def _lines(name: str) -> Iterator[dict[str, Any]]:
 
 def _whole(line: dict[str, Any]) -> str:
     return f"{PADDING}{line['text']}\n{PADDING}" if line["carrier"] == "long" else line["text"]
-
-
-def _entry(**fields: Any) -> EntryView:
-    shape: dict[str, Any] = {
-        "index": 0, "id": "e", "session": "s", "process": None, "ts": None, "agent": "a", "action": "Read", "input_type": None,
-        "input": None, "status": "ok", "output": None, "error": None, "duration_ms": None, "notes": [], "events": 0,
-        "missing": [],
-    }  # fmt: skip
-    return EntryView(**{**shape, **fields})
 
 
 @pytest.mark.parametrize("half", MISSED_AT_MOST)
@@ -92,18 +82,21 @@ def test_the_reason_is_told(text: str, reason: str) -> None:
     assert suspicion(text) == reason
 
 
-def test_all_parts_of_an_entry_are_judged() -> None:
-    """Input, output and error of an entry are judged, down to names of members, and so is an event's text."""
-    planted = {"files": [{"name": "a.py"}, {PLAIN_ORDER: 1}]}
+def test_all_of_a_value_is_judged() -> None:
+    """As it is read, a value is judged down to the names of its members, of those too that hold other members or nothing."""
+    order = PLAIN_ORDER
 
-    assert quarantined(_entry(input={"command": "ls"}, output="a.py\nb.py", error={"message": "no such file"})) is None
-    assert quarantined(_entry(input=planted)) == IGNORES
-    assert quarantined(_entry(output=planted)) == IGNORES
-    assert quarantined(_entry(error={"type": "E", "message": PLAIN_ORDER})) == IGNORES
-    event = EventView(
-        id="v", session="s", ts=None, type="message", agent=None, entry=None, after=None, data={"text": PLAIN_ORDER}
-    )
-    assert quarantined_event(event) == IGNORES
+    assert _judged({"command": "ls"}) is None
+    values: list[Any] = [
+        {"files": [{"name": "a.py"}, {order: 1}]},
+        {order: {"a": 1}},
+        {"a": {order: {}}},
+        {order: []},
+        {order: None},
+        [[order]],
+    ]
+    for planted in values:
+        assert _judged(planted) == IGNORES, planted
 
 
 def test_an_order_within_a_long_text_is_found() -> None:
@@ -154,7 +147,10 @@ def test_odd_values_are_judged() -> None:
     deep: Any = PLAIN_ORDER
     for _ in range(2_000):
         deep = [deep]
-    values: list[Any] = [None, True, 10**400, float("nan"), {}, [], "\ud800", {"a": [None]}, list(range(3 * MOST_TEXTS))]
-    for odd in values:
-        assert judged(odd) is None
-    assert judged(deep) == IGNORES
+    for odd in [None, True, 10**400, float("nan"), {}, [], "\ud800", {"a": [None]}, list(range(12_000))]:
+        assert _judged(odd) is None
+    assert _judged(deep) == IGNORES
+
+
+def _judged(value: Any) -> str | None:
+    return suspicion(flat(value, 200_000))

@@ -19,16 +19,16 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query import requests
-from ctxmgr.recover.model import client as consulting
-from ctxmgr.recover.model.client import aconsult, consult, ready
+from ctxmgr.recover.model import client
+from ctxmgr.recover.model.client import consult, ready
 from ctxmgr.recover.model.config import MissingExtra, ModelChoice
+from ctxmgr.recover.model.conversation import Worker
 from ctxmgr.recover.model.dialogue import LONGEST_ANSWER
 from ctxmgr.recover.model.exchange import ModelAnswer
-from ctxmgr.recover.model.worker_thread import Worker
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
 from tests.builders import entry_id
-from tests.recover.model.asking import CHOICE, Say, Script, answer, ask, consultation, given_time, response, written
+from tests.recover.model.asking import CHOICE, Say, answer, ask, consultation, given_time, written
 
 ROOT = Path(__file__).parents[3]
 SHORT = ModelChoice("test:slow", seconds=0.5)
@@ -131,61 +131,15 @@ def test_a_gate_that_hangs_is_left(stuck: Store, gate: threading.Event) -> None:
 
 
 def test_it_works_inside_a_running_loop(stuck: Store) -> None:
-    """Both forms work where a loop is running; the asynchronous one lets it run on meanwhile."""
+    """A program that runs a loop of its own may ask as well."""
 
-    async def both() -> tuple[ModelAnswer, ModelAnswer, int]:
-        turns = 0
+    async def inside() -> ModelAnswer:
+        return ask(stuck, [answer("planner")])[0]
 
-        async def spin() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+    found = asyncio.run(inside())
 
-        inside, _ = ask(stuck, [answer("planner")])
-        spinning = asyncio.create_task(spin())
-        awaited = await aconsult(consultation(stuck), CHOICE, check=_fine, model=Script([answer("reviewer")]).model())
-        spinning.cancel()
-        return inside, awaited, turns
-
-    inside, awaited, turns = asyncio.run(both())
-
-    assert inside.proposal is not None
-    assert awaited.proposal is not None
-    assert (inside.proposal.target, awaited.proposal.target) == ("planner", "reviewer")
-    assert turns > 1
-
-
-def test_the_asynchronous_form_keeps_the_deadline(stuck: Store, gate: threading.Event) -> None:
-    """Awaited or not, a model that blocks is given up."""
-
-    async def waits(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
-        gate.wait(60)
-        return response(answer())
-
-    found = asyncio.run(aconsult(consultation(stuck), SHORT, check=_fine, model=FunctionModel(waits)))
-
-    assert found.use.failure == "no answer within 0.5 s"
-
-
-def test_a_cancelled_consultation_ends_at_once(stuck: Store) -> None:
-    """Who cancels the awaiting task is heard though the model never answers."""
-    asked = threading.Event()
-
-    async def waits(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
-        asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError("it never answers")
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(aconsult(consultation(stuck), CHOICE, check=_fine, model=FunctionModel(waits)))
-        await asyncio.to_thread(asked.wait, 30)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
-    assert asked.is_set()
+    assert found.proposal is not None
+    assert found.proposal.target == "planner"
 
 
 def test_progress_that_fails_does_no_harm(stuck: Store) -> None:
@@ -307,15 +261,13 @@ except choice.MissingExtra as error:
 
 LOADED = """
 import sys
-import ctxmgr.workspace, ctxmgr.recover.agent, ctxmgr.cli
+import ctxmgr.workspace, ctxmgr.recover.recovery, ctxmgr.cli
 from ctxmgr.recover.model import config as choice
 from ctxmgr.recover.model import client as consult
 from ctxmgr.recover.model import exchange as consultation
-from ctxmgr.recover.model import references
 from ctxmgr.recover.model import conversation as talk
 from ctxmgr.recover.model import tools
 from ctxmgr.recover.model import instructions as words
-from ctxmgr.recover.model import worker_thread as worker
 print(sorted({name.split('.')[0] for name in sys.modules} & {"pydantic_ai", "openai", "httpx2", "opentelemetry"}))
 """
 
@@ -364,7 +316,7 @@ def test_nothing_is_drawn_on_a_terminal(stuck: Store) -> None:
 def test_the_calling_thread_may_be_interrupted(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C reaches the caller, and the tools are closed behind it."""
     closed: list[bool] = []
-    close = consulting.Toolkit.close
+    close = client.Toolkit.close
 
     def noted(kit: Any) -> Any:
         closed.append(True)
@@ -373,7 +325,7 @@ def test_the_calling_thread_may_be_interrupted(stuck: Store, monkeypatch: pytest
     def interrupt(_line: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(consulting.Toolkit, "close", noted)
+    monkeypatch.setattr(client.Toolkit, "close", noted)
 
     with pytest.raises(KeyboardInterrupt):
         ask(stuck, [answer()], progress=interrupt)

@@ -11,7 +11,7 @@ import pytest
 
 from ctxmgr.recover.model import disclosure
 from ctxmgr.recover.model.disclosure import check_model
-from ctxmgr.types.health import Check
+from ctxmgr.types.setup import Check
 
 SECRET = "sk-very-secret-0123456789"
 CONFIG = Path("ctxmgr.toml")

@@ -10,8 +10,7 @@ import pytest
 from ctxmgr.errors import Busy
 from ctxmgr.history.query import requests
 from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.exchange import Consultation
-from ctxmgr.recover.model.limits import Budget
+from ctxmgr.recover.model.exchange import Budget, Consultation
 from ctxmgr.recover.model.tools import MOST_NOTES, Toolkit
 from ctxmgr.store import Store
 from tests.builders import entry_id
@@ -63,6 +62,19 @@ def test_an_error_is_an_answer(stuck: Store) -> None:
     assert "Index out of bounds" in _error(kit.show("@99"))
     assert "Note content cannot be empty" in _error(kit.note(["@0"], " "))
     assert _error(kit.show("no-such-entry"))
+
+
+def test_an_error_tells_no_recorded_id(stuck: Store) -> None:
+    """Ids that begin alike are somebody's text: an answer that they are several does not list them beside the fences."""
+    stuck.append([record for number, name in enumerate(("obey me", "obey them")) for record in _odd(number, name)])
+
+    assert "2 or more entry ids" in _error(_kit(stuck).show("obey"))
+    assert "obey me" not in _kit(stuck).show("obey")
+
+
+def _odd(number: int, name: str) -> list[dict[str, Any]]:
+    made = runs.call("stuck", 90 + number, "Read", {"file_path": "a.py"}, "x")
+    return [{**record, **({"id": name} if record["kind"] == "entry" else {"entry": name})} for record in made]
 
 
 @pytest.mark.parametrize("error", [Busy("the store is being written", "try again"), RuntimeError("database is locked")])

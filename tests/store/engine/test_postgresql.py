@@ -6,7 +6,8 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.engine.postgresql_url import connection_options, shown
 from ctxmgr.store.engine.spelling import TABLES, postgresql, replacing
+from ctxmgr.store.repositories.leases import ServerLeases
 from ctxmgr.types.query import Filters
 from tests.builders import entry, steps, write
 
@@ -176,7 +178,7 @@ def test_who_waits_too_long_for_the_writers_lock_is_told_busy(
     store: Store, admin: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that never ends does not hold up another one for good, and nothing of the other is written."""
-    monkeypatch.setattr(engines, "_BEGIN", engines._BEGIN.replace(b"'10s'", b"'100ms'"))  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(engines, "_BEGIN", engines._BEGIN.replace("'10s'", "'100ms'"))  # pyright: ignore[reportPrivateUsage]
     write(store, "s", ["Bash:a"])
     with admin.transaction():
         admin.execute("SELECT pg_advisory_xact_lock(%s)", (engines.WRITERS,))
@@ -253,6 +255,7 @@ def test_a_writer_that_owns_nothing_appends_and_changes_no_record(
     try:
         admin.execute("GRANT USAGE ON SCHEMA ctxmgr TO recording")
         admin.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ctxmgr TO recording")
+        admin.execute("GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ctxmgr TO recording")
         admin.execute("REVOKE UPDATE, DELETE ON ctxmgr.record FROM recording")
         own = open_store(server_url.replace("tester@", "recording@"), create=True)
         write(own, "s", ["Bash:a", "!Read:b -> no"])
@@ -338,6 +341,67 @@ def test_one_of_many_contenders_gets_a_lease(store: Store, server_url: str) -> N
     for thread in threads:
         thread.join()
     assert len(won) == 1
+
+
+def test_a_lease_changes_hands_no_sooner_than_it_ends(store: Store, server_url: str) -> None:
+    """Contenders with wrong clocks: each win has a greater number than the one before, and comes a whole lease later."""
+    wins: list[tuple[int, float]] = []
+    until = time.monotonic() + 2.0
+
+    def contend(name: str, skew: float) -> None:
+        own = open_store(server_url)
+        leases = cast("ServerLeases", own.leases)
+        while time.monotonic() < until:
+            if leases.take("s", name, time.time() + skew, 0.2):
+                ((began,),) = own.engine.query("SELECT expires FROM lease WHERE holder = :name", {"name": name})
+                wins.append((leases.fence("s", name), float(began) - 0.2))
+                time.sleep(0.25)  # too long: by then it is somebody else's
+        own.close()
+
+    threads = [threading.Thread(target=contend, args=(f"h{number}", (number - 3) * 3600.0)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wins.sort()
+    assert [fence for fence, _ in wins] == list(range(1, len(wins) + 1))
+    assert len(wins) > 3
+    assert min(later - earlier for (_, earlier), (_, later) in pairwise(wins)) >= 0.2
+
+
+def test_a_lease_won_again_is_not_the_one_before(store: Store, server_url: str) -> None:
+    """A holder whose lease ran out and was won again, by whoever has its name, writes nothing under the former number."""
+    assert store.leases.take("s", "me", 0.0, 0.05)
+    time.sleep(0.06)
+    other = open_store(server_url)
+    assert other.leases.take("s", "me", 0.0, 30.0)
+    with store.leases.kept("s", "me", store.clock) as kept:
+        assert not kept
+    store.leases.release("s", "me")
+    assert other.leases.holds("s", "me", 0.0)
+    other.close()
+
+
+def test_nobody_takes_a_lease_while_something_is_written_under_it(store: Store, server_url: str) -> None:
+    """What is written under a lease that ends meanwhile is there before the next holder has it."""
+    other, order = open_store(server_url), list[str]()
+    assert store.leases.take("s", "one", 0.0, 0.3)
+
+    def take() -> None:
+        while not other.leases.take("s", "two", 0.0, 30.0):
+            time.sleep(0.01)
+        order.append(f"taken with {other.sessions.count()}")
+
+    thread = threading.Thread(target=take)
+    with store.leases.kept("s", "one", store.clock) as kept:
+        assert kept
+        thread.start()
+        time.sleep(0.5)
+        write(store, "s", ["Bash:a"])
+        order.append("written")
+    thread.join()
+    assert order == ["written", "taken with 1"]
+    other.close()
 
 
 def test_a_recorder_gives_signs_of_life(server_url: str) -> None:

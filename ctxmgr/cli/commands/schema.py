@@ -1,0 +1,255 @@
+"""``schema``: the JSON Schema of what every command takes and answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import TypeAdapter
+
+from ctxmgr.cli import declarations as typer
+from ctxmgr.cli import options as o
+from ctxmgr.cli.exits import MEANINGS
+from ctxmgr.cli.output import Answer, answer_alone, shown
+from ctxmgr.errors import NotFound
+from ctxmgr.types import (
+    analysis,
+    artifact,
+    artifact_request,
+    backtest,
+    context_request,
+    finding,
+    goal,
+    goal_plan,
+    importing,
+    memory,
+    operations,
+    project,
+    query,
+    setup,
+    view,
+)
+from ctxmgr.types import goal_plan as comparison
+from ctxmgr.types.base import Shape, Text
+from ctxmgr.types.query import Envelope
+from ctxmgr.types.record_models import MODELS
+
+
+class Recorded(Shape):
+    """How many records were new, and how many the store held already."""
+
+    added: int
+    known: int
+
+
+class Range(Shape):
+    """A damaged part of a log, in bytes; of a database, a record by its number."""
+
+    kind: Literal["unreadable", "altered", "inserted", "unsummed", "cut"]
+    offset: int
+    length: int
+    reason: Text
+
+
+class Verified(Shape):
+    """How many records were read, which ranges are damaged, what could be checked and what could not be, in words."""
+
+    records: int
+    damaged: list[Range]
+    checked: list[Text]
+    unchecked: list[Text]
+
+
+class Indexed(Shape):
+    """Whether there was anything to index."""
+
+    indexed: bool
+
+
+class Migrated(Shape):
+    """The version of a store's tables, before and now."""
+
+    before: int
+    now: int
+
+
+class Shipped(Shape):
+    """How far the records of one log or database have been brought to a store; sizes are bytes of a log, else records."""
+
+    source: Text
+    target: Text
+    done: int
+    size: int
+    lag: int
+    unit: Text
+    added: int
+    known: int
+    changed: int
+    refused: int
+    left_out: int
+    shipped: Text | None
+    error: Text | None
+    since: Text | None
+
+
+Row = type[Shape] | TypeAdapter[Any]
+_ROWS: TypeAdapter[Any] = TypeAdapter(view.EntryView | view.EventView)
+
+SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
+    "envelope": (Envelope, None),
+    "sessions": (view.SessionView, operations.SessionsRequest),
+    "list": (_ROWS, query.ListRequest),
+    "trace": (view.EntryView, query.TraceRequest),
+    "show": (view.EntryView, query.ShowRequest),
+    "search": (query.SearchHit, query.SearchRequest),
+    "messages": (view.EventView, query.MessagesRequest),
+    "note": (view.NoteView, query.AddNoteRequest),
+    "note add": (view.NoteView, query.AddNoteRequest),
+    "note list": (view.NoteView, query.ListNotesRequest),
+    "note search": (view.NoteView, query.ListNotesRequest),
+    "snapshot": (view.SnapshotView, query.CreateSnapshotRequest),
+    "snapshot create": (view.SnapshotView, query.CreateSnapshotRequest),
+    "snapshot list": (view.SnapshotView, query.ListSnapshotsRequest),
+    "snapshot show": (query.ShowSnapshotResponse, query.ShowSnapshotRequest),
+    "detect": (finding.SessionVerdict, operations.DetectRequest),
+    "stats": (analysis.StatsRow, analysis.StatsRequest),
+    "sql": (TypeAdapter(dict[str, Any]), analysis.SqlRequest),
+    "config list": (setup.SettingView, None),
+    "config get": (setup.SettingView, None),
+    "config explain": (setup.SettingView, None),
+    "config path": (setup.SettingsPath, None),
+    "detect backtest": (backtest.Backtest, None),
+    "detect explain": (operations.Explanation, operations.ExplainRequest),
+    "artifact": (artifact.ArtifactView, artifact_request.ListArtifactsRequest),
+    "artifact put": (artifact.PutResponse, artifact_request.PutRequest),
+    "artifact get": (artifact.GetResponse, artifact_request.GetRequest),
+    "artifact list": (artifact.ArtifactView, artifact_request.ListArtifactsRequest),
+    "artifact log": (artifact.ArtifactView, artifact_request.ArtifactLogRequest),
+    "artifact diff": (artifact.ArtifactDiff, artifact_request.DiffRequest),
+    "version": (artifact.VersionView, None),
+    "version create": (artifact.VersionCreated, artifact_request.CreateVersionRequest),
+    "version rollback": (artifact.RolledBack, artifact_request.RollbackRequest),
+    "version list": (artifact.VersionView, None),
+    "version prune": (artifact.Pruned, artifact_request.PruneRequest),
+    "context assemble": (context_request.AssembleResponse, context_request.AssembleRequest),
+    "context request": (context_request.RequestedItem, context_request.RequestItemsRequest),
+    "context why": (context_request.Why, context_request.WhyRequest),
+    "context need add": (context_request.NeedsChanged, context_request.ChangeNeedsRequest),
+    "context need remove": (context_request.NeedsChanged, context_request.ChangeNeedsRequest),
+    "context need list": (project.AgentNeed, context_request.ListNeedsRequest),
+    "memory": (memory.Episode, memory.RecallRequest),
+    "memory retain": (memory.Episode, memory.RetainRequest),
+    "memory recall": (memory.Episode, memory.RecallRequest),
+    "memory reflect": (memory.Reflection, memory.ReflectRequest),
+    "recover": (operations.RecoverResponse, operations.RecoverRequest),
+    "prompt": (operations.AgentPrompt, operations.PromptRequest),
+    "prompt agent": (operations.AgentPrompt, operations.PromptRequest),
+    "request": (operations.RecoverResponse, operations.AgentRequest),
+    "goal": (goal.GoalState, None),
+    "goal add": (goal.GoalAnswer, goal.AddRequest),
+    "goal block": (goal.GoalAnswer, goal.BlockRequest),
+    "goal brief": (goal.BriefAnswer, goal.BriefRequest),
+    "goal compare": (comparison.Comparison, None),
+    "goal done": (goal.GoalAnswer, goal.EndRequest),
+    "goal drop": (goal.GoalAnswer, goal.DropRequest),
+    "goal fail": (goal.GoalAnswer, goal.EndRequest),
+    "goal move": (goal.GoalAnswer, goal.ReorderRequest),
+    "goal next": (goal.GoalAnswer, goal.NextRequest),
+    "goal probe": (goal_plan.ProbeView, goal.Probe),
+    "goal probe add": (goal.GoalAnswer, goal.Probe),
+    "goal probe check": (goal_plan.ProbeView, None),
+    "goal probe list": (goal_plan.ProbeView, None),
+    "goal record": (goal.RecordAnswer, goal.RecordRequest),
+    "goal recover": (goal_plan.RecoverAnswer, None),
+    "goal resume": (goal.ResumeAnswer, goal.ResumeRequest),
+    "goal say": (goal.GoalAnswer, goal.MessageRequest),
+    "goal split": (goal.GoalAnswer, goal.SplitRequest),
+    "goal start": (goal_plan.StartAnswer, goal.StartRequest),
+    "goal tree": (goal.GoalState, None),
+    "goal unblock": (goal.GoalAnswer, goal.UnblockRequest),
+    "doctor": (setup.Check, None),
+    "trust": (setup.TrustView, None),
+    "install": (setup.InstallationView, None),
+    "uninstall": (setup.InstallationView, None),
+    "formats": (importing.FormatView, None),
+    "import": (importing.ImportReport, None),
+    "index": (Indexed, None),
+    "record": (Recorded, None),
+    "ship": (Shipped, None),
+    "store migrate": (Migrated, None),
+    "verify": (Verified, None),
+}
+"""Command -> what its ``data`` holds (lists: one row of them), and the request that it builds from its options."""
+
+
+def schema(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, 'envelope', 'record' or 'exits'; else their names.")
+    ] = None,
+    json_: o.Json = False,
+    jq: o.Jq = None,
+) -> None:
+    """Print the JSON Schema of a command's request and of a row of its answer. The answer is always JSON.
+
+    Examples:
+      ctxmgr schema list
+      ctxmgr schema note add
+      ctxmgr schema record
+      ctxmgr schema exits
+    """
+
+    def work() -> Answer:
+        return Answer(_schema(" ".join(command or ())), lambda out: None)
+
+    answer_alone("schema", shown(True, None, None, jq), work)
+
+
+def _schema(command: str) -> Any:
+    if not command:
+        return sorted({*SHAPES, "exits"})
+    if command == "exits":
+        return {str(int(code)): meaning for code, meaning in MEANINGS.items()}
+    if command not in SHAPES:
+        raise NotFound(f"no schema for {command!r}", f"known: {', '.join(_schema(''))}")
+    row, asked = SHAPES[command]
+    found: dict[str, Any] = {"request": asked.model_json_schema(by_alias=True) if asked else None, "row": _json_schema(row)}
+    if command == "record":
+        found["records"] = {kind: model.model_json_schema(by_alias=True) for kind, model in MODELS.items()}
+    return found
+
+
+def _json_schema(row: Row) -> Any:
+    if isinstance(row, TypeAdapter):
+        return row.json_schema(by_alias=True, mode="serialization")
+    found = row.model_json_schema(by_alias=True, mode="serialization")
+    if row is operations.RecoverResponse:
+        # On the wire the candidates are the branches of returnTo, exactly one of them not null.
+        continuation = found["$defs"]["Continuation"]
+        for inside in ("candidates", "request"):
+            del continuation["properties"][inside]
+        continuation["properties"]["returnTo"] = _BRANCHES
+        within = ("candidates", "request")
+        continuation["required"] = [*(name for name in continuation["required"] if name not in within), "returnTo"]
+    return found
+
+
+_ROUTED = ("type", "reason", "goal")
+_BRANCHES: dict[str, Any] = {
+    "title": "Returnto",
+    "description": "Every agent that may continue; the request for the one that does, null for the others.",
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {
+                    # What the agent takes: valid against its schema in the routing table; without one these three.
+                    "request": {"type": "object", "examples": [dict.fromkeys(_ROUTED, "")]},
+                    "context": {"type": "string"},
+                },
+                "required": ["request", "context"],
+                "additionalProperties": False,
+            },
+            {"type": "null"},
+        ]
+    },
+}  # fmt: skip

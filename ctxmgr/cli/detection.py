@@ -1,0 +1,160 @@
+"""The answers of ``sessions`` and ``detect``, for both parsers: of a store, and of every log in a folder."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ctxmgr.cli.envelope import JudgeProgress
+from ctxmgr.cli.exits import VERDICTS, Exit
+from ctxmgr.cli.requests import build, merged, tell_session
+from ctxmgr.cli.times import moment
+from ctxmgr.cli.views.one_line import session_command
+from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
+from ctxmgr.history.ingest import find_logs
+from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
+from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
+from ctxmgr.types.view import EntryView
+from ctxmgr.workspace import Workspace
+
+NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr import' reads those on this machine"
+
+
+class Listed(NamedTuple):
+    """A page of sessions, and the commands that may come next."""
+
+    found: SessionsResponse
+    next: list[str]
+
+
+class Detected(NamedTuple):
+    """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends."""
+
+    found: DetectResponse
+    verdicts: list[SessionVerdict]
+    next: list[str]
+    code: Exit
+
+
+def listed(workspace: Workspace, store: str | None, **asked: Any) -> Listed:
+    """Return one page of sessions for the fields of a `SessionsRequest`; raises as `Workspace.sessions`."""
+    found = workspace.sessions(build(SessionsRequest, **asked))
+    stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
+    return Listed(found, [session_command("detect", stuck[0], store)] if stuck else [])
+
+
+def detected(
+    workspace: Workspace,
+    session: str | None,
+    now: str | None,
+    changes: list[str] | None,
+    *,
+    all_sessions: bool,
+    ever: bool,
+    exit_zero: bool,
+    store: str | None,
+) -> Detected:
+    """Return what is wrong with one session or with all, judged by the settings with ``changes`` over them.
+
+    Raises:
+        NoHistory: there is no session to judge.
+        InvalidInput: a wrong setting or time.
+        CtxmgrError: as `Workspace.detect`.
+    """
+    workspace.adjust(merged(dict(workspace.config.detect), changes))
+    request = DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time()))
+    found = workspace.detect(request, JudgeProgress() if all_sessions else None)
+    if not found.verdicts:
+        raise NoHistory(NOTHING_READ)
+    verdicts = [_judged(verdict, ever=ever) for verdict in found.verdicts]
+    if len(verdicts) == 1:
+        tell_session(workspace, session, verdicts[0].session)
+    every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
+    stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
+    stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
+    following = [session_command("recover", stuck[0], store)] if stuck else []
+    return Detected(found, verdicts, following, Exit.OK if exit_zero else VERDICTS[every])
+
+
+def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
+    if not ever:
+        return verdict
+    every = verdict_of(verdict.findings, ever=True)
+    return verdict.model_copy(update={"verdict": every, "summary": summary_of(every, verdict.notes)})
+
+
+_NAMED = 20
+"""Files that are named one by one; of more only the number is told."""
+
+
+@dataclass(slots=True)
+class FolderFindings:
+    """What was found in the logs of a folder.
+
+    Attributes:
+        logs: of each log that was judged its verdicts.
+        passed_over: (path, reason) of each file that looks like a log and could not be judged.
+        notes: of the logs that were judged.
+    """
+
+    logs: dict[str, list[SessionVerdict]] = field(default_factory=dict[str, list[SessionVerdict]])
+    entries: dict[str, EntryView] = field(default_factory=dict[str, EntryView])
+    passed_over: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    notes: list[str] = field(default_factory=list[str])
+    next: list[str] = field(default_factory=list[str])
+    code: Exit = Exit.OK
+
+    @property
+    def verdicts(self) -> list[SessionVerdict]:
+        """All verdicts, in the order of the logs."""
+        return [verdict for verdicts in self.logs.values() for verdict in verdicts]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should hear about it."""
+        told = [f"not read: {path}: {why}" for path, why in self.passed_over[:_NAMED]]
+        if (more := len(self.passed_over) - _NAMED) > 0:
+            told.append(f"not read: {more} more files")
+        if self.passed_over:
+            told.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
+        return [*self.notes, *told]
+
+
+def detected_in_folder(
+    folder: str, now: str | None, changes: list[str] | None, *, ever: bool, exit_zero: bool
+) -> FolderFindings:
+    """Judge every log in a folder as `ctxmgr.cli.detection.detected` does.
+
+    Raises:
+        InvalidInput: nothing in it could be read; a wrong setting or time.
+    """
+    found = FolderFindings()
+    logs, passed = find_logs([Path(folder)])
+    found.passed_over = [(each.path, each.skipped or "") for each in passed]
+    for log in logs:
+        try:
+            with Workspace.open(str(log), readonly=True) as workspace:
+                done = detected(
+                    workspace, None, now, changes, all_sessions=True, ever=ever, exit_zero=exit_zero, store=str(log)
+                )
+        except CtxmgrError as error:
+            found.passed_over.append((str(log), error.message))
+            continue
+        found.logs[str(log)] = done.verdicts
+        found.entries |= done.found.entries
+        found.notes += [f"{log}: {note}" for note in (*workspace.warnings, *done.found.notes)]
+        stuck = [verdict.session for verdict in done.verdicts if verdict.verdict not in ("healthy", "warn")]
+        found.next += [session_command("recover", session, str(log)) for session in stuck][: 0 if found.next else 1]
+    if not found.verdicts:
+        told = "".join(f"\n  {path}: {why}" for path, why in found.passed_over[:5])
+        raise InvalidInput(
+            f"{folder}: no log in it could be read, so nothing was judged{told}", "name a log, or another folder"
+        )
+    every = verdict_of([finding for verdict in found.verdicts for finding in verdict.findings], ever=ever)
+    if not exit_zero:
+        found.code = VERDICTS[every]
+        if found.code is Exit.OK and found.passed_over:
+            found.code = Exit.PARTIAL
+    return found

@@ -1,0 +1,111 @@
+"""State of the command that runs: its streams, the global options, the agent it runs for."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from typing import TextIO
+
+_NARROWEST = 20
+"""Cells of a line below which words are not kept whole."""
+
+
+class OutputOption:
+    """An option that says how an answer is shown: its spellings, and whether a value follows it."""
+
+    __slots__ = ("valued", "words")
+
+    def __init__(self, *words: str, valued: bool = False) -> None:
+        self.words, self.valued = words, valued
+
+
+OUTPUT = {
+    "json_": OutputOption("--json"),
+    "format_": OutputOption("--format", valued=True),
+    "fields": OutputOption("--fields", valued=True),
+    "jq": OutputOption("--jq", valued=True),
+    "raw": OutputOption("--raw", "-r"),
+}
+"""Parameter -> option, in the order in which `ctxmgr.cli.output.shown` takes them. The one list of them."""
+
+
+class GlobalOptions:
+    """The options that every command knows: ``-q`` for no talk but errors, ``--no-color``, ``--no-pager``."""
+
+    __slots__ = ("colour", "pager", "quiet")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to what holds when none is given."""
+        self.quiet = False
+        self.colour = self.pager = True
+
+
+global_options = GlobalOptions()
+"""Those of the command that runs."""
+
+
+def quiet(code: int) -> int:
+    """Discard further output, also that at exit, and return the code: that a reader such as ``head`` leaves is no fault."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return code
+
+
+def columns(stream: TextIO | None) -> int:
+    """Return the cells of a line as `shutil.get_terminal_size` does, whose module brings four ways of packing files."""
+    try:
+        wide = int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        wide = 0
+    if wide <= 0:
+        try:
+            wide = os.get_terminal_size(stream.fileno()).columns if stream is not None else 0
+        except (ValueError, OSError):
+            wide = 0
+    return wide or 80
+
+
+def at_words(line: str, stream: TextIO) -> str:
+    """Return a filtered line of talk in lines that a terminal holds, broken at blanks and all as far in; elsewhere as it is."""
+    if not stream.isatty():
+        return line
+    wide = max(columns(stream), _NARROWEST)
+    if line.isascii() and len(line) <= wide:
+        return line
+    from ctxmgr.cli.views.layout import Span, wrapped
+
+    text = line.lstrip(" ")
+    indent = line[: len(line) - len(text)]
+    room = wide - len(indent)
+    rows = wrapped([Span(text)], room, room)
+    return "\n".join(indent + "".join(span.text for span in row).rstrip(" ") for row in rows)
+
+
+def open_streams() -> None:
+    """Open standard streams that were closed when the program started, on the null device."""
+    # A closed stream would give its number to the next file that is opened, a store for instance.
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number, inheritable=True)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+_asking: list[str | None] = [None]
+
+
+def set_agent(value: str | None) -> str | None:
+    """Remember the agent that the command runs for (``--as AGENT``), None for the operator; called for every command."""
+    _asking[0] = value
+    return value
+
+
+def current_agent() -> str | None:
+    """Return the agent that the command runs for, None for the operator."""
+    return _asking[0]

@@ -1,0 +1,67 @@
+"""Keep what a recovery answers, to be told again while nothing happens in the store and no setting changes."""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr.history.kept_verdicts import KeptVerdicts
+from ctxmgr.history.query.address import session_key
+from ctxmgr.paths import settings_files, user_file
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ctxmgr.cli.output import Answer
+    from ctxmgr.types.operations import RecoverRequest, RecoverResponse
+    from ctxmgr.workspace import Workspace
+
+_VARIABLES = "CTXMGR_"
+_HARMLESS = frozenset({"CTXMGR_STORE", "CTXMGR_FORMAT", "CTXMGR_PAGER", "CTXMGR_DEBUG", "CTXMGR_WATCH"})
+"""Variables of ours that change no answer; all others may name a model."""
+
+
+def settings_here() -> dict[str, Any] | None:
+    """Return the settings that a continuation follows from, or None where they are not all in the files of settings."""
+    if any(name.startswith(_VARIABLES) and name not in _HARMLESS for name in os.environ):
+        return None
+    folder = os.getcwd()
+    if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
+        return {}
+    from pathlib import Path
+
+    from ctxmgr.config import load_config
+
+    config = load_config(Path(folder))
+    if config.model or isinstance(config.routes, Path):
+        return None
+    return {"detect": config.detect, "attempts": config.attempts, "diff": config.diff, "routes": config.routes}
+
+
+class Keeper:
+    """Keeps what a recovery answers, to be told again: made before it begins, so that it knows what was recorded then."""
+
+    def __init__(self, workspace: Workspace, request: RecoverRequest) -> None:
+        self._workspace, self._request = workspace, request
+        self._kept: KeptVerdicts | None = None
+        plain = request.model_copy(update={"session": None}) == type(request)()
+        settings = settings_here() if plain and workspace.agent is None else None
+        self._key = None if settings is None else session_key(workspace.store, request.session)
+        if settings is not None and self._key is not None:
+            self._kept = KeptVerdicts(workspace.store, settings)
+            self._session = workspace.store.sessions.name(self._key)
+            self._kept.continuation(self._key, self._session)
+            self._kept.close()
+
+    def shown(self, found: RecoverResponse, show: Callable[..., Answer], *, prompt: bool) -> Answer:
+        """Return what the command prints of an answer, which is kept as it is told again; ``show`` makes it."""
+        if self._kept is not None and self._key is not None:
+            given = found.continuation
+            own = 0 if given.told_again else len(given.notes) + (given.snapshot is not None) + 1
+            stored = self._workspace.continuation(self._session, given.id)
+            again = show(self._workspace, found.model_copy(update={"continuation": stored}), prompt=prompt)
+            told = {"data": again.data, "warnings": again.warnings, "prompt": stored.prompt}
+            self._kept.keep_continuation(self._key, self._session, told, own)
+            self._kept.close()
+        return show(self._workspace, found, prompt=prompt)

@@ -1,0 +1,268 @@
+"""Which other records bear on a failure: they share its rare words, whoever made them and whatever tool it is.
+
+A record that shares nothing but a number or a name with one that bears on it bears on it too: the id of a process, a session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ctxmgr.diagnose.calls import changes_of, command_of
+from ctxmgr.diagnose.error_table import topic_of
+from ctxmgr.diagnose.error_words import is_error_word
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
+from ctxmgr.diagnose.texts import clean, listed, plain_name
+from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.diagnosis import Quote
+from ctxmgr.types.view import EntryView
+
+ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
+"""A text that fetches and runs something, or speaks for the user, is neither quoted nor searched for names."""
+
+_WORD = lazy_pattern(r"[^\W_][\w.@/:+-]{1,78}[\w]|[^\W_]{3,}")
+_PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")
+_CODED = lazy_pattern(r"[\d_./:@-]")
+_NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
+_SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
+_VALUE = lazy_pattern(r"\d")
+_NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,})")
+_HEADER = lazy_pattern(r"Here's the result of running")
+_PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
+_DULL = lazy_pattern(
+    r"\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
+)
+"""What looks like a name, and is a number, a time or a mode."""
+_EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
+_SPECIAL = lazy_pattern(r"\d|[_/.@:=~-]\w|[a-z][A-Z]|^[~/.-]+\w")
+_COMMON = frozenset(
+    [
+        "with", "that", "this", "from", "have", "been", "were", "will", "would", "could", "should", "there", "their",
+        "then", "than", "when", "what", "which", "into", "your", "please", "make", "sure", "also", "just", "like", "some",
+        "them", "they", "does", "error", "errors", "failed", "file", "files", "line", "command", "output", "code", "exit",
+        "true", "false", "null", "none", "http", "https", "main", "home", "user", "dev", "usr", "local", "test", "tests",
+        "run", "running", "and", "for", "the", "not", "are", "was", "has", "can", "but", "all", "you", "description",
+        "traceback", "recent", "call", "last", "module", "self", "return", "import", "print", "echo", "head", "tail", "grep",
+        "2>&1", "bin", "lib", "workspace", "usage", "info", "warning", "help", "log", "logs", "var", "etc", "src", "app", "web",
+        "srv", "opt", "tmp", "cat", "exec", "node", "python", "bash", "shell", "git", "name", "type", "value", "get", "set",
+        "new", "data", "main", "result", "status", "json", "version",
+    ]
+)  # fmt: skip
+_LOOKED_AT, _READ, _LINES, _LINE, _SHORT, _SHOWN = 300, 3_000, 80, 200, 170, 140
+_LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM = 0.5, 0.2, 2, 3, 3, 5
+_OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
+
+
+class Bearing(NamedTuple):
+    """A record that bears on a failure.
+
+    Attributes:
+        rank: the sum of its shared words, each by how few records hold it.
+        source: whose and which, in words.
+        line: what it says of it, or "".
+        names: names in that line which no failing call has.
+        entry: the entry, or None for a message.
+        quote: the line as evidence.
+    """
+
+    rank: float
+    source: str
+    line: str
+    names: Sequence[str]
+    entry: EntryView | None
+    quote: Quote
+
+    @property
+    def told(self) -> str:
+        """The record as a sentence: the names in it alone, for its prose may be an order."""
+        source = f"{self.source[:1].upper()}{self.source[1:]}"
+        if not self.line:
+            return f"{source} printed nothing."
+        return f"{source} names {listed(self.names, 4)}." if self.names else ""
+
+
+class _Record(NamedTuple):
+    """A record that is compared, what it counts beside its words, and its words that the calls have too.
+
+    ``number`` counts records from the newest one on, messages for themselves.
+    """
+
+    number: int
+    place: EntryView | Message
+    said: str
+    extra: float
+    words: set[str]
+
+
+def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
+    """Return the records that bear on calls, the one that says most first.
+
+    Args:
+        evidence: the session.
+        steps: the calls that fail, or that are answered the same again and again.
+    """
+    if not steps:
+        return []
+    search = _Search(evidence, steps)
+    found: list[Bearing] = []
+    best = 0.0
+    while search.records and len(found) < _MOST:
+        rank, record = search.best()
+        if rank < max(_LEAST, _PART_OF_BEST * min(best, _SURE)):
+            break
+        best = best or rank
+        record = search.newest(record)
+        bearing = _bearing(evidence, record, rank, search)
+        if bearing is not None:
+            found.append(bearing)
+            search.follow(bearing.line)
+    return found
+
+
+class _Search:
+    """The words of calls, the other records, and how few of them hold each word."""
+
+    def __init__(self, evidence: Evidence, steps: Sequence[EntryView]) -> None:
+        asked = "\n".join(_asked(step) for step in steps)
+        said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
+        weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
+        self.known = f"{asked}\n{said}"
+        self.agent = steps[0].agent
+        places = list(_places(evidence, steps))
+        programs = Counter(program_of(place) for place, _, _ in places if isinstance(place, EntryView))
+        self.program = program_of(steps[0]) if programs[program_of(steps[0])] <= _FEW else None
+        self.topic = topic_of(said)
+        self.records = [
+            _Record(number, place, said, self._extra(place, asked, said), set())
+            for number, (place, asked, said) in enumerate(places)
+        ]
+        for record, (place, asked, said) in zip(self.records, places, strict=True):
+            action = place.action if isinstance(place, EntryView) else ""
+            folded = f"{action}\n{asked}\n{said}"
+            if any(word in folded.casefold() for word in weights):
+                record.words.update(_words(folded) & weights.keys())
+        self.held = Counter(word for record in self.records for word in record.words)
+        common = max(_SEVERAL, len(self.records) // 4)
+        self.weights = {word: weight for word, weight in weights.items() if self.held[word] <= common}
+
+    def _extra(self, place: EntryView | Message, asked: str, said: str) -> float:
+        """Return what a record counts beside its words: by its program, and by the words of the topic of the error."""
+        same = isinstance(place, EntryView) and program_of(place) == self.program
+        words = (
+            {match.group(0).casefold() for match in self.topic.words.finditer(f"{asked[:_LINE]} {said}")} if self.topic else ()
+        )
+        return (_SAME_PROGRAM if same else 0.0) + _TOPIC * min(2, len(words))
+
+    def weight(self, word: str) -> float:
+        """Return how much a shared word says: the more, the fewer records hold it."""
+        return self.weights.get(word, 0.0) / max(self.held[word], 1)
+
+    def best(self) -> tuple[float, _Record]:
+        """Take out the record that says most, of two alike the newer one."""
+        ranks = [record.extra + sum(map(self.weight, record.words)) for record in self.records]
+        whose = [each.place.who if isinstance(each.place, Message) else each.place.agent for each in self.records]
+        ranks = [rank + _OTHER_AGENT if rank and who != self.agent else rank for rank, who in zip(ranks, whose, strict=True)]
+        at = ranks.index(max(ranks))
+        return ranks[at], self.records.pop(at)
+
+    def newest(self, record: _Record) -> _Record:
+        """Return the newest record that tells a value of the same in its place; the older ones are taken out."""
+        if not _VALUE.search(record.said):
+            return record
+        same = [
+            each for each in self.records
+            if _teller(each.place) == _teller(record.place) and each.words & record.words and _VALUE.search(each.said)
+        ]  # fmt: skip
+        if _teller(record.place) is None or not same:
+            return record
+        self.records = [each for each in self.records if not any(each is other for other in same)]
+        return min([record, *same], key=lambda each: each.number)
+
+    def follow(self, line: str) -> None:
+        """Search for the numbers and names of a line that was found, too."""
+        for word in _words(line):
+            if _CODED.search(word) and word not in self.weights:
+                self.weights[word] = _HOP
+                for record in self.records:
+                    given_word = isinstance(record.place, EntryView) and word in _asked(record.place).casefold()
+                    if given_word or word in record.said.casefold():
+                        record.words.add(word)
+                        self.held[word] += 1
+
+
+def _teller(place: EntryView | Message) -> tuple[str, str] | None:
+    """Return who tells what a value is now: a person or an agent, or a tool; None for a command, or a look at a file."""
+    if isinstance(place, Message):
+        return "", place.who
+    return None if command_of(place) or "/" in given(place) else (place.action, place.agent)
+
+
+def _asked(entry: EntryView) -> str:
+    """Return what a call asks for: of a command not the words that its client describes it with."""
+    return command_of(entry) or given(entry)
+
+
+def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
+    """Yield the records that are compared, each with what it asks and what it says, the newest first."""
+    keys = {call_key(step) for step in steps}
+    first = min(step.index for step in steps)
+    for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
+        key = call_key(entry)
+        if key in keys or entry.status != "ok" or evidence.failed(entry):
+            continue
+        keys.add(key)
+        if entry.agent == steps[0].agent and may_change(entry) and (changes_of(entry) or entry.index > first):
+            continue  # what the agent tried itself
+        yield entry, _asked(entry), evidence.text(entry)[:_READ]
+    for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
+        if message.kind == "compaction" or (message.by == "agent" and message.who != steps[0].agent):
+            yield message, "", message.text[:_READ]
+
+
+def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) -> Bearing | None:
+    """Return what a record says, or None where that is nothing."""
+    lines = [
+        _NUMBERED.sub("", line).strip()
+        for line in record.said.split("\n")[:_LINES] if line.strip() and not ORDERS.search(line) and not _HEADER.match(line)
+    ]  # fmt: skip
+    whole = " ⏎ ".join(lines)
+    if len(whole) <= _SHORT:
+        line = whole
+    else:
+        rated = [sum(map(search.weight, _words(line))) for line in lines]
+        line = lines[rated.index(max(rated))][:_LINE] if lines else ""
+    names = [name for name in names_in(line) if name not in search.known]
+    place = record.place
+    if isinstance(place, Message):
+        quote = evidence.quote_of(place, line)
+        return Bearing(rank, clean(quote.source), line, names, None, quote) if line else None
+    if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
+        return None
+    return Bearing(rank, evidence.source(place), line, names, place, evidence.quote(place, line or given(place)[:300]))
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, each once, those of persons last: what is no word of a sentence, number, time or mode."""
+    found = (name.rstrip("/.,:;=") for name in _NAME.findall(_SCHEME.sub("", text)))
+    names = (
+        name for name in found
+        if (_SPECIAL.search(name) or name.isupper()) and len(name) > 1 and plain_name(name.lstrip("-") or "-")
+        and not _DULL.fullmatch(name) and not is_error_word(name)
+    )  # fmt: skip
+    return list(dict.fromkeys([*names, *_PERSON.findall(text)]))
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text by which records are compared: names as they stand, and the stems of their parts."""
+    found: set[str] = set()
+    for word in _WORD.findall(text):
+        folded = word.casefold()
+        if _CODED.search(word) and len(word) > 3:
+            found.add(folded)
+        for part in _PART.findall(word):
+            stem = part.casefold()
+            if stem not in _COMMON and not is_error_word(stem):
+                found.add(stem[:_STEM].rstrip("s"))
+    return found

@@ -1,0 +1,178 @@
+"""Verdicts that are kept for sessions in which nothing has happened since they were judged.
+
+A verdict is a function of a session's records, of the settings of detection and of the program; the causes of what lasts are
+sought in related sessions too, so those follow from all records of the store. Whatever the clock could change is judged anew
+each time: a session that is running, and one that is judged against a moment that was named. Nothing here loads a detector.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ctxmgr import __version__
+from ctxmgr.log import fast_json
+from ctxmgr.log.codec import digest
+from ctxmgr.log.fast_json import cast
+from ctxmgr.store.kept_answers import KeptAnswers
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ctxmgr.store import Store
+
+GONE_AFTER = 900.0
+"""An imported session counts as running while one of its files was written to within this many seconds."""
+
+STUCK = ("loop", "hung", "loop+hung")
+"""Verdicts that need somebody."""
+
+_CODE = ("detect", "diagnose", "history", "log", "store", "text", "types")
+"""Folders of the program from which verdicts follow."""
+
+_AT_ONCE = 500
+
+
+def is_running(store: Store, key: int, session: str) -> bool:
+    """Whether a recorder holds a session open, or an imported one is probably going on.
+
+    Of an imported one a file was written to lately, and with recent records. The file's time alone is not enough: copying
+    a log makes it new.
+    """
+    if store.is_live(session):
+        return True
+    last = store.sessions.last_moment(key)
+    if last is None or not 0 <= store.clock() - last < GONE_AFTER:
+        return False
+    for name, _ in store.imported.sources(session):
+        try:
+            if 0 <= store.clock() - os.stat(name).st_mtime < GONE_AFTER:
+                return True
+        except (OSError, ValueError):
+            continue  # the file is gone, and so is whoever wrote it
+    return False
+
+
+class KeptVerdicts:
+    """What is kept about the sessions of one store under some settings.
+
+    Args:
+        store: that holds the sessions.
+        settings: of detection, as the configuration has them.
+    """
+
+    def __init__(self, store: Store, settings: Mapping[str, Any]) -> None:
+        self._store = store
+        self._answers = KeptAnswers(store)
+        self._common = _common_mark(settings)
+        self._marks: dict[int, tuple[str | None, str | None]] = {}
+        self._places: dict[int, int] = {}
+        self._waiting: list[tuple[str, str, str]] = []
+
+    def row(self, key: int, session: str) -> dict[str, Any] | None:
+        """Return the row of a session in the list of sessions, or None where it has to be judged."""
+        return self._get("session", key, session)
+
+    def keep_row(self, key: int, session: str, row: dict[str, Any]) -> None:
+        """Keep the row of a session that is not running."""
+        self._put("session", key, session, row)
+
+    def verdict(self, key: int, session: str) -> dict[str, Any] | None:
+        """Return ``verdict``, ``entries`` and ``notes`` of a session judged as a whole, or None where it has to be judged."""
+        return self._get("verdict", key, session)
+
+    def keep_verdict(self, key: int, session: str, found: dict[str, Any]) -> None:
+        """Keep the verdict on a session that is not running; where something lasts its causes may lie in other sessions."""
+        lasts = any(finding["resolved"] is None for finding in found["verdict"]["findings"])
+        self._put("verdict", key, session, found, by_store=lasts)
+
+    def continuation(self, key: int, session: str) -> dict[str, Any] | None:
+        """Return the continuation that is told again while nothing is recorded in the store, or None."""
+        self._places[key] = self._store.sessions.last_record(None)[0]
+        return self._get("continuation", key, session)
+
+    def keep_continuation(self, key: int, session: str, told: dict[str, Any], records: int) -> None:
+        """Keep a continuation, with which so many records were written since it was asked for here."""
+        added = self._store.sessions.last_record(None)[0] - self._places.pop(key)
+        if key in self._marks and added == records:  # else somebody else has written meanwhile
+            self._marks[key] = None, self._mark(None)
+            self._put("continuation", key, session, told, by_store=True)
+
+    def close(self) -> None:
+        """Write down what was to be kept, and release the file."""
+        self._flush()
+        self._answers.close()
+
+    def _get(self, kind: str, key: int, session: str) -> dict[str, Any] | None:
+        self._marks.pop(key, None)
+        if self._common is None or is_running(self._store, key, session):
+            return None
+        # Noted before the session is judged: a verdict on what was recorded meanwhile is found under no mark again.
+        by_session, by_store = kind != "continuation", kind != "session"
+        marks = self._marks[key] = (self._mark(key) if by_session else None, self._mark(None) if by_store else None)
+        for mark in marks:
+            text = None if mark is None else self._answers.get(f"{kind} {session}", mark)
+            if text is not None:
+                try:
+                    return cast("dict[str, Any]", fast_json.loads(text))
+                except ValueError:
+                    return None
+        return None
+
+    def _put(self, kind: str, key: int, session: str, value: dict[str, Any], *, by_store: bool = False) -> None:
+        mark = self._marks.pop(key, (None, None))[by_store]
+        if mark is None or is_running(self._store, key, session):
+            return
+        try:
+            self._waiting.append((f"{kind} {session}", mark, fast_json.dumps(value)))
+        except (TypeError, ValueError):  # nothing that JSON can hold
+            return
+        if len(self._waiting) >= _AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._answers.put(self._waiting)
+        self._waiting = []
+
+    def _mark(self, scope: int | None) -> str | None:
+        """Return what is equal as long as no record is added to a session, or to the store with None."""
+        place, total = self._store.sessions.last_record(scope)
+        if self._common is None or total is None:  # without sums a changed history could not be told
+            return None
+        return f"{'store' if scope is None else 'session'} {place} {total} {self._common}"
+
+
+def _common_mark(settings: Mapping[str, Any]) -> str | None:
+    """Return what is equal for the same settings and the same program; None for settings that JSON can't hold."""
+    try:
+        told = fast_json.dumps([__version__, _code(), settings])
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return digest(told.encode("utf-8", "surrogatepass"))[:16]
+
+
+def _code() -> list[int]:
+    """Return what tells one state of a checkout of this program from the next; of an installed one its version says it."""
+    package = os.path.dirname(os.path.dirname(__file__))
+    if not os.path.exists(os.path.join(os.path.dirname(package), "pyproject.toml")):
+        return []
+    count = times = sizes = 0
+    folders = [os.path.join(package, name) for name in _CODE]
+    while folders:
+        with os.scandir(folders.pop()) as items:
+            for item in items:
+                if item.name.endswith((".py", ".toml")):
+                    found = item.stat()
+                    count, times, sizes = count + 1, times + found.st_mtime_ns, sizes + found.st_size
+                elif item.is_dir(follow_symlinks=False) and item.name != "__pycache__":
+                    folders.append(item.path)
+    return [count, times, sizes]
+
+
+def worst_of(verdicts: Iterable[str]) -> str:
+    """Return what several verdicts add up to."""
+    parts = {part for verdict in verdicts for part in verdict.split("+")}
+    if {"loop", "hung"} <= parts:
+        return "loop+hung"
+    return next((part for part in ("loop", "hung", "warn") if part in parts), "healthy")

@@ -1,0 +1,129 @@
+"""All sessions of a store on a server that go on: followed by one, or shared out among those that follow them together."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+
+from ctxmgr.history.live.record_sources import Batch
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import new_id
+from ctxmgr.store import Store
+from ctxmgr.store.repositories.tail import changed_sessions, leased, recent_sessions, records_after, settled
+
+MOST = 64
+"""Sessions that one process follows at once."""
+
+RECENT = 3600.0
+"""Seconds without a record after which a session is no longer followed."""
+
+LEASE = 30.0
+"""Seconds after which the sessions of a process that fell silent are taken over by others."""
+
+_SESSION, _MEMBER = "ctxmgr:watch:", "ctxmgr:watcher:"
+
+
+class SharedSessions:
+    """The sessions of a server that go on; each is read from its beginning when it is first followed.
+
+    Args:
+        store: on a server.
+        share: follow only those whose lease is won; processes on any machines have them in about equal numbers.
+        clock: returns seconds that only go forward.
+    """
+
+    def __init__(self, store: Store, *, share: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._share = share
+        self._clock = clock
+        self._holder = f"{os.uname().nodename}-{os.getpid()}-{new_id()}"
+        self._place: int | None = None
+        self._active: dict[int, str] = {}
+        self._heard: dict[int, float] = {}
+        self._seen: dict[int, int] = {}
+        self._renewed: dict[str, float] = {}
+        self._begun: set[str] = set()
+        self._gone: set[str] = set()
+
+    def poll(self) -> Batch:
+        """Return the new records of the sessions that are followed."""
+        self._notice()
+        self._choose()
+        gone, self._gone = frozenset(self._gone), set[str]()
+        return Batch(self._records(), fresh=False, begun=frozenset(self._begun), gone=gone)
+
+    def _notice(self) -> None:
+        """Find what went on since last time; it is looked for only up to where nothing can appear any more."""
+        now, upto = self._clock(), settled(self._store.engine)
+        if self._place is None:
+            found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
+        else:
+            found = changed_sessions(self._store.engine, self._place, upto)
+        self._place = max(self._place or 0, upto)
+        for key, name in found:
+            self._active[key], self._heard[key] = name, now
+        for key in [key for key, heard in self._heard.items() if now - heard > RECENT]:
+            self._leave(key)
+            del self._active[key], self._heard[key]
+
+    def _choose(self) -> None:
+        if not self._share:
+            newest = sorted(self._active, key=self._heard.__getitem__, reverse=True)[:MOST]
+            for key in [key for key in self._seen if key not in newest]:
+                self._leave(key)
+            for key in newest:
+                self._begin(key)
+            return
+        self._take(f"{_MEMBER}{self._holder}")
+        for key in list(self._seen):
+            if not self._take(f"{_SESSION}{self._active[key]}"):
+                self._leave(key)
+        members = max(1, len(leased(self._store.engine, _MEMBER)))
+        fair = min(MOST, math.ceil(len(self._active) / members))
+        for key in list(self._seen)[fair:]:
+            self._leave(key)
+        taken = leased(self._store.engine, _SESSION)
+        for key, name in self._active.items():
+            if len(self._seen) >= fair:
+                return
+            if key not in self._seen and f"{_SESSION}{name}" not in taken and self._take(f"{_SESSION}{name}"):
+                self._begin(key)
+
+    def _take(self, name: str) -> bool:
+        """Win a lease, or keep it; whether it is held is asked of the server before half of it is over."""
+        now = self._clock()
+        if now - self._renewed.get(name, -math.inf) < LEASE / 3:
+            return True
+        if not self._store.leases.take(name, self._holder, self._store.clock(), LEASE):
+            self._renewed.pop(name, None)
+            return False
+        self._renewed[name] = now
+        return True
+
+    def _begin(self, key: int) -> None:
+        if key not in self._seen:
+            self._seen[key] = 0
+            self._begun.add(self._active[key])
+
+    def _leave(self, key: int) -> None:
+        name = f"{_SESSION}{self._active[key]}"
+        if self._seen.pop(key, None) is not None:
+            self._gone.add(self._active[key])
+            self._begun.discard(self._active[key])
+        if self._renewed.pop(name, None) is not None:
+            self._store.leases.release(name, self._holder)
+
+    def _records(self) -> Iterator[Record]:
+        for key, seq in list(self._seen.items()):
+            for place, record in records_after(self._store.engine, key, seq):
+                self._seen[key] = place
+                yield record
+        self._begun.clear()  # not before: what could not be read to its end is still being begun
+
+    def close(self) -> None:
+        """Give all leases back, so that nobody has to wait for their end."""
+        for name in list(self._renewed):
+            del self._renewed[name]
+            self._store.leases.release(name, self._holder)

@@ -1,0 +1,365 @@
+"""From one request to exactly one continuation, recorded, and no recursion (FR-018, FR-019).
+
+The rules alone always yield a valid answer; a model, where one was named, may add to it and can't break it. One recovery
+at a time holds a stored lease that survives a crash and expires; the same loop is answered a limited number of times, then
+a person is needed (ruling 11). The same history gives the same stored answer (ruling 24). Notes and a snapshot document it
+(US12).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
+from ctxmgr.history.query.requests import note_record, snapshot_record
+from ctxmgr.light_dataclass import dataclass, field
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import format_time, new_id, now
+from ctxmgr.recover.answer.draft import Additions, Draft, draft
+from ctxmgr.recover.answer.gate import refusals
+from ctxmgr.recover.earlier_answers import KnownFacts, answered, attempts_at, basis_of, given, held_by, question_of
+from ctxmgr.recover.evidence.brief import Brief, sentence
+from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.evidence.quotes import CITABLE, clipped, named, quoted
+from ctxmgr.recover.evidence.related import RelatedReader
+from ctxmgr.recover.routing.routes import RoutingTable, from_history
+from ctxmgr.store import Store
+from ctxmgr.types.finding import Finding
+from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
+from ctxmgr.types.record import build
+from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, Fact
+from ctxmgr.types.view import EntryView
+
+_MOST_NOTED = 50
+"""Entries that one note is attached to at most: a loop of thousands is noted at its ends."""
+
+
+def provenance(store: Store, key: int, draft: Draft, added: Additions, continuation: Continuation) -> list[Record]:
+    """Return the records of notes and snapshot, not yet written.
+
+    Every entry that was used carries a note that says why (``inclusion``, ``diagnostic``), every entry that was left out on
+    purpose one that says why not (``exclusion``); the routing is noted at the newest of those used (``routing``).
+    """
+    brief, finding, request = draft.brief, draft.finding, draft.request
+    evidence = _ids(brief.members)
+    from_model = [name for fact in added.facts for name in fact.entries]
+    context = [name for name in dict.fromkeys([*_ids(_context(brief)), *from_model]) if name not in evidence]
+    out = _left_out(draft, added)
+    context = [name for name in context if name not in out]
+    used = [*evidence, *context]
+    records: list[Record] = []
+    present = set(store.annotations.entry_bodies(key, [*used, *out]))
+    who = named(continuation.target)
+
+    def note(entries: Sequence[str], content: str, tag: str) -> None:
+        there = [name for name in entries if name in present]
+        if there:
+            tags = ["recovery", tag, *(["model"] if added.counts and tag in ("routing", "exclusion") else [])]
+            asked = AddNoteRequest(
+                session=request.session, entry_ids=_ends(there), author=CONTEXT_MANAGER, content=content, tags=tags
+            )
+            records.append(note_record(store, key, asked))
+
+    if finding is not None:
+        note(evidence or used[-1:], f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
+    why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
+    note(context, f"Kept in the context for {who}: {why}.", "inclusion")
+    for reason in dict.fromkeys(out.values()):
+        note(
+            [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
+        )
+    place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]
+    asked = f"Asked because: {quoted(request.reason)}"
+    note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing")
+    if kept := [name for name in used if name in present]:
+        bundle = CreateSnapshotRequest(
+            session=request.session,
+            entry_ids=kept,
+            summary=continuation.context.summary,
+            reasoning=f"entries that a continuation for {who} rests on",
+        )
+        records.append(snapshot_record(store, key, bundle))
+    return records
+
+
+def _by(continuation: Continuation) -> str:
+    """Return who answered, and why it was the rules where a model was asked."""
+    table = "the routing table" if continuation.routing == "table" else "what the history shows"
+    model = continuation.model
+    if model is None:
+        return f"Decided by the rules, out of {table}."
+    if model.failure is None:
+        return f"Decided with the model {quoted(model.name, 80)}, out of {table}."
+    return (
+        f"Decided by the rules, out of {table}: the model {quoted(model.name, 80)} could not ({clipped(model.failure, 200)})."
+    )
+
+
+def _left_out(draft: Draft, added: Additions) -> dict[str, str]:
+    """Return the entries that are left out on purpose, each with the reason."""
+    brief, finding = draft.brief, draft.finding
+    out: dict[str, str] = {}
+    if finding is not None and len(brief.members) + len(brief.gone) < len(finding.members):
+        sampled = {entry.id for entry in brief.members}
+        more = _ends([name for name in finding.members if name not in sampled])
+        out |= dict.fromkeys(more, "it repeats what the entries around it did, and those are told.")
+    out |= {name: f"the model left it out: {quoted(why, 300)}" for name, why in added.dropped.items()}
+    for name, why in draft.reader.withheld.items():
+        out[name] = f"its text is withheld, because it {why}."
+    return out
+
+
+def _ends(names: Sequence[str]) -> list[str]:
+    return list(names) if len(names) <= _MOST_NOTED else [*names[: _MOST_NOTED // 2], *names[-_MOST_NOTED // 2 :]]
+
+
+def _context(brief: Brief) -> Sequence[EntryView]:
+    single = [entry for entry in (brief.last_success, brief.launcher) if entry is not None]
+    relevant = [found.row for found in brief.relevant if isinstance(found.row, EntryView)]
+    return [*single, *brief.changed, *relevant, *brief.failures, *brief.agents, *brief.latest]
+
+
+def _ids(entries: Sequence[EntryView]) -> list[str]:
+    return list(dict.fromkeys(entry.id for entry in entries))
+
+
+MAX_ATTEMPTS = 2
+LEASE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How often the same loop is answered, and how long a crashed recovery blocks the next (seconds)."""
+
+    attempts: int = MAX_ATTEMPTS
+    lease_seconds: float = LEASE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class ConsultationResult:
+    """What a model adds to the rules' answer, and the records it wants written: notes, snapshots, memories."""
+
+    added: Additions
+    records: list[Record] = field(default_factory=list[Record])
+
+
+Consult = Callable[[Draft], ConsultationResult | None]
+"""Asks a model what it would add to the rules' answer; None where it is not to be asked. Never raises for what it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryOptions:
+    """How a request is to be answered.
+
+    Attributes:
+        to: the agent that shall continue, if it is to be that one.
+        table: who may be sent what; None to read it off the history.
+        diff: leave out what the target was given before and still holds.
+        plan: work everything out, but take no lease, ask no model and write nothing.
+        consult: asks the model, where one was named.
+        model: which model that is and how it is asked: another one may give another answer.
+        limits: attempt cap and lease time.
+        beside: facts from elsewhere than the session's history, told first.
+        only_session: read this session alone, neither related ones nor memory.
+    """
+
+    to: str | None = None
+    table: RoutingTable | None = None
+    diff: bool = False
+    plan: bool = False
+    consult: Consult | None = None
+    model: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    beside: tuple[Fact, ...] = ()
+    only_session: bool = False
+
+
+def recover(
+    store: Store,
+    key: int,
+    request: ContextRequest,
+    finding: Finding | None,
+    *,
+    side: Sequence[Finding] = (),
+    options: RecoveryOptions | None = None,
+) -> Continuation:
+    """Answer a request with exactly one continuation, and record it with its notes and its snapshot.
+
+    Args:
+        store: that holds the session.
+        key: the session's key.
+        request: what is asked for, and by whom.
+        finding: the loop or stall to be answered, if any.
+        side: what else is wrong with the session; it is mentioned, and nothing in it is taken for progress.
+        options: how it is to be answered.
+
+    Raises:
+        NoHistory: there is nothing to rebuild a context from.
+        RecoveryRefused: another recovery of the session is running, or the routing rules forbid the answer.
+        AttemptsUsedUp: this loop was answered as often as allowed.
+        InvalidInput: the target is unknown or not allowed, or no request that it takes can be made.
+    """
+    if store.sessions.entry_count(key) == 0:
+        raise NoHistory("a context can only be rebuilt from recorded actions")
+    options = options or RecoveryOptions()
+    if options.plan:
+        return planned(store, key, request, finding, side=side, options=options)[1]
+    holder = f"{os.getpid()}-{new_id()}"
+    if not store.leases.take(request.session, holder, store.clock(), options.limits.lease_seconds):
+        until = store.leases.held_until(request.session, store.clock())
+        raise RecoveryRefused(
+            f"a recovery of session {clipped(request.session, CITABLE)!r} is already running",
+            f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
+        )
+    try:
+        related = _related(store, request, options)
+        question, basis = _question(request, finding, options, related), basis_of(store, key)
+        told = answered(store, key, question, basis, retry=options.consult is not None)
+        if told is not None:
+            return told
+        continuation, records = _answer(store, key, request, finding, side, options, (question, basis), related)
+        with store.leases.kept(request.session, holder, store.clock) as kept:
+            if not kept:
+                raise RecoveryRefused(
+                    "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
+                )
+            # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
+            store.append(records)
+        # As it is stored: what is masked there is not shown here either, and telling it again changes nothing.
+        stored = given(store, key, continuation.id) or continuation
+        context = stored.context.model_copy(update={"brief": continuation.context.brief})
+        return stored.model_copy(update={"told_again": False, "context": context})
+    finally:
+        store.leases.release(request.session, holder)
+
+
+def planned(
+    store: Store,
+    key: int,
+    request: ContextRequest,
+    finding: Finding | None,
+    *,
+    side: Sequence[Finding] = (),
+    options: RecoveryOptions,
+) -> tuple[Draft, Continuation]:
+    """Return what the rules find and the continuation that they would give, without a trace in the store."""
+    drafted = plan(store, key, request, finding, side=side, options=options)
+    marks = {"question": _question(request, finding, options, drafted.related), "basis": basis_of(store, key)}
+    return drafted, passed(drafted.continuation(), request, drafted).model_copy(update=marks)
+
+
+def plan(
+    store: Store,
+    key: int,
+    request: ContextRequest,
+    finding: Finding | None,
+    *,
+    side: Sequence[Finding] = (),
+    options: RecoveryOptions | None = None,
+    related: RelatedReader | None = None,
+) -> Draft:
+    """Return what the rules find, without lease, model or a trace in the store; raises as `recover`.
+
+    ``related`` is a reader of the related sessions that was in use already.
+    """
+    if store.sessions.entry_count(key) == 0:
+        raise NoHistory("a context can only be rebuilt from recorded actions")
+    options = options or RecoveryOptions()
+    attempt = _attempt(store, key, request, finding, options.limits)
+    table = options.table or from_history(store.sessions.agents(key))
+
+    def holding(agent: str) -> KnownFacts:
+        return held_by(store, key, agent)
+
+    reader = HistoryReader(store, request.session)
+    return draft(
+        reader, request, finding, side, table, to=options.to, attempt=attempt, holding=holding if options.diff else None,
+        beside=options.beside, related=related or _related(store, request, options),
+    )  # fmt: skip
+
+
+def _related(store: Store, request: ContextRequest, options: RecoveryOptions) -> RelatedReader | None:
+    return None if options.only_session else RelatedReader(store, request.session)
+
+
+def _question(request: ContextRequest, finding: Finding | None, options: RecoveryOptions, related: RelatedReader | None) -> str:
+    told = [fact.to_json() for fact in options.beside]
+    chosen = {"to": options.to, "diff": options.diff, "model": options.model, "beside": told}
+    # What other sessions have learned since gives another answer, but no further attempt: the agent did not go on.
+    chosen["related"] = None if related is None else related.mark
+    return question_of(request, finding, chosen, options.table)
+
+
+def _attempt(store: Store, key: int, request: ContextRequest, finding: Finding | None, limits: Limits) -> int:
+    if finding is None or request.source != "stuckHandler":
+        return 1
+    before = attempts_at(store, key, finding, basis_of(store, key))
+    if before >= limits.attempts:
+        raise AttemptsUsedUp(
+            f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {before} times already: a person is needed",
+            "'ctxmgr detect' shows the evidence, 'ctxmgr recover --last' what was advised; "
+            "'attempts' under [recover] in the configuration allows more",
+        )
+    return before + 1
+
+
+def _answer(
+    store: Store,
+    key: int,
+    request: ContextRequest,
+    finding: Finding | None,
+    side: Sequence[Finding],
+    options: RecoveryOptions,
+    marks: tuple[str, str],
+    related: RelatedReader | None,
+) -> tuple[Continuation, list[Record]]:
+    """Return the continuation and the records that document it, the continuation's own among them.
+
+    ``marks`` are those of the question and of the history on which it is answered.
+    """
+    drafted = plan(store, key, request, finding, side=side, options=options, related=related)
+    own = passed(drafted.continuation(), request, drafted)
+    consulted = (options.consult(drafted) if options.consult else None) or ConsultationResult(Additions())
+    continuation = own
+    if consulted.added.model is not None:
+        consulted, continuation = _merged(drafted, own, consulted, request)
+    records = provenance(store, key, drafted, consulted.added, continuation)
+    continuation = continuation.model_copy(
+        update={
+            "snapshot": next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None),
+            "notes": [str(record["id"]) for record in records if record["kind"] == "note"],
+            "question": marks[0],
+            "basis": marks[1],
+        }
+    )
+    fields = {name: value for name, value in continuation.to_json().items() if name != "session"}
+    return continuation, [*records, *consulted.records, build("continuation", request.session, now(), **fields)]
+
+
+def _merged(
+    drafted: Draft, own: Continuation, consulted: ConsultationResult, request: ContextRequest
+) -> tuple[ConsultationResult, Continuation]:
+    """Return the answer with the model's additions, or the rules' own, marked, where it does not pass the gate."""
+    use = consulted.added.model
+    assert use is not None, "there is something to merge"
+    if consulted.added.counts:
+        try:
+            return consulted, passed(drafted.continuation(consulted.added), request, drafted)
+        except (RecoveryRefused, InvalidInput) as refused:
+            use = use.model_copy(update={"failure": clipped(f"its answer could not be given: {refused.message}", 300)})
+        except ValueError:  # a target that is no candidate: the shape itself refuses it
+            use = use.model_copy(update={"failure": "its answer could not be given: it is no continuation"})
+    # A small model that finds no entry that answers has not failed: it agrees with the rules.
+    return ConsultationResult(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
+
+
+def passed(continuation: Continuation, request: ContextRequest, drafted: Draft) -> Continuation:
+    """Return a continuation that may be given.
+
+    Raises:
+        RecoveryRefused: it does not pass the gate.
+    """
+    if reasons := refusals(continuation, request, drafted.reader, drafted.related):
+        raise RecoveryRefused(f"the answer did not pass the gate: {'; '.join(reasons)}", "name the target with --to")
+    return continuation

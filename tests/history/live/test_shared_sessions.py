@@ -1,0 +1,129 @@
+"""Following all sessions of a server: alone, shared out among several, and taken over from one that fell silent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ctxmgr.history.live import shared_sessions
+from ctxmgr.history.live.follow import Follower
+from ctxmgr.history.live.shared_sessions import SharedSessions
+from ctxmgr.store import Store, open_store
+from tests.builders import write
+from tests.history.live_world import clock_at, told
+
+LOOP = ["Bash:ls -> same"] * 3
+NAMES = ("a", "b", "c", "d")
+
+
+@pytest.fixture
+def store(server_url: str) -> Iterator[Store]:
+    """Open an empty store on the server."""
+    opened = open_store(server_url, create=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def other(store: Store, server_url: str) -> Iterator[Store]:
+    """Open the same store as another machine does."""
+    opened = open_store(server_url)
+    yield opened
+    opened.close()
+
+
+def followed(source: SharedSessions) -> Follower:
+    """Show what a source gives to the detectors, at a moment soon after it was recorded."""
+    return Follower(source, clock=clock_at(8))
+
+
+def test_every_session_that_goes_on_is_followed(store: Store) -> None:
+    """Findings of all sessions are told, each once; what ended long ago is not read."""
+    write(store, "past", LOOP)
+    watched = followed(SharedSessions(store, share=False))
+    watched.tick()
+    for name in NAMES:
+        write(store, name, LOOP)
+    assert sorted(sight.session for sight in watched.tick()) == list(NAMES)
+    for name in NAMES:
+        write(store, name, LOOP[:1])
+    assert told(watched.tick()) == []
+
+
+def test_sessions_are_shared_out(store: Store, other: Store) -> None:
+    """Of two that watch together each follows half, and every finding is told by one of them."""
+    one, two = (followed(SharedSessions(each, share=True)) for each in (store, other))
+    for each in (one, two):
+        each.tick()
+    for name in NAMES:
+        write(store, name, LOOP)
+    first, second = one.tick(), two.tick()
+    assert len(first) == len(second) == 2
+    assert sorted(sight.session for sight in (*first, *second)) == list(NAMES)
+
+
+def test_who_comes_later_gets_a_share(store: Store, other: Store) -> None:
+    """One that follows all gives half away when another joins, and forgets it; nothing that was over is told again."""
+    one = followed(SharedSessions(store, share=True))
+    one.tick()
+    for name in NAMES:
+        write(store, name, [*LOOP, "Bash:ls -> new"])
+    one.tick()
+    assert len(one.counts()) == 4
+    two = followed(SharedSessions(other, share=True))
+    two.tick()
+    for name in NAMES:
+        write(store, name, ["Read:x"])
+    sights = [*one.tick(), *two.tick()]  # the first learns of the other one, and gives back
+    assert (len(one.counts()), len(two.counts())) == (2, 2)
+    assert not {*one.counts()} & {*two.counts()}
+    assert told(sights) == []
+
+
+def test_sessions_of_one_that_fell_silent_are_taken_over(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When its leases run out the others follow its sessions too, from their beginning; it finds that it lost them."""
+    monkeypatch.setattr(shared_sessions, "LEASE", 0.6)
+    one, two = (followed(SharedSessions(each, share=True)) for each in (store, other))
+    for each in (one, two):
+        each.tick()
+    for name in NAMES:
+        write(store, name, ["Bash:ls -> same"] * 2)
+    for each in (one, two):
+        each.tick()
+    assert len(one.counts()) == len(two.counts()) == 2
+    until = time.monotonic() + 10
+    while len(two.counts()) < 4 and time.monotonic() < until:
+        two.tick()
+        time.sleep(0.1)
+    assert sorted(two.counts()) == list(NAMES)
+    for name in NAMES:
+        write(store, name, ["Bash:ls -> same"])
+    assert sorted(sight.session for sight in two.tick()) == list(NAMES)
+    assert told(one.tick()) == []
+
+
+def test_who_leaves_in_order_leaves_its_sessions_at_once(store: Store, other: Store) -> None:
+    """One that ends gives its leases back, so that nobody waits for their end."""
+    first = SharedSessions(store, share=True)
+    one, two = followed(first), followed(SharedSessions(other, share=True))
+    for each in (one, two):
+        each.tick()
+    for name in NAMES:
+        write(store, name, LOOP)
+    for each in (one, two):
+        each.tick()
+    first.close()
+    two.tick()
+    assert sorted(two.counts()) == list(NAMES)
+
+
+def test_whoever_waits_is_woken(store: Store, other: Store) -> None:
+    """A notification ends the wait long before its time; it is heard by a connection of its own."""
+    threading.Timer(0.5, other.tell).start()
+    began = time.monotonic()
+    store.wait(30.0)
+    assert time.monotonic() - began < 15
+    store.wait(0.01)

@@ -1,0 +1,66 @@
+"""Events become messages: chunks are joined, and programs that speak in a person's place are left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctxmgr.recover.evidence.records import AGENTS, PEOPLE, sayings, words
+from ctxmgr.types.view import EventView
+
+
+def heard(type_: str, data: Any, *, agent: str | None = "coder", after: int | None = 0, number: int = 0) -> EventView:
+    """Return an event view."""
+    return EventView(id=f"v{number}", session="s", ts=None, type=type_, agent=agent, entry=None, after=after, data=data)
+
+
+def test_chunks_are_joined() -> None:
+    """Chunks of one agent that follow each other are one message; another agent, type or place begins a new one."""
+    events = [
+        heard("agent_message_chunk", {"text": "a"}, number=1),
+        heard("agent_message_chunk", {"text": "b"}, number=2),
+        heard("agent_thought_chunk", {"text": "c"}, number=3),
+        heard("agent_message_chunk", {"text": "d"}, agent="other", number=4),
+        heard("agent_message_chunk", {"text": "e"}, agent="other", after=1, number=5),
+        heard("message", {"text": "f"}, number=6),
+        heard("message", {"text": "g"}, number=7),
+    ]
+    found = sayings(events, AGENTS)
+
+    assert [saying.text for saying in found] == ["ab", "c", "d", "e", "f", "g"]
+    assert found[0].events == ["v1", "v2"]
+    assert [saying.is_thought for saying in found] == [False, True, False, False, False, False]
+
+
+def test_only_what_was_asked_for() -> None:
+    """Other types, empty messages and synthetic ones are left out."""
+    events = [
+        heard("user_message", {"text": "one"}),
+        heard("user_message", {"text": "<reminder>", "synthetic": True}),
+        heard("user_message", {"text": "  "}),
+        heard("message", {"text": "two"}),
+        heard("nudge", {"text": "go on"}),
+    ]
+
+    assert [saying.text for saying in sayings(events, PEOPLE)] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("plain", "plain"),
+        ({"text": "a", "content": "b"}, "a"),
+        ({"content": "b"}, "b"),
+        ({"content": {"type": "text", "text": "c"}}, "c"),
+        ({"content": [{"type": "text", "text": "d"}, {"type": "image"}, "e"]}, "d\ne"),
+        ([{"text": "f"}, 7, None], "f"),
+        ({"content": [["deep"]], "message": "g"}, "g"),
+        ({"text": 7}, ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_words_of_any_shape(data: Any, text: str) -> None:
+    """The text is found in the shapes in which programs record it; what has none says nothing."""
+    assert words(data) == text

@@ -1,0 +1,229 @@
+"""A store on a server: appends side by side, a chain of sums for each session, places that readers may rely on, migration."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+import psycopg
+import pytest
+
+from ctxmgr.errors import StorageFailed
+from ctxmgr.store import Store, open_store
+from ctxmgr.store.engine import postgresql_schema
+from ctxmgr.store.engine.postgresql import PostgresqlEngine
+from ctxmgr.store.write.append import Appender
+from ctxmgr.types.query import Filters
+from tests.builders import entry, event, steps, write
+
+
+@pytest.fixture
+def store(server_url: str) -> Iterator[Store]:
+    """Open an empty store on the server."""
+    opened = open_store(server_url, create=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def admin(server_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Open a connection of our own to the test's database."""
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        yield connection
+
+
+def _engine(store: Store) -> PostgresqlEngine:
+    return cast("PostgresqlEngine", store.engine)
+
+
+def _settled(store: Store) -> int:
+    return int(store.engine.query("SELECT settled()")[0][0])
+
+
+def test_an_append_does_not_wait_for_one_to_another_session(store: Store, server_url: str) -> None:
+    """While one transaction holds its session, another session is written; what is read of all stops before the first."""
+    write(store, "first", ["Bash:a"])
+    other = open_store(server_url)
+    known = _settled(store)
+    with _engine(store).appending():
+        write(store, "first", ["Bash:b"])
+        write(other, "second", ["Bash:c"])
+        assert other.sessions.count() == 2
+        assert _settled(other) == known
+    assert _settled(other) == store.engine.query("SELECT max(seq) FROM record")[0][0]
+    other.close()
+
+
+def test_whoever_reads_behind_what_is_settled_misses_nothing(store: Store, server_url: str) -> None:
+    """A reader that follows all sessions by one place, while many write, sees each record once."""
+    done = threading.Event()
+
+    def append(name: str) -> None:
+        own = open_store(server_url)
+        for number in range(25):
+            own.append([entry(name, number, "Bash", {"command": name})])
+            if number % 7 == 0:
+                with _engine(own).appending():
+                    own.append([event(name, number, "message", {"text": "a"})])
+                    own.append([event(name, 100 + number, "message", {"text": "b"})])
+        own.close()
+
+    threads = [threading.Thread(target=append, args=(f"s{number}",)) for number in range(4)]
+    seen: list[int] = []
+
+    def follow() -> None:
+        own, place = open_store(server_url), 0
+        while True:
+            last = done.is_set()
+            upto = _settled(own)
+            rows = own.engine.query("SELECT seq FROM record WHERE seq > :low AND seq <= :high ORDER BY seq", {
+                "low": place, "high": upto,
+            })  # fmt: skip
+            seen.extend(int(row[0]) for row in rows)
+            place = max(place, upto)
+            if last:
+                own.close()
+                return
+
+    reader = threading.Thread(target=follow)
+    for thread in (reader, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done.set()
+    reader.join()
+    assert seen == [int(row[0]) for row in store.engine.query("SELECT seq FROM record ORDER BY seq")]
+    assert len(seen) == 4 * (25 + 8)
+    found = store.examine()
+    assert (found.records, found.damaged) == (132, [])
+
+
+def test_many_writers_of_one_session_leave_no_gap(store: Store, server_url: str) -> None:
+    """Singles and batches of several writers get indexes without gaps, and every table follows from the records."""
+
+    def append(name: str) -> None:
+        own = open_store(server_url)
+        for number in range(12):
+            first = 1000 * int(name) + 10 * number
+            own.append([entry("s", first + each, process=name) for each in range(1 + number % 3)])
+        own.close()
+
+    threads = [threading.Thread(target=append, args=(str(number),)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    indexes = [int(row[0]) for row in store.engine.query("SELECT idx FROM entry ORDER BY seq")]
+    assert indexes == list(range(4 * 24))
+    assert store.examine().damaged == []
+
+
+def test_results_find_their_entries_over_appends(store: Store) -> None:
+    """A result completes its entry in the same append, in a later one and, come too early, in an earlier one."""
+
+    def result(number: int) -> dict[str, Any]:
+        return {"v": 1, "kind": "result", "session": "s", "entry": entry("s", number, "Bash", {})["id"], "status": "error",
+                "usage": {"inputTokens": 2, "outputTokens": 3}}  # fmt: skip
+
+    def begun(number: int) -> dict[str, Any]:
+        return {key: value for key, value in entry("s", number, "Bash", {}).items() if key not in ("status", "output")}
+
+    for batch in ([begun(0), result(0)], [begun(1)], [result(1)], [result(2)], [begun(2)], [result(4), result(3)],
+                  [begun(3), begun(4), event("s", 1, "message", {"text": "x"})], [begun(5)]):  # fmt: skip
+        assert store.append(batch).added == len(batch)
+    assert [row[0] for row in store.engine.query("SELECT status FROM entry ORDER BY idx")] == ["error"] * 5 + ["open"]
+    assert store.sessions.usage(1) == {"inputTokens": 10, "outputTokens": 15}
+    assert store.examine().damaged == []
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("UPDATE ctxmgr.record SET body = replace(body, 'Bash', 'bash') WHERE seq = {middle}", "altered"),
+        ("DELETE FROM ctxmgr.record WHERE seq = {middle}", "altered"),
+        ("DELETE FROM ctxmgr.record WHERE seq = {last}", "cut"),
+        ("UPDATE ctxmgr.record SET sum = NULL WHERE seq = {middle}", "unsummed"),
+        ("UPDATE ctxmgr.session SET sum = repeat('0', 16) WHERE id = 'a'", "altered"),
+        ("DELETE FROM ctxmgr.record WHERE session = 1", "cut"),
+    ],
+)
+def test_what_was_changed_in_one_session_is_told(store: Store, admin: psycopg.Connection[Any], change: str, kind: str) -> None:
+    """Each session's records are chained: what is changed, removed or cut of one is told, however others go on."""
+    for number in range(3):
+        for name in ("a", "b"):
+            store.append([entry(name, number, "Bash", {"command": "x"})])
+    assert store.examine().damaged == []
+    places = [row[0] for row in store.engine.query("SELECT seq FROM record WHERE session = 1 ORDER BY seq")]
+    admin.execute(change.format(middle=places[1], last=places[2]).encode())
+    assert store.examine().damaged[0].kind == kind
+
+
+@pytest.fixture
+def former(server_url: str, admin: psycopg.Connection[Any]) -> Iterator[str]:
+    """Make a store of the first version, with records of two sessions, and return its URL."""
+    admin.execute("DROP SCHEMA IF EXISTS ctxmgr CASCADE")
+    engine = PostgresqlEngine(server_url)
+    for statement in postgresql_schema.statements():
+        engine.run(statement)
+    with engine.transaction():
+        Appender(engine).append([*steps("a", ["Bash:x"] * 3), *steps("b", ["Bash:y"] * 2), *steps("c", ["Read:z"])])
+    engine.close()
+    yield server_url
+    admin.execute("DROP SCHEMA ctxmgr CASCADE")
+
+
+def test_a_store_of_the_version_before_is_read_and_not_changed(former: str) -> None:
+    """Before it is migrated a store is read and verified; appending is refused, and says what to run."""
+    store = open_store(former, create=True)
+    assert store.sessions.count() == 3
+    assert store.examine().damaged == []
+    with pytest.raises(StorageFailed, match="older") as refused:
+        write(store, "a", ["Bash:b"])
+    assert "ctxmgr store migrate" in str(refused.value.hint)
+    assert store.engine.schema_version() == 1
+    store.close()
+
+
+def test_a_migrated_store_goes_on_with_its_sums(former: str, admin: psycopg.Connection[Any]) -> None:
+    """No record is rewritten; what was recorded before and behind the migration is verified, and the seam between them."""
+    before = admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall()
+    reader, store = open_store(former, readonly=True), open_store(former)
+    assert store.migrate() == (1, postgresql_schema.LATEST)
+    assert store.migrate() == (postgresql_schema.LATEST, postgresql_schema.LATEST)
+    assert admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall() == before
+    store.append([entry("a", 50, "Bash", {"command": "x"}), entry("a", 51, "Bash", {"command": "x"})])
+    store.append([entry("b", 52, "Bash", {"command": "x"})])
+    write(store, "d", ["Bash:b"])
+    assert reader.queries.entries(1, Filters(), 0, None)[1] == 5
+    assert store.examine().damaged == []
+    last_of_a = max(
+        int(row[0])
+        for row in store.engine.query("SELECT seq FROM record WHERE session = 1 AND seq <= :end", {"end": len(before)})
+    )
+    for seq in (2, last_of_a):
+        admin.execute("UPDATE ctxmgr.record SET body = body || ' ' WHERE seq = %s", (seq,))
+        assert [item.kind for item in store.examine().damaged] == ["altered"], seq
+        admin.execute("UPDATE ctxmgr.record SET body = rtrim(body) WHERE seq = %s", (seq,))
+    admin.execute("DELETE FROM ctxmgr.record WHERE seq = (SELECT min(seq) FROM ctxmgr.record WHERE seq > %s)", (len(before),))
+    assert [item.kind for item in store.examine().damaged] == ["altered"]
+    reader.close()
+    store.close()
+
+
+def test_indexing_stops_before_what_is_not_committed(store: Store, server_url: str) -> None:
+    """An append goes on while another session is indexed; what it writes is found by reading until it is indexed too."""
+    write(store, "first", ["Bash:needle one"])
+    other = open_store(server_url)
+    with _engine(store).appending():
+        write(store, "first", ["Bash:needle two"])
+        write(other, "second", ["Bash:needle three"])
+        assert other.index()
+        assert not other.index()
+        assert other.unindexed() > 0
+    for indexed in (False, True):
+        found, total, _ = other.queries.search(None, Filters(), "all", "needle", 0, 10)
+        assert (len(found), total) == (3, 3), indexed
+        other.index()
+    assert other.unindexed() == 0
+    other.close()
