@@ -25,7 +25,7 @@ from pathlib import Path
 
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.artifact_request import NewArtifact, PutRequest
+from ctxmgr.types.artifact import NewArtifact, PutRequest
 
 OWNERS, EACH, SIZE = 100, 100, 2_000
 _GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0", "-c", "commit.gpgsign=false")

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.errors import CtxmgrError, Superseded
-from ctxmgr.goals import Goals, lock
+from ctxmgr.goals import Goals, state_files
 from ctxmgr.log.journal import read
 from ctxmgr.types.goal import EndRequest, NextRequest, RecordRequest, StartRequest, SubtaskDraft, TaskDraft
 
@@ -198,7 +198,7 @@ def _be_frozen(folder: Path, told: int, tells: int, inside: bool) -> None:
 
 def frozen(rounds: int) -> dict[str, Any]:
     """Freeze so many owners and return what was found."""
-    lock.GRACE = 0.05
+    state_files.GRACE = 0.05
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         for number in range(rounds):

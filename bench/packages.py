@@ -29,9 +29,8 @@ from ctxmgr.context.packages import whole_cost
 from ctxmgr.context.service import ContextPackages
 from ctxmgr.store import open_store
 from ctxmgr.text.tokens import ESTIMATE
-from ctxmgr.types.artifact_request import NewArtifact, PutRequest
-from ctxmgr.types.context_request import AssembleRequest, ChangeNeedsRequest
-from ctxmgr.types.project import AgentNeed
+from ctxmgr.types.artifact import NewArtifact, PutRequest
+from ctxmgr.types.context_package import AgentNeed, AssembleRequest, ChangeNeedsRequest
 
 ITEMS, BUDGET = 200, 100_000
 _SMALLEST, _LARGEST = 1_500, 40_000  # bytes

@@ -12,7 +12,7 @@ from typing import Any
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
 from ctxmgr.store import Store
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 START = 1_769_076_000.0
 """2026-01-22T10:00:00Z, in seconds since 1970."""

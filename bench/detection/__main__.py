@@ -23,7 +23,7 @@ from bench.detection.swe_agent import swe_agent
 from bench.detection.tables import table
 from ctxmgr import __version__
 from ctxmgr.history.backtest import backtest_folder
-from ctxmgr.types.backtest import Backtest
+from ctxmgr.types.analysis import Backtest
 
 _FOLDERS = {
     "tau2_official": "tau2, results in the upstream history", "tau2_gemma": "tau2, results of a fork with a Gemma agent",

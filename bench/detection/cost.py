@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.detection.tables import table
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 ENTRIES = 1_000_000
 _CHUNK = 10_000

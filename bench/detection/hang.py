@@ -11,7 +11,7 @@ from bench.detection.tables import table
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 SEED = 20_260_122
 CUTS = 5

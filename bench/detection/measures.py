@@ -11,9 +11,8 @@ from bench.detection.readings import READINGS
 from bench.detection.runs import Run
 from bench.detection.tables import table
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.history.backtest import Trial, try_session
-from ctxmgr.history.baselines import RULES_OF_THUMB, same_in_a_row
-from ctxmgr.types.backtest import Score
+from ctxmgr.history.backtest import RULES_OF_THUMB, Trial, same_in_a_row, try_session
+from ctxmgr.types.analysis import Score
 
 RULE_NAMES = {"sameInARow": "same 3 in a row", "abab": "A-B-A-B", "anyRepeat": "same 3 anywhere"}
 _SETTINGS = DetectSettings()

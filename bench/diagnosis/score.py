@@ -14,8 +14,7 @@ from typing import Any
 from ctxmgr.diagnose import CLASSES, contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.history.evidence import evidence_of
-from ctxmgr.types.diagnosis import Diagnosis
-from ctxmgr.types.finding import Finding
+from ctxmgr.types.finding import Diagnosis, Finding
 from ctxmgr.types.operations import DetectRequest
 from ctxmgr.workspace import Workspace
 

@@ -21,7 +21,7 @@ from typing import Any, cast
 from ctxmgr.goals import Goals
 from ctxmgr.log.journal import Durability, Journal
 from ctxmgr.types.goal import RecordRequest, StartRequest, SubtaskDraft, TaskDraft
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _TASKS = [
     TaskDraft(description=f"task {n}", subtasks=[SubtaskDraft(description=f"step {m}") for m in range(5)]) for n in range(6)

@@ -20,11 +20,11 @@ from ctxmgr.types.goal import (
     MessageRequest,
     NextRequest,
     RecordRequest,
+    Size,
     StartRequest,
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.types.goal_plan import Size
 
 _TITLE = 300
 _SHORT = 4

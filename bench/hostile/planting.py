@@ -12,7 +12,7 @@ from bench.hostile.texts import BREAKERS, MANAGERS, ORDERS, PLAIN, filled
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
 from ctxmgr.recover.injection.filter import suspicion
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _FIRST_FREE = 9_000
 """Numbers from here on are those of entries and events that were planted."""

@@ -20,7 +20,7 @@ from ctxmgr.recover.routing.routes import Route, RoutingTable
 from ctxmgr.recover.stuck_request import beside, request_for, worst
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.route import ContextRequest
 
 ASKED = ("stuck", "stuck", "stuck", "forced", "introspect", "proceed", "proceed", "review")

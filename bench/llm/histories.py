@@ -14,7 +14,7 @@ from typing import Literal
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
 from ctxmgr.store import open_store
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 START = 1_769_076_000.0
 ROUNDS = 4

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ctxmgr.log.codec import Record
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 

@@ -15,15 +15,15 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now, parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import EXECUTION, PROJECT
-from ctxmgr.types.project import (
+from ctxmgr.types.context_package import (
     Execution,
     ExecutionStatus,
     ListExecutionsRequest,
     ListExecutionsResponse,
     RecordExecutionRequest,
 )
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Page
-from ctxmgr.types.record import build
 from ctxmgr.types.view import EntryView
 
 

@@ -12,7 +12,7 @@ from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import ACCESS, PROJECT
 from ctxmgr.types.access import Asked, Resource, ResourceType
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _DEPTH = 12
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.blobs import Objects
+from ctxmgr.artifacts.content import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
-from ctxmgr.artifacts.lookup import Finder
-from ctxmgr.artifacts.new_version import append, is_as_held, write_version, writing
-from ctxmgr.artifacts.put import check_description
+from ctxmgr.artifacts.put import append, check_description, is_as_held, write_version, writing
 from ctxmgr.artifacts.repair import is_certain
 from ctxmgr.artifacts.version_folders import Views
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed

@@ -15,7 +15,7 @@ from ctxmgr.types.base import first_fault
 
 if TYPE_CHECKING:
     from ctxmgr.types.base import Shape
-    from ctxmgr.types.goal_source import GoalSource
+    from ctxmgr.types.goal import GoalSource
     from ctxmgr.types.route import Continuation
     from ctxmgr.workspace import Workspace
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Finding, Observation
 
 START = 1_760_000_000.0
 

@@ -11,6 +11,7 @@ from ctxmgr.errors import Conflict, InvalidInput, NotFound, OutOfBounds, Storage
 from ctxmgr.history.query.requests import list_, list_notes, messages, search, show
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import Store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import (
     Filters,
     ListNotesRequest,
@@ -19,7 +20,6 @@ from ctxmgr.types.query import (
     SearchRequest,
     ShowRequest,
 )
-from ctxmgr.types.record import build
 from ctxmgr.types.view import EntryView
 
 _ODD = " a\ud800 \0 \u2028\x1b[31m 😀 e\u0301 \r\n'\"%_*\\ "

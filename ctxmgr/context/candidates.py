@@ -15,9 +15,8 @@ from ctxmgr.context.readers import Readers, VisibleArtifacts
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
 from ctxmgr.text.content_kind import CODE, DENSE, TEXT, YAML, kind_of, known_kind
-from ctxmgr.types.context_package import Need
-from ctxmgr.types.goal_source import GoalSource
-from ctxmgr.types.project import AgentNeed
+from ctxmgr.types.context_package import AgentNeed, Need
+from ctxmgr.types.goal import GoalSource
 
 STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
 _LEVELS: tuple[Need, ...] = ("required", "optional", "reference")

@@ -15,7 +15,7 @@ from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.by_id import find_record
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.project import Execution, ListExecutionsRequest
+from ctxmgr.types.context_package import Execution, ListExecutionsRequest
 from ctxmgr.types.query import Filters
 from ctxmgr.types.view import EntryView
 

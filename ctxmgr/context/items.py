@@ -15,8 +15,8 @@ from ctxmgr.store.repositories.artifacts import ARTIFACT_ID
 from ctxmgr.store.reserved import EXECUTION
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.yaml_writer import block, mapping
-from ctxmgr.types.goal_source import GoalSource
-from ctxmgr.types.project import Execution
+from ctxmgr.types.context_package import Execution
+from ctxmgr.types.goal import GoalSource
 from ctxmgr.types.view import EntryView
 
 Form = Literal["owner", "artifact", "id", "context", "record"]

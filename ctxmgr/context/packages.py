@@ -17,8 +17,8 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import Counter
 from ctxmgr.text.yaml_writer import block, flow, mapping, quoted
 from ctxmgr.types.context_package import Assembly, ContextPackage, Decision, HeldItem, PackageItem
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
-from ctxmgr.types.record import build
 
 Format = Literal["yaml", "json"]
 

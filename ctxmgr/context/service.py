@@ -12,9 +12,9 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_choice
 from ctxmgr.access.rule_changes import require_operator
 from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, needs_of, readable_only
+from ctxmgr.context.assembly import why as explain
 from ctxmgr.context.budget import Item, Reserves
 from ctxmgr.context.candidates import CandidateCollector, Wish, called
-from ctxmgr.context.explanation import why as explain
 from ctxmgr.context.history_items import find_entry, is_address
 from ctxmgr.context.item_texts import Improver, Texts
 from ctxmgr.context.items import ItemName, parse_named
@@ -29,23 +29,25 @@ from ctxmgr.store.repositories.artifacts import ArtifactRow
 from ctxmgr.store.reserved import NEEDS as NEEDS_EVENT
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.text.tokens import counter_by_name
-from ctxmgr.types.context_package import Assembly, Decision, PackageItem
-from ctxmgr.types.context_request import (
+from ctxmgr.types.context_package import (
     NEEDS,
+    AgentNeed,
     AssembleRequest,
     AssembleResponse,
+    Assembly,
     ChangeNeedsRequest,
+    Decision,
     ListNeedsRequest,
     ListNeedsResponse,
     NeedsChanged,
+    PackageItem,
     RequestedItem,
     RequestItemsRequest,
     RequestItemsResponse,
     Why,
     WhyRequest,
 )
-from ctxmgr.types.project import AgentNeed
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _LARGEST = 2**31
 
@@ -277,7 +279,7 @@ class ContextPackages:
         return request_items(self._package_service(), request)
 
     def why(self, request: WhyRequest) -> Why:
-        """Say what became of an item in a package; see `ctxmgr.context.explanation.why`."""
+        """Say what became of an item in a package; see `ctxmgr.context.assembly.why`."""
         return explain(self._source, self._seen, self._guard, request)
 
     def change_needs(self, request: ChangeNeedsRequest) -> NeedsChanged:

@@ -11,7 +11,7 @@ from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.light_dataclass import dataclass
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 _RECENT = 4
 """Findings that a new sighting is compared with: the newest ones."""

@@ -15,7 +15,7 @@ from typing import Any, cast
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 _MAX_KEPT = 4096
 """Steps that are shown again at most; a window so wide that more were needed is watched step by step."""

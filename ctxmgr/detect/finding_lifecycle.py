@@ -10,8 +10,7 @@ from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.message_text import plain, text_of
 from ctxmgr.log.codec import fingerprint
-from ctxmgr.types.finding import Finding, FindingKind, Scope, Severity
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Finding, FindingKind, Observation, Scope, Severity
 
 _ABOUT = {
     "recoveryLoop": "loopIdentity", "escalatingFailure": "task", "contextLoop": "", "unknownTool": "tools",

@@ -8,8 +8,7 @@ from typing import Any, Literal, Protocol
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step
 from ctxmgr.light_dataclass import dataclass
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 
 class Wake:

@@ -11,14 +11,13 @@ from ctxmgr.detect.detectors.hung import BEGINS, StallWatch
 from ctxmgr.detect.detectors.recovery_loop import LOOP_SEEN
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
-from ctxmgr.detect.missing_results import Key, UnseenResults
+from ctxmgr.detect.open_calls import Key, UnseenResults
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, text_of
 from ctxmgr.detect.text.vocabulary import hands_over
 from ctxmgr.light_dataclass import replace
-from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation, Progress
+from ctxmgr.types.finding import Finding, Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
 """Events by which a person steps in (design ruling 8). A nudge, a compaction and a continuation are none."""

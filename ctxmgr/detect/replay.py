@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ctxmgr.log.codec import EVENT_ALIASES
 from ctxmgr.log.ids import parse_time
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 Told = tuple[Any, ...]
 """What a record tells of what happened, as plain data: its kind in `_ENTRY`, `_RESULT`, `_EVENT` and the fields that count."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.vocabulary import ActionClass
 from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 _SLACK = 4
 _RECEIPT_NOISE = fingerprints.NOISE_KEYS | fingerprints.RECEIPT_KEYS

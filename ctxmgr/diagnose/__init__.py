@@ -55,7 +55,7 @@ from ctxmgr.diagnose.contrast import contrast
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
 from ctxmgr.diagnose.interface import FailureClass
 from ctxmgr.diagnose.related_records import with_related
-from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis, Quote
 
 CLASSES: tuple[FailureClass, ...] = (
     wrong_edit_target,

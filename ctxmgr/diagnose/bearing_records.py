@@ -16,7 +16,7 @@ from ctxmgr.diagnose.error_words import is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
 from ctxmgr.diagnose.texts import clean, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Quote
+from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 
 ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, path_of, same_file
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "testUnaffected"

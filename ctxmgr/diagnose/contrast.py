@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import command_of, path_of, same_file, tool
 from ctxmgr.diagnose.error_lines import reasons, telling_line
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
@@ -12,7 +12,7 @@ from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
 from ctxmgr.diagnose.related_records import with_related
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "unknown"

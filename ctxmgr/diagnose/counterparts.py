@@ -14,7 +14,7 @@ from ctxmgr.diagnose.calls import command_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Quote
+from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 
 _WORD = lazy_pattern(r"[\w@+~./-](?:[\w./:@+-]{0,98}[\w*-])?")

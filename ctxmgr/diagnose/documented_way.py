@@ -13,7 +13,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
 from ctxmgr.diagnose.texts import code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "documentedWay"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.bearing_records import ORDERS
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.text.lazy_pattern import lazy_pattern

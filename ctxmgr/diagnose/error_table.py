@@ -24,7 +24,7 @@ from ctxmgr.diagnose.evidence import CHECKS, Evidence
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, spaced
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 _SLOT = lazy_pattern(r"\{(\w+?)(_plain|_word)?(?:\|([^{}]*))?\}")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.texts import clean, clip
-from ctxmgr.types.diagnosis import Confidence, Diagnosis, Quote
+from ctxmgr.types.finding import Confidence, Diagnosis, Quote
 
 
 class FailureClass(Protocol):

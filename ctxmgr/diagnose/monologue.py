@@ -10,7 +10,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import spoken_of
 from ctxmgr.diagnose.texts import code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 
 KIND: str = "monologue"
 

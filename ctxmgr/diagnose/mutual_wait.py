@@ -10,7 +10,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import spoken_of
 from ctxmgr.diagnose.texts import clean, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "mutualWait"

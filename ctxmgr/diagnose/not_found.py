@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import Evidence, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, listed, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "notFound"

@@ -12,7 +12,7 @@ from ctxmgr.diagnose.paths import asked_paths
 from ctxmgr.diagnose.spoken import ALLOWS, is_forbidden, sentences
 from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "permissionDenied"

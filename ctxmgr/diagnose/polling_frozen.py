@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "pollingFrozen"

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import listed, spaced, words_of
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "rateLimited"

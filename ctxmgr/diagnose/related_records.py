@@ -21,7 +21,7 @@ from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.spoken import is_forbidden, sentences
 from ctxmgr.diagnose.texts import code, listed
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 _NAME = lazy_pattern(

@@ -15,7 +15,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.refused_values import argument_names, converted, refused_value
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "schemaRefused"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.diagnose import error_table, record_facts
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 
 KIND: str = "statedReason"
 

@@ -12,7 +12,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import is_file_name
 from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "unknownReference"

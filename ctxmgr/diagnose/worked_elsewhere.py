@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "workedElsewhere"

@@ -22,7 +22,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.diagnosis import Confidence, Diagnosis
+from ctxmgr.types.finding import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "wrongEditTarget"

@@ -15,9 +15,8 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain, type_name
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal import ActionRequest, RecordAnswer, RecordRequest
-from ctxmgr.types.goal_source import LoopType
-from ctxmgr.types.record import build
+from ctxmgr.types.goal import ActionRequest, LoopType, RecordAnswer, RecordRequest
+from ctxmgr.types.plain_records import build
 
 if TYPE_CHECKING:
     from ctxmgr.goals.loop_guard import LoopGuard

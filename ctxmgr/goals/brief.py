@@ -13,9 +13,8 @@ from ctxmgr.goals.responses import action_view
 from ctxmgr.goals.state import Item, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import plain_line, told
-from ctxmgr.types.goal import BriefAnswer, Moment
-from ctxmgr.types.goal_source import GoalSource, ProbeResult
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
+from ctxmgr.types.goal import BriefAnswer, GoalSource, Moment, ProbeResult
 
 RECENT = 3
 """Actions that are shown: the latest ones of the active leaf, and where it has fewer the latest done before for others."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, State
 from ctxmgr.goals.tree import Block, Node, Tree, is_child_id
-from ctxmgr.types.goal_source import GOAL_ID, LEAF_TRANSITIONS, AttemptStatus, NodeStatus
+from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, AttemptStatus, NodeStatus
 
 Data = dict[str, Any]
 _GONE = ("split", "dropped")

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import plain
-from ctxmgr.types.goal import ActionView, GoalState, SubtaskView
-from ctxmgr.types.goal_plan import Comparison, Fact, FactKind, Size
+from ctxmgr.types.goal import ActionView, Comparison, Fact, FactKind, GoalState, Size, SubtaskView
 
 LAST = 10
 """Messages that a loop without a brief often keeps."""

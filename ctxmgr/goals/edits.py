@@ -37,7 +37,7 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 if TYPE_CHECKING:
     from ctxmgr.detect.settings import DetectSettings

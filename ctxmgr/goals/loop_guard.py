@@ -16,12 +16,11 @@ from ctxmgr.detect.detectors.repetition import RepetitionDetector
 from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.goals.state import Item, State
 from ctxmgr.log.ids import parse_time
-from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal_source import LoopType
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Finding, Observation
+from ctxmgr.types.goal import LoopType
 
 _REPEATS: tuple[type[Detector], ...] = (RepetitionDetector, CycleDetector)
 _FAILURES: tuple[type[Detector], ...] = (EscalatingFailureDetector,)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, NoReturn
 
 from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
-from ctxmgr.goals import lock as owner
 from ctxmgr.goals import state_files
+from ctxmgr.goals import state_files as owner
 from ctxmgr.goals.reducer import EVENT, fold
 from ctxmgr.goals.state import State
 from ctxmgr.goals.state_files import Included
@@ -22,7 +22,7 @@ from ctxmgr.log.codec import Record, chain, decode, encode
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.log.journal import Durability, Journal, read
 from ctxmgr.paths import require_no_link
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 LAG = 128
 """Records that a process which holds a goal may write before it saves the state again."""

@@ -19,13 +19,13 @@ from ctxmgr.types.goal import (
     BlockedAction,
     GoalState,
     GoalView,
+    LoopType,
     OwnerView,
     Probe,
     ProbeResult,
     SubtaskView,
     TaskView,
 )
-from ctxmgr.types.goal_source import LoopType
 
 _Model = TypeVar("_Model", bound=Shape)
 SHOWN_ACTIONS = 10

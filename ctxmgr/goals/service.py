@@ -32,6 +32,7 @@ from ctxmgr.types.goal import (
     Claim,
     EndRequest,
     GoalAnswer,
+    GoalSource,
     NextRequest,
     ProbeResult,
     RecordAnswer,
@@ -40,8 +41,7 @@ from ctxmgr.types.goal import (
     ResumeRequest,
     StartRequest,
 )
-from ctxmgr.types.goal_source import GoalSource
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 if TYPE_CHECKING:
     from ctxmgr.detect.settings import DetectSettings

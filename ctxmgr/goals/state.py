@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from ctxmgr.goals.tree import Node, Tree, as_object, read_list, read_node, read_number, read_text, read_text_or_none
 from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.types.goal_source import GOAL_ID
+from ctxmgr.types.goal import GOAL_ID
 
 WINDOW = 36
 """Latest actions that are kept: enough for three rounds of the longest cycle that is sought."""

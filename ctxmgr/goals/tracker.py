@@ -32,6 +32,7 @@ from ctxmgr.types.goal import (
     GoalView,
     MessageRequest,
     NextRequest,
+    NodeStatus,
     RecordAnswer,
     RecordRequest,
     ResumeAnswer,
@@ -42,7 +43,6 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.types.goal_source import NodeStatus
 
 
 class Subtask:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast, get_args
 
 from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.types.goal_source import GOAL_ID, TRANSITIONS, AttemptStatus, BlockedBy, NodeStatus
+from ctxmgr.types.goal import GOAL_ID, TRANSITIONS, AttemptStatus, BlockedBy, NodeStatus
 
 KEPT_ATTEMPTS = 10
 """Attempts of a leaf that are kept, the latest ones; their numbers go on counting."""

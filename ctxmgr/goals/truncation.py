@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from ctxmgr.detect.text.fingerprints import canonical, one_line
-from ctxmgr.detect.text.volatile_fields import MAX_TEXT, blur
+from ctxmgr.detect.text.fingerprints import MAX_TEXT, blur, canonical, one_line
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.record import ResultStatus

@@ -1,18 +1,26 @@
 """Find out what is wrong with sessions by replaying them through the detectors, or by what was found before.
 
-The detectors are loaded where a session has to be judged: see `ctxmgr.history.kept_verdicts`.
+The detectors are loaded where a session has to be judged: see `ctxmgr.history.kept_verdicts`. A second process reads ahead in a
+long session.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.errors import InvalidInput, NoHistory
+from ctxmgr.detect.replay import Told, observations_from, told
+from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.kept_verdicts import GONE_AFTER, STUCK, KeptVerdicts, is_running
 from ctxmgr.history.query.address import entry_of, session_key
+from ctxmgr.log.fast_json import loads
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.log.record_schema import RECORDS
-from ctxmgr.types.finding import Finding, SessionVerdict, summary_of, verdict_of
+from ctxmgr.store import Store
+from ctxmgr.store.parallel_read import Place, born_of, place_of, stretches, stretches_there
+from ctxmgr.store.row_mapper import load
+from ctxmgr.store.worker_process import Lost, beside, is_of_use
+from ctxmgr.types.finding import Finding, Observation, SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.view import EntryView, SessionView
 
 if TYPE_CHECKING:
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.detect.settings import DetectSettings
     from ctxmgr.store import Store
-    from ctxmgr.types.observation import Observation, Progress
+    from ctxmgr.types.finding import Observation, Progress
     from ctxmgr.types.operations import (
         DetectRequest,
         DetectResponse,
@@ -108,7 +116,6 @@ def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | No
 
 def _judged_end(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> tuple[SessionVerdict, Progress | None]:
     from ctxmgr.detect.settings import DetectSettings
-    from ctxmgr.history.replay import KINDS
 
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
@@ -126,7 +133,6 @@ def judge(
     """
     from ctxmgr.detect.monitor import Monitor
     from ctxmgr.detect.settings import DetectSettings
-    from ctxmgr.history.replay import replay
 
     monitor = Monitor(settings if isinstance(settings, DetectSettings) else DetectSettings.from_table(settings))
     monitor.observe_all(replay(store, key))
@@ -336,3 +342,54 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     ]  # fmt: skip
     findings = [finding for finding in monitor.findings() if entry.id in finding.members]
     return Explanation(entry=entry, thoughts=thoughts, findings=findings, note=None if thoughts else UNSEEN)
+
+
+KINDS = ("session", "entry", "result", "event", "continuation", "sessionEnd")
+
+_LONG = 20_000
+"""Entries from which on a second process saves more time than it takes to start."""
+
+
+def replay(store: Store, key: int) -> Iterator[Observation]:
+    """Yield what happened in a session, in the order of the log.
+
+    Raises:
+        CtxmgrError: it can't be read.
+    """
+    place = place_of(store.engine, store.location) if is_of_use() and store.sessions.entry_count(key) >= _LONG else None
+    happenings = _here(store, key, 0) if place is None else _beside(store, key, place)
+    return observations_from(happenings, distinct=True)
+
+
+def _here(store: Store, key: int, after: int) -> Iterator[Told | None]:
+    for _, bodies in stretches(store.engine, key, KINDS, after):
+        yield from map(told, map(load, bodies))
+
+
+def _beside(store: Store, key: int, place: Place) -> Iterator[Told | None]:
+    last = 0
+    with beside("ctxmgr.history.detection:ahead", tuple(place), key) as there:
+        while True:
+            try:
+                stretch = next(there, None)
+            except Lost:
+                break
+            if stretch is None:
+                return
+            last, happenings = stretch
+            yield from happenings
+    # It is not told why: what is wrong with the store shows when it is read here.
+    if last and born_of(store.engine) != place.born:
+        raise StorageFailed(f"{store.location} was replaced", "run the command again")
+    yield from _here(store, key, last)
+
+
+def ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[Told | None]]]:
+    """Yield what happened in stretches, each with the place of its last record: in a second process.
+
+    Raises:
+        CtxmgrError: it can't be read.
+        ValueError: what is stored is no record.
+    """
+    for last, bodies in stretches_there(Place(*place), key, KINDS):
+        yield last, [told(loads(body)) for body in bodies]

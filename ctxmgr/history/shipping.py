@@ -151,7 +151,7 @@ class _Log:
 
     def require_own(self, target: str) -> None:
         """Refuse what holds something and no record: to have shipped all of it would look like an empty history."""
-        from ctxmgr.history.foreign_log import foreign_importer  # with all importers, which few ask for
+        from ctxmgr.history.foreign_log import foreign_importer
 
         if not self.size():
             return

@@ -17,7 +17,7 @@ from ctxmgr.importers.log_files import plain_name
 from ctxmgr.importers.values import clean, elapsed, moment, number, text, whole
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _LONGEST_NAME = 200

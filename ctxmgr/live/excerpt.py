@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from ctxmgr.clients.interface import Call, Event, as_object
-from ctxmgr.detect.text.fingerprints import canonical, error_core, error_text, plain_text, says_anything
-from ctxmgr.detect.text.volatile_fields import blur
+from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.paths import open_regular
 from ctxmgr.store import Store

@@ -13,8 +13,7 @@ from typing import Any
 
 from ctxmgr.config import Config
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
-from ctxmgr.history.live.follow import Follower
-from ctxmgr.history.live.record_sources import Batch
+from ctxmgr.history.live.record_sources import Batch, Follower
 from ctxmgr.importers.acp import AGENT, CLIENT, AcpReader
 from ctxmgr.live.tap import FROM_AGENT, FROM_CLIENT, HEADER, LOST
 from ctxmgr.log.codec import Record

@@ -20,8 +20,7 @@ from ctxmgr.clients.interface import AFTER, Client, Event
 from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
-from ctxmgr.history.live.follow import Follower, Sight
-from ctxmgr.history.live.record_sources import LogSource
+from ctxmgr.history.live.record_sources import Follower, LogSource, Sight
 from ctxmgr.live.notice import call_person
 from ctxmgr.paths import make_private_folder, replace_file
 from ctxmgr.types.finding import Finding

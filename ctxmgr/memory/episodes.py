@@ -22,10 +22,10 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import LOG_SUFFIXES, Store, open_store
 from ctxmgr.store.reserved import PROJECT
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.words import fold
+from ctxmgr.text.tokens import fold
 from ctxmgr.types.memory import MEMORY_TAG
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
-from ctxmgr.types.record import build
 from ctxmgr.types.view import EntryView, EventView
 
 EPISODE_TAG = "episode"

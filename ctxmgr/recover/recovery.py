@@ -26,8 +26,8 @@ from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable, from_history
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
-from ctxmgr.types.record import build
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, Fact
 from ctxmgr.types.view import EntryView
 

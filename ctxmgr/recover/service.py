@@ -20,7 +20,7 @@ from ctxmgr.recover.routing.target import decisive
 from ctxmgr.recover.stuck_request import beside, request_for, worst
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.goal import GoalSource
 from ctxmgr.types.operations import AgentRequest, ModelRequest, PlanView, RecoverRequest, RecoverResponse
 from ctxmgr.types.route import ContextRequest, Fact
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Protocol
 
 from ctxmgr.errors import InvalidInput
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.text.content_kind import DENSE, known_kind
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 """Names of the exact counters, by the vocabulary that they count in."""
@@ -93,3 +98,115 @@ def _exact(vocabulary: str) -> Counter:
         raise InvalidInput(
             f"the token counter {vocabulary!r} is not installed", "install it with: pip install 'ctxmgr-cli[tokens]'"
         ) from None
+
+
+MOST_TERMS = 32
+"""Words of a query that count; a longer one is a text, and its first words say what it is about."""
+WHOLE = 4
+"""Letters from which on a word is also found inside others: "auth" in "authenticate", but not "in" in "line"."""
+_READ = 20_000
+
+_WORD = lazy_pattern(r"[^\W_]+")
+_HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_MARKS = lazy_pattern("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+# Normalising takes the square of the number of marks on one letter, and a hostile text has a million of them.
+_PILE = lazy_pattern(r"[^\w\s\x00-\x7f]{32,}")
+# From Hebrew on a word may hold marks that are no letters, or stand without blanks around it.
+_RUNNING = lazy_pattern("[\u0590-\u10ff\u1100-\u1dbf\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufeff\U00010800-\U0003ffff]")
+_PIECE = lazy_pattern(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+")
+
+EMPTY = frozenset(
+    _WORD.findall(
+        "a about after all an and any are as at be been but by can could did do does for from had has have how i if in into is "
+        "it its me my of on or our should so that the their them then there these they this to us was we were what when where "
+        "which who why will with would you your"
+    )
+)
+"""Words that say nothing where another word of the query does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of a query.
+
+    Attributes:
+        stem: what makes two words the same.
+        needle: what every text that holds the word holds too; a beginning of the stem.
+        running: whether it counts in full inside longer words, for scripts without blanks and for signs.
+    """
+
+    stem: str
+    needle: str
+    running: bool = False
+
+    def count(self, text: str) -> int:
+        """Return how often a folded text seems to hold the word; never 0 where it does."""
+        if self.needle not in text:
+            return 0
+        if self.running or len(self.needle) >= WHOLE:
+            return text.count(self.needle)
+        return len(_beginning(self.needle).findall(text))
+
+
+@lru_cache(256)
+def _beginning(needle: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_]){re.escape(needle)}")
+
+
+def fold(text: str) -> str:
+    """Return the text without case, accents and compatibility forms."""
+    if text.isascii():
+        return text.lower()
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", _PILE.sub(" ", _MARKS.sub("", text))))
+    return unicodedata.normalize("NFC", bare.casefold())
+
+
+@lru_cache(65_536)
+def stem(word: str) -> str:
+    """Return what a folded word has in common with its other forms; always at least three letters of those it has."""
+    if len(word) < WHOLE or not (word.isascii() and word.isalpha()):
+        return word
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ment", "ing", "ion", "ly", "ed"):
+        rest = word.removesuffix(ending)
+        if rest == word or len(rest) < WHOLE or (ending == "ion" and rest[-1] not in "st"):
+            continue
+        word = rest[:-1] if ending in ("ing", "ed") and rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
+        break
+    else:
+        word = word[:-1] if word.endswith("ed") and len(word) > WHOLE else word
+    if len(word) > WHOLE and word.endswith("e"):
+        word = word[:-1]
+    return word[:-1] + "i" if len(word) > 3 and word[-1] == "y" and word[-2] not in "aeiou" else word
+
+
+def stems(text: str) -> Iterator[str]:
+    """Yield the stems of a text's words, of its first 20,000 characters; the parts of ``camelCase`` beside the whole."""
+    read = text[:_READ]
+    for word in _WORD.findall(fold(read)):
+        yield stem(word)
+    for name in _WORD.findall(read):
+        parts = _HUMP.split(name)
+        if len(parts) > 1:
+            for part in parts:
+                yield stem(fold(part))
+
+
+def terms(query: str) -> list[Term]:
+    """Return the telling words of a query, each once; a query of signs alone is one term, its text."""
+    found: dict[str, Term] = {}
+    for piece in _PIECE.findall(fold(query[:_READ])):
+        if _RUNNING.search(piece):
+            found.setdefault(piece, Term(piece, piece, running=True))
+            continue
+        for word in _WORD.findall(piece):
+            root = stem(word)
+            found.setdefault(root, Term(root, root[:-1] if root.endswith("i") and len(root) > 3 else root))
+    telling = [term for term in found.values() if term.stem not in _EMPTY_STEMS] or list(found.values())
+    if not telling and (literal := " ".join(fold(query[:_READ]).replace("\0", " ").split())):
+        telling = [Term(literal, literal, running=True)]
+    return telling[:MOST_TERMS]
+
+
+_EMPTY_STEMS = frozenset(stem(word) for word in EMPTY)

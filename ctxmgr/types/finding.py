@@ -1,11 +1,15 @@
-"""What a detector found."""
+"""What a detector is shown (`Observation`), what it found (`Finding`), and why calls fail (`Diagnosis`).
+
+An observation is a plain slotted dataclass, because detectors see every record of a history and pydantic would cost more
+than they do. It is not ``frozen``, which would make it ten times as slow to build; only its maker changes it.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.types.base import Shape, Text
-from ctxmgr.types.diagnosis import Diagnosis
 
 FindingKind = Literal[
     "repetition", "cycle", "errorRepetition", "interleaved", "stagnation", "nearDuplicate", "trivialChange",
@@ -102,3 +106,102 @@ def verdict_of(findings: list[Finding], *, ever: bool = False) -> Verdict:
         if severity in severities:
             return severity
     return "healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.monitor.progress_of` says what that means.
+
+    ``id`` and ``index`` are the entry's, ``at`` is the time of its result in seconds since 1970 (None: it has none).
+    """
+
+    id: str
+    index: int | None
+    at: float | None
+
+
+@dataclass(slots=True)
+class Observation:
+    """Something that happened in a session.
+
+    ``kind`` is ``start`` (an entry began), ``finish`` (an entry got its result; the entry's own fields are repeated),
+    ``event``, or ``end`` (a process ended its session). An entry recorded together with its result is shown as a start
+    followed by a finish.
+
+    Attributes:
+        seq: place in the log, growing, not dense.
+        id: id of the entry or event ("" for ``end``).
+        index: the entry's dense 0-based place in its session, None for events.
+        at: seconds since 1970, or None when the record has no usable timestamp.
+        turn: one human turn; step: entries with the same step were issued together in one model response.
+        status: of a finish: ok, error, denied or interrupted.
+        error: the ``error`` object of the result (``type``, ``message``) or None.
+        type: of an event: its type; ``data`` its payload.
+        meta: the entry's ``meta`` object or None.
+        task: the entry's ``task``: what it was an attempt at.
+        progress: what the session had last achieved when this happened; the monitor notes it.
+    """
+
+    kind: Literal["start", "finish", "event", "end"]
+    seq: int
+    id: str
+    session: str
+    index: int | None = None
+    process: str | None = None
+    agent: str | None = None
+    at: float | None = None
+    turn: str | int | None = None
+    step: str | int | None = None
+    parent: str | None = None
+    action: str = ""
+    input_type: str | None = None
+    input: Any = None
+    status: str | None = None
+    output: Any = None
+    error: dict[str, Any] | None = None
+    duration_ms: float | None = None
+    timeout_ms: float | None = None
+    type: str | None = None
+    data: Any = None
+    meta: Any = None
+    task: str | None = None
+    progress: Progress | None = None
+
+
+Confidence = Literal["high", "medium", "low"]
+
+
+class Quote(Shape):
+    """Recorded text that a diagnosis rests on.
+
+    Attributes:
+        entry: id of the entry, or null where the text is a message.
+        source: where the text is from, in words for a reader: "your Read of app.py at 12:03". No id, no index.
+        text: what was recorded, cut to 300 characters, without control characters; lines are kept.
+    """
+
+    entry: Text | None
+    source: Text
+    text: Text
+
+
+class Diagnosis(Shape):
+    """One cause that the record supports.
+
+    Attributes:
+        kind: the failure class, see ``ctxmgr.diagnose.CLASSES``; ``unknown`` for the contrast.
+        cause: one or two sentences in the second person that quote the record.
+        evidence: what the cause rests on.
+        next_step: one action that was not tried yet. What stands in recorded output alone is never an order here: it is
+            named as what the output says.
+        check: what to look at after the next step, or null.
+        confidence: ``high`` where the record shows the cause itself, ``medium`` where it is concluded from several records,
+            ``low`` where it is the best guess.
+    """
+
+    kind: str
+    cause: Text
+    evidence: tuple[Quote, ...]
+    next_step: Text
+    check: Text | None
+    confidence: Confidence

@@ -3,15 +3,17 @@
 A node of the tree is the goal, a task or a subtask. A node without children is a *leaf*: attempts and actions belong to
 leaves, so a goal can be worked on before it has tasks. Ids are stable: ``goal``, ``t2`` (the second task ever added),
 ``t2.1`` (its first subtask); reordering changes none. Frozen like all shapes; what a program edits is in `ctxmgr.goals`.
+
+Plans, probes, recoveries and comparisons of goals follow, and a goal as a source of facts.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.goal_source import AttemptStatus, BlockedBy, LoopType, NodeStatus, ProbeKind, ProbeResult
+from ctxmgr.types.route import Continuation
 
 Moment = Literal["start", "continue", "resume", "compaction"]
 ActionStatus = Literal["ok", "error", "denied", "interrupted", "open"]
@@ -358,3 +360,164 @@ class ResumeAnswer(Shape):
     previous: OwnerView | None
     rebuilt: list[Text]
     brief: Text
+
+
+FactKind = Literal["task", "subtask", "action", "blocked"]
+
+
+class Size(Shape):
+    """The size of one text, or of several together."""
+
+    messages: int
+    chars: int
+    tokens: int
+
+
+class Fact(Shape):
+    """Something that the next step needs, and whether the brief holds it.
+
+    The facts are the current task, the active subtask, the last three actions with their results, and blocked actions.
+    """
+
+    kind: FactKind
+    text: Text
+    held: bool
+
+
+class Comparison(Shape):
+    """The brief against the whole history and against its last ten messages.
+
+    ``saved...`` are per cent of what would be read without the brief, negative where the brief is longer, null where there
+    is nothing to read. ``counter`` names what counted the tokens.
+    """
+
+    brief: Size
+    last_ten: Size
+    history: Size
+    saved_chars: float | None
+    saved_tokens: float | None
+    saved_chars_of_last_ten: float | None
+    saved_tokens_of_last_ten: float | None
+    facts: list[Fact]
+    counter: Text
+
+
+class PlannedStep(Shape):
+    """A proposed subtask."""
+
+    title: Text
+    done: bool = False
+
+
+class PlannedTask(PlannedStep):
+    """A proposed task; ``done`` where all of it is."""
+
+    subtasks: list[PlannedStep] = []
+
+
+class GoalPlan(Shape):
+    """A proposed split; saved as JSON it can be edited and given to ``goal start --from``.
+
+    ``by`` says who split it. ``model`` is the one that was asked, ``failure`` why its answer does not count. ``notes`` tell
+    what was left out or folded together.
+    """
+
+    goal: Text
+    tasks: list[PlannedTask]
+    by: Literal["rules", "model"]
+    model: Text | None = None
+    failure: Text | None = None
+    notes: list[Text] = []
+
+
+class StartAnswer(Shape):
+    """Whether the goal was started; ``plan`` is what was proposed, ``state`` the goal where it was started."""
+
+    started: bool
+    plan: GoalPlan | None
+    state: GoalState | None
+    changed: list[str] = []
+    message: Text | None = None
+
+
+class ProbeView(Probe):
+    """A probe and what it last saw: ``ok`` is null where it was not asked yet, or could not see."""
+
+    ok: bool | None = None
+    detail: Text | None = None
+
+
+class RecoverAnswer(Shape):
+    """The continuation that recovery gave for a goal, and the goal with it applied (null: it was only shown)."""
+
+    continuation: Continuation
+    state: GoalState | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form, of the continuation too."""
+        state = None if self.state is None else self.state.to_json()
+        return {"continuation": self.continuation.to_json(), "state": state}
+
+
+GOAL_ID = "goal"
+"""The id of the root of the tree."""
+
+NodeStatus = Literal["pending", "in_progress", "done", "failed", "blocked", "split", "dropped"]
+AttemptStatus = Literal["in_progress", "done", "failed", "left"]
+LoopType = Literal["A", "B", "C"]
+BlockedBy = Literal["loop", "attempts", "escalation", "user"]
+
+TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
+    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
+    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
+    "failed": frozenset({"pending", "in_progress", "done", "blocked", "split", "dropped"}),
+    "blocked": frozenset({"pending", "in_progress", "done", "failed", "split", "dropped"}),
+    "done": frozenset({"pending", "in_progress", "failed", "blocked"}),
+    "split": frozenset(),
+    "dropped": frozenset(),
+}
+"""Which status may follow which, of any node. What is split or dropped stays so; what is done opens again only where
+something is added below it or it is blocked, never by working on it: `LEAF_TRANSITIONS` is the narrower table of leaves."""
+
+LEAF_TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
+    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
+    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
+    "failed": frozenset({"in_progress", "done", "blocked", "split", "dropped"}),
+    "blocked": frozenset({"pending", "failed", "split", "dropped"}),
+    "done": frozenset(),
+    "split": frozenset(),
+    "dropped": frozenset(),
+}
+"""Which status may follow which, of a leaf."""
+
+
+ProbeKind = Literal["fileExists", "fileContains", "command"]
+
+
+class ProbeResult(Shape):
+    """What a probe saw; ``ok`` is null when it could not be asked (a command that is not allowed, no permission)."""
+
+    name: Text
+    kind: ProbeKind
+    ok: bool | None
+    detail: Text | None = None
+
+
+class GoalSource(Shape):
+    """The goal as a source for recovery and context packages: plain facts, no history."""
+
+    session: Text
+    goal: Text
+    status: NodeStatus
+    percent: int
+    task: Text | None
+    subtask: Text | None
+    attempt: int | None
+    done: list[Text]
+    open: list[Text]
+    blocked: list[Text]
+    next: Text | None
+    next_step: Text | None
+    in_flight: list[Text]
+    probe_state: list[ProbeResult]
+    extra: dict[str, Any] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 from ctxmgr.types.base import Json, Shape, Text
 from ctxmgr.types.finding import Finding, FindingKind, SessionVerdict
-from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.goal import GoalSource
 from ctxmgr.types.query import DEFAULT_LIMIT, Limit, Offset, Page, Status
 from ctxmgr.types.route import Continuation, Mode, RequestType, Role, Routing
 from ctxmgr.types.view import EntryView, SessionView

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.base import ComputedField, Field, Json, Shape, Text
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
 Source = Literal["agentRequest", "stuckHandler", "reviewMerge"]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.access.context_keys import get_keys, set_keys
 from ctxmgr.access.guard import AccessGuard
+from ctxmgr.access.project import get_keys, set_keys
 from ctxmgr.errors import CtxmgrError, Denied, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import ACCESS, KEY, VERSION
-from ctxmgr.types.project import GetContextRequest, KeyUpdate, SetContextRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.context_package import GetContextRequest, KeyUpdate, SetContextRequest
+from ctxmgr.types.plain_records import build
 from tests.access.conftest import Allow, As
 
 

@@ -12,9 +12,9 @@ from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import VERSION
-from ctxmgr.types.project import Execution, ListExecutionsRequest, RecordExecutionRequest
+from ctxmgr.types.context_package import Execution, ListExecutionsRequest, RecordExecutionRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest
-from ctxmgr.types.record import build
 from tests.access.conftest import Allow, As
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.access.guard import MOST_LOGGED, AccessGuard
-from ctxmgr.access.rule_changes import PastRead, change_rules, load_default, replay, replay_reads
-from ctxmgr.access.rule_files import default_needs, default_rules
+from ctxmgr.access.rule_changes import PastRead, change_rules, default_needs, default_rules, load_default, replay, replay_reads
 from ctxmgr.access.rules import Rules
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import ACCESS, PACKAGE, RULES
 from ctxmgr.types.access import AccessRule
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.access.conftest import Allow, As
 from tests.access.worlds import rule, thing
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.access.patterns import parse_resource
-from ctxmgr.access.rule_files import MAX_TEXT, default_needs, default_rules, parse_rules_file
+from ctxmgr.access.rule_changes import MAX_TEXT, default_needs, default_rules, parse_rules_file
 from ctxmgr.access.rules import Rules
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.access import AccessRule, Asked
-from ctxmgr.types.project import AgentNeed
+from ctxmgr.types.context_package import AgentNeed
 from tests.access.worlds import RULES, rule, thing
 
 ROW = {"agent": "a", "resource_type": "artifact", "pattern": "b/*", "permission": "read"}

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.artifacts.service import ArtifactStore
-from ctxmgr.types.artifact import GetResponse, PutResponse
-from ctxmgr.types.artifact_request import GetRequest, NewArtifact, PutRequest, RollbackRequest
+from ctxmgr.types.artifact import GetRequest, GetResponse, NewArtifact, PutRequest, PutResponse, RollbackRequest
 
 
 def put(artifacts: ArtifactStore, owner: str, **contents: str) -> PutResponse:

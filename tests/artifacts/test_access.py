@@ -11,14 +11,15 @@ from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, Denied, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import ACCESS
-from ctxmgr.types.artifact import NewDependency, Retention
-from ctxmgr.types.artifact_request import (
+from ctxmgr.types.artifact import (
     ArtifactLogRequest,
     CreateVersionRequest,
     DiffRequest,
     GetRequest,
     ListArtifactsRequest,
+    NewDependency,
     PruneRequest,
+    Retention,
 )
 from tests.artifacts.conftest import Allow, As
 from tests.artifacts.putting import back, get, put, put_one, text

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.artifacts import diff as diffing
+from ctxmgr.artifacts import service as diffing
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import NotFound
-from ctxmgr.types.artifact import ArtifactDiff
-from ctxmgr.types.artifact_request import DiffRequest
+from ctxmgr.types.artifact import ArtifactDiff, DiffRequest
 from tests.artifacts.putting import put, put_one
 
 

@@ -18,7 +18,7 @@ from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.artifact_request import NewArtifact, PutRequest
+from ctxmgr.types.artifact import NewArtifact, PutRequest
 from tests.artifacts.putting import meddle, object_of, put, put_one, text, tree
 
 ROOT = Path(__file__).parents[2]
@@ -180,7 +180,7 @@ _HUGE = """
 import resource, sys
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.store import open_store
-from ctxmgr.types.artifact_request import GetRequest, NewArtifact, PutRequest
+from ctxmgr.types.artifact import GetRequest, NewArtifact, PutRequest
 location, source, target = sys.argv[1:]
 store = open_store(location, create=True)
 artifacts = ArtifactStore(store)

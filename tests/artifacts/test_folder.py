@@ -99,8 +99,7 @@ def test_a_link_in_place_of_a_part_is_refused(artifacts: ArtifactStore, folder: 
 
 def test_links_in_a_version_are_never_followed(artifacts: ArtifactStore, folder: Path, tmp_path: Path) -> None:
     """Somebody's links in a version's folder are removed with it, and what they lead to stays."""
-    from ctxmgr.types.artifact import Retention
-    from ctxmgr.types.artifact_request import PruneRequest
+    from ctxmgr.types.artifact import PruneRequest, Retention
 
     put(artifacts, "arch", a_yaml="a: 1\n")
     put(artifacts, "arch", a_yaml="a: 2\n")
@@ -153,7 +152,7 @@ def test_current_in_place_of_a_link_is_told_of(artifacts: ArtifactStore, folder:
 
 def test_a_writer_waits_for_another_one_and_gives_up_in_the_end(artifacts: ArtifactStore, store: Store) -> None:
     """While one writer holds the folder, another one waits its time and then says that it is busy."""
-    from ctxmgr.artifacts.new_version import writing
+    from ctxmgr.artifacts.put import writing
 
     put(artifacts, "arch", a_yaml="a: 1\n")
     put(artifacts, "arch", a_yaml="a: 2\n")

@@ -13,9 +13,8 @@ from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import KEY, NEEDS, PROJECT, RULES, VERSION
-from ctxmgr.types.artifact import Retention
-from ctxmgr.types.artifact_request import GetRequest, ListArtifactsRequest, PruneRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.artifact import GetRequest, ListArtifactsRequest, PruneRequest, Retention
+from ctxmgr.types.plain_records import build
 from tests.artifacts.putting import put
 
 

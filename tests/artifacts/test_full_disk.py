@@ -12,7 +12,7 @@ import pytest
 from ctxmgr.artifacts.folder import Folder, release_reserve
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.artifact_request import NewArtifact, PutRequest
+from ctxmgr.types.artifact import NewArtifact, PutRequest
 
 _SCRIPT = """
 set -e

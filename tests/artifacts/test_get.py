@@ -11,7 +11,7 @@ from ctxmgr.artifacts.repair import audit
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.store import Store
-from ctxmgr.types.artifact_request import (
+from ctxmgr.types.artifact import (
     ArtifactLogRequest,
     GetRequest,
     ListArtifactsRequest,

@@ -12,9 +12,8 @@ from ctxmgr.errors import NotFound
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import PACKAGE, PROJECT, PRUNED
-from ctxmgr.types.artifact import Pruned, Retention
-from ctxmgr.types.artifact_request import ArtifactLogRequest, PruneRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.artifact import ArtifactLogRequest, Pruned, PruneRequest, Retention
+from ctxmgr.types.plain_records import build
 from tests.artifacts.putting import back, get, object_of, put, text, tree
 
 DAY = 86_400

@@ -14,8 +14,7 @@ from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.reserved import VERSION
-from ctxmgr.types.artifact import NewDependency
-from ctxmgr.types.artifact_request import GetRequest, NewArtifact, PutRequest
+from ctxmgr.types.artifact import GetRequest, NewArtifact, NewDependency, PutRequest
 from tests.artifacts.putting import get, object_of, put, put_one, text, tree
 
 

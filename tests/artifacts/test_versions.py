@@ -13,7 +13,7 @@ from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.reserved import VERSION
-from ctxmgr.types.artifact_request import CreateVersionRequest, RollbackRequest
+from ctxmgr.types.artifact import CreateVersionRequest, RollbackRequest
 from tests.artifacts.putting import back, put, text, tree
 
 

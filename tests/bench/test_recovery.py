@@ -15,7 +15,7 @@ from bench.recovery.product import product
 from bench.recovery.traffic import Traffic
 from bench.recovery.world import Adviser, Answer, Attempt, Played, Policy, admits, judge, own_words, play, told_as_current
 from ctxmgr.log.codec import Record
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 SESSION = "s"
 

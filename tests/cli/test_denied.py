@@ -12,7 +12,7 @@ from ctxmgr.cli import build_app
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.read_query import NAMES
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _CHANGING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),

@@ -42,7 +42,7 @@ from pathlib import Path
 
 from ctxmgr.conformance import ImporterConformance
 from ctxmgr.types.importing import FileCount
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 LOG = Path(__file__).parent / "run.diary"
 LOG.write_text("".join(json.dumps(line) + "\\n" for line in [

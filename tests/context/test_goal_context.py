@@ -8,8 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from ctxmgr.errors import NotFound
-from ctxmgr.types.goal import Probe
-from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.goal import GoalSource, Probe
 from tests.context.world import World, got
 from tests.goals.scene import advance, begun, done
 

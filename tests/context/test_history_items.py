@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from ctxmgr.context.history_items import LATEST
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.context_request import AssembleResponse
+from ctxmgr.types.context_package import AssembleResponse
 from tests import builders as b
 from tests.context.world import World
 

@@ -16,7 +16,7 @@ from ctxmgr.context.packages import render, whole_cost
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, NotFound
 from ctxmgr.store import empty_store
 from ctxmgr.text.tokens import ESTIMATE
-from ctxmgr.types.context_request import AssembleResponse
+from ctxmgr.types.context_package import AssembleResponse
 from tests import builders as b
 from tests.context.world import World
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.rules import Rules
-from ctxmgr.context import explanation
+from ctxmgr.context import assembly
 from ctxmgr.context import service as requests
 from ctxmgr.context.assembly import PackageService, assemble_context
 from ctxmgr.context.item_texts import Improver
@@ -20,7 +20,8 @@ from ctxmgr.store.repositories.artifacts import ArtifactRow
 from ctxmgr.store.reserved import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.text.content_kind import kind_of
 from ctxmgr.text.tokens import ESTIMATE, Counter
-from ctxmgr.types.context_request import (
+from ctxmgr.types.context_package import (
+    AgentNeed,
     AssembleRequest,
     AssembleResponse,
     ChangeNeedsRequest,
@@ -30,7 +31,6 @@ from ctxmgr.types.context_request import (
     Why,
     WhyRequest,
 )
-from ctxmgr.types.project import AgentNeed
 from tests import builders as b
 
 NOW = "2026-01-31T12:00:00Z"
@@ -141,7 +141,7 @@ class World:
     def why(self, item: str, *, asker: str | None = None, **more: Any) -> Why:
         """Ask why."""
         service = self.open_service(asker)
-        return explanation.why(self.store, service.seen, service.guard, WhyRequest(item=item, **more))
+        return assembly.why(self.store, service.seen, service.guard, WhyRequest(item=item, **more))
 
     def read(self, row: ArtifactRow) -> bytes:
         """Return the bytes of an artifact, verified."""

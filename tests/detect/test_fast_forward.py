@@ -9,7 +9,7 @@ import pytest
 from ctxmgr.detect.fast_forward import FastForward
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 from tests.detect.scenario import Scenario
 
 LONG = 3 * DetectSettings().window

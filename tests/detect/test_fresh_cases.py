@@ -11,7 +11,7 @@ import pytest
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history.backtest import Trial, try_session
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.builders import at
 
 CASES = {

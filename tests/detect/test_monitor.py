@@ -13,8 +13,7 @@ from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.monitor import Monitor, detect
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
-from ctxmgr.types.finding import FindingKind, verdict_of
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation, verdict_of
 from tests.detect.scenario import Scenario
 
 

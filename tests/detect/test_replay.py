@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.detect.replay import observations_of
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 TS = "2026-01-22T10:00:00Z"
 

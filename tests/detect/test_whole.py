@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import observations_of
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.builders import at
 
 _SETTINGS = settings(max_examples=300, deadline=None)

@@ -17,8 +17,7 @@ from bench.diagnosis.score import Score, judged, read, unpacked
 from ctxmgr.diagnose import CLASSES, contrast, diagnose
 from ctxmgr.diagnose.evidence import MOST_ENTRIES, Evidence, Message
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP, FailureClass
-from ctxmgr.types.diagnosis import Diagnosis
-from ctxmgr.types.finding import FindingKind
+from ctxmgr.types.finding import Diagnosis, FindingKind
 from ctxmgr.types.view import EntryView
 from tests.diagnose.build import Call, Said, bash, evidence, failed, finding_of, view
 

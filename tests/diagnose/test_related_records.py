@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.bearing_records import bearing_on, names_in
 from ctxmgr.diagnose.error_lines import reasons, telling_line
-from ctxmgr.types.diagnosis import Diagnosis
+from ctxmgr.types.finding import Diagnosis
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
 NOISE = [bash("nproc", "2"), bash("umask", "0022"), read("docs/style.md", "# Style\n\nFour blanks."), bash("uname -s", "Linux")]

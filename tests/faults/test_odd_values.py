@@ -27,7 +27,7 @@ from ctxmgr.store.reserved import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, PRUNED, 
 from ctxmgr.types import query
 from ctxmgr.types.memory import RecallRequest
 from ctxmgr.types.operations import DetectRequest, RecoverRequest, SessionsRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from ctxmgr.workspace import Workspace
 from tests.builders import at, entry, event, result, steps
 

@@ -12,6 +12,8 @@ from ctxmgr.goals import Goals
 from ctxmgr.goals.reducer import fold
 from ctxmgr.goals.state import State
 from ctxmgr.types.goal import (
+    LEAF_TRANSITIONS,
+    TRANSITIONS,
     AddRequest,
     BlockRequest,
     DropRequest,
@@ -24,7 +26,6 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.types.goal_source import LEAF_TRANSITIONS, TRANSITIONS
 from tests.goals.scene import act, advance, bare, begun, contents, done, open_goals, statuses
 
 

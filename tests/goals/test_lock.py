@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.errors import Busy, CtxmgrError, Superseded
-from ctxmgr.goals import lock
+from ctxmgr.goals import state_files
 from ctxmgr.log.ids import now, parse_time
 from ctxmgr.types.goal import BlockRequest, EndRequest, ResumeRequest, StartRequest
 from tests.goals.scene import act, bare, begun, contents, done, open_goals, statuses
@@ -115,7 +115,7 @@ def test_a_frozen_owner_is_refused_when_it_thaws(tmp_path: Path, child: Child) -
 @pytest.mark.requirement("H-owner")
 def test_an_owner_frozen_in_its_write_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is stopped with the lock in its hand, just before its bytes are written, can't add them later."""
-    monkeypatch.setattr(lock, "GRACE", 0.0)
+    monkeypatch.setattr(state_files, "GRACE", 0.0)
     child = Child(tmp_path, freeze_in_write=True)
     try:
         assert child.said() == "ready"
@@ -201,9 +201,9 @@ def test_an_owner_elsewhere_has_a_lease() -> None:
     elsewhere = {"pid": 1, "host": "elsewhere.example", "boot": "x", "start": "1"}
     stamp = "2026-01-01T00:00:00Z"
     moment = parse_time(stamp) or 0.0
-    assert lock.is_alive(elsewhere, stamp, moment + 29)
-    assert not lock.is_alive(elsewhere, stamp, moment + 31)
-    assert not lock.is_alive(elsewhere, None, moment)
+    assert state_files.is_alive(elsewhere, stamp, moment + 29)
+    assert not state_files.is_alive(elsewhere, stamp, moment + 31)
+    assert not state_files.is_alive(elsewhere, None, moment)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_an_owner_elsewhere_has_a_lease() -> None:
 )
 def test_a_reused_process_id_is_not_the_owner(change: dict[str, object]) -> None:
     """An owner is known by its start and the machine's, not by a number that another process may have by now."""
-    parent = {**lock.identity(), "pid": os.getppid(), "start": lock.started(os.getppid())}
-    assert lock.is_alive(parent, None, 0.0)
-    assert not lock.is_alive({**parent, **change}, None, 0.0)
+    parent = {**state_files.identity(), "pid": os.getppid(), "start": state_files.started(os.getppid())}
+    assert state_files.is_alive(parent, None, 0.0)
+    assert not state_files.is_alive({**parent, **change}, None, 0.0)
 
 
 def test_superseded_is_final_until_asked_again(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ctxmgr.goals.state import State
 from ctxmgr.goals.tree import may_follow
 from ctxmgr.log.journal import read
 from ctxmgr.types.goal import (
+    LEAF_TRANSITIONS,
     ActionRequest,
     AddRequest,
     BlockRequest,
@@ -32,7 +33,6 @@ from ctxmgr.types.goal import (
     TaskDraft,
     UnblockRequest,
 )
-from ctxmgr.types.goal_source import LEAF_TRANSITIONS
 from tests.goals.scene import bare, begun, contents, open_goals, statuses, stored
 
 _KEYS = ["op", "id", "text", "nodes", "parent", "at", "order", "epoch", "held", "reason", "success", "subtask", "type", "node",

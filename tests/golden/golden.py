@@ -16,7 +16,7 @@ from pathlib import Path
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.cli.invocation import set_agent
 from ctxmgr.store import open_store
-from ctxmgr.types.artifact_request import PutRequest
+from ctxmgr.types.artifact import PutRequest
 from tests.cli.console import Ran, lines, make_history, records, run
 from tests.golden import artifact_cases, goals, project_cases
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.history.live.follow import Follower, Sight
-from ctxmgr.history.live.record_sources import Source
+from ctxmgr.history.live.record_sources import Follower, Sight, Source
 from ctxmgr.log import ids, reader
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time

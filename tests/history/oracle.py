@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import parse_time
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
-from ctxmgr.types.record import build
 from tests.builders import at
 
 Row = dict[str, Any]

@@ -26,7 +26,7 @@ from ctxmgr.types import query
 from ctxmgr.types.access import AccessRule
 from ctxmgr.types.memory import MEMORY_TAG, RecallRequest
 from ctxmgr.types.operations import DetectRequest, RecoverRequest, SessionsRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.builders import at
 
 ME = "me"

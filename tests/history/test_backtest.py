@@ -11,7 +11,7 @@ import pytest
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.history.backtest import backtest, backtest_folder, read_labels
 from ctxmgr.log.codec import Record
-from ctxmgr.types.backtest import Label, Score
+from ctxmgr.types.analysis import Label, Score
 from tests import builders as b
 
 LOOP = ["Read:a.py -> text", *["Bash:ls -> same"] * 4]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.history.baselines import Move, alternation, any_repeat, moves_of, same_in_a_row
-from ctxmgr.types.observation import Observation
+from ctxmgr.history.backtest import Move, alternation, any_repeat, moves_of, same_in_a_row
+from ctxmgr.types.finding import Observation
 
 
 def _moves(story: str) -> list[Move]:

@@ -13,6 +13,7 @@ from ctxmgr.history.query import requests as annotating
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import DetectRequest, SessionsRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
@@ -25,7 +26,6 @@ from ctxmgr.types.query import (
     ShowSnapshotRequest,
     TraceRequest,
 )
-from ctxmgr.types.record import build
 from tests.builders import at
 from tests.doors import Ask
 from tests.store.counting import counted

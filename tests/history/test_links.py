@@ -9,8 +9,8 @@ import pytest
 from ctxmgr.history.query.annotations import add_note
 from ctxmgr.history.query.requests import list_notes, show
 from ctxmgr.store import Store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest, ListNotesRequest, ShowRequest
-from ctxmgr.types.record import build
 from tests.builders import at, steps, write
 from tests.doors import Answer, Ask
 from tests.history.seen_world import rules, seen_of, written

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.store import Store
+from ctxmgr.types.plain_records import MESSAGE_TYPES
 from ctxmgr.types.query import ListRequest, MessagesRequest, ShowRequest
-from ctxmgr.types.record import MESSAGE_TYPES
 from tests.builders import entry, event, result, write
 from tests.doors import Ask
 

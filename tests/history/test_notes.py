@@ -8,6 +8,7 @@ import pytest
 
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
@@ -19,7 +20,6 @@ from ctxmgr.types.query import (
     ShowSnapshotRequest,
     TraceRequest,
 )
-from ctxmgr.types.record import build
 from tests.builders import at, entry, result, write
 from tests.doors import Answer, Ask
 

@@ -15,6 +15,7 @@ from ctxmgr.history.query.requests import add_note, list_, list_notes, search, t
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.base import Shape
 from ctxmgr.types.operations import SessionsRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import (
     AddNoteRequest,
     ListNotesRequest,
@@ -25,7 +26,6 @@ from ctxmgr.types.query import (
     SearchRequest,
     TraceRequest,
 )
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, write
 from tests.doors import Answer, Ask
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ctxmgr.store import Store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, TraceRequest
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result
 from tests.doors import Ask
 

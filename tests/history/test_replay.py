@@ -13,13 +13,13 @@ import pytest
 
 from ctxmgr.detect.replay import observations_of
 from ctxmgr.errors import StorageFailed
-from ctxmgr.history import replay
+from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store, parallel_read
 from ctxmgr.store import parallel_read as stored
 from ctxmgr.store.engine.disposable import BESIDE
 from ctxmgr.store.worker_process import Lost
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 from tests.builders import entry, event, result
 
 SESSION = "s"
@@ -30,7 +30,7 @@ def _two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every session be a long one, in small stretches, and a second process be of use whatever machine this is."""
     monkeypatch.delenv("CTXMGR_PROCESSES", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", {0: {0, 1}}.get, raising=False)
-    monkeypatch.setattr(replay, "_LONG", 0)
+    monkeypatch.setattr(detection, "_LONG", 0)
     monkeypatch.setattr(stored, "_ROWS", 7)
 
 
@@ -70,7 +70,7 @@ def key_of(store: Store) -> int:
 
 def expected(store: Store) -> list[Observation]:
     """Return what happened, read record by record in this process."""
-    return list(observations_of(store.sessions.records(key_of(store), replay.KINDS), distinct=True))
+    return list(observations_of(store.sessions.records(key_of(store), detection.KINDS), distinct=True))
 
 
 class Ending:
@@ -97,10 +97,10 @@ def lose(monkeypatch: pytest.MonkeyPatch, stretches: int) -> None:
     """Let the second process be lost behind so many stretches."""
 
     def begin(function: str, place: tuple[str, ...], key: int) -> Ending:
-        assert function == "ctxmgr.history.replay:ahead"
-        return Ending(stretches, replay.ahead(place, key))
+        assert function == "ctxmgr.history.detection:ahead"
+        return Ending(stretches, detection.ahead(place, key))
 
-    monkeypatch.setattr(replay, "beside", begin)
+    monkeypatch.setattr(detection, "beside", begin)
 
 
 def test_a_second_process_tells_what_one_would(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,31 +110,31 @@ def test_a_second_process_tells_what_one_would(store: Store, monkeypatch: pytest
     def refuse(*_: object) -> Iterator[None]:
         raise AssertionError("read here")
 
-    monkeypatch.setattr(replay, "_here", refuse)
-    assert list(replay.replay(store, key_of(store))) == wanted
+    monkeypatch.setattr(detection, "_here", refuse)
+    assert list(detection.replay(store, key_of(store))) == wanted
     assert len(wanted) > 50
 
 
 def test_a_short_session_is_replayed_by_one_process(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting another one would take longer."""
-    monkeypatch.setattr(replay, "_LONG", 1_000)
-    monkeypatch.setattr(replay, "beside", None)
-    assert list(replay.replay(store, key_of(store))) == expected(store)
+    monkeypatch.setattr(detection, "_LONG", 1_000)
+    monkeypatch.setattr(detection, "beside", None)
+    assert list(detection.replay(store, key_of(store))) == expected(store)
 
 
 @pytest.mark.parametrize("stretches", [0, 1, 3])
 def test_what_is_lost_is_read_here(store: Store, monkeypatch: pytest.MonkeyPatch, stretches: int) -> None:
     """Whenever the second process ends before its work does, nothing is missing and nothing comes twice."""
     lose(monkeypatch, stretches)
-    assert list(replay.replay(store, key_of(store))) == expected(store)
+    assert list(detection.replay(store, key_of(store))) == expected(store)
 
 
 def test_places_of_another_index_are_no_place_to_go_on_from(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that was made anew between has other places: what is missing can't be told."""
     lose(monkeypatch, 1)
-    monkeypatch.setattr(replay, "born_of", {store.engine: "later"}.get)
+    monkeypatch.setattr(detection, "born_of", {store.engine: "later"}.get)
     with pytest.raises(StorageFailed, match="was replaced"):
-        list(replay.replay(store, key_of(store)))
+        list(detection.replay(store, key_of(store)))
 
 
 def test_the_second_process_reads_no_other_index(store: Store) -> None:
@@ -142,7 +142,7 @@ def test_the_second_process_reads_no_other_index(store: Store) -> None:
     place = parallel_read.place_of(store.engine, store.location)
     assert place is not None
     with pytest.raises(StorageFailed, match="made anew"):
-        list(replay.ahead(place._replace(born="earlier"), key_of(store)))
+        list(detection.ahead(place._replace(born="earlier"), key_of(store)))
 
 
 def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
         assert place is not None
         path.write_bytes(path.read_bytes().replace(b"completed", b"cancelled"))
         with pytest.raises(StorageFailed, match="was replaced"):
-            next(replay.ahead(place, key))
+            next(detection.ahead(place, key))
 
 
 def test_a_store_in_memory_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,4 +167,4 @@ def test_a_store_in_memory_is_read_here(tmp_path: Path, monkeypatch: pytest.Monk
     with closing(open_store(path)) as opened:
         opened.append(records())
         assert parallel_read.place_of(opened.engine, opened.location) is None
-        assert list(replay.replay(opened, key_of(opened))) == expected(opened)
+        assert list(detection.replay(opened, key_of(opened))) == expected(opened)

@@ -14,8 +14,8 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.store.checkup import contents
 from ctxmgr.store.reserved import EXECUTION, PROJECT, RULES
 from ctxmgr.types.operations import DetectRequest, SessionsRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, SearchRequest, ShowRequest
-from ctxmgr.types.record import build
 from tests.builders import at, entry, result, steps
 from tests.cli.console import run
 from tests.history.logs import ORIGINAL, bring_in

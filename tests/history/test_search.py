@@ -13,8 +13,8 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.requests import search
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.normalise import find, fold
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, SearchRequest
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, write
 from tests.doors import Ask
 from tests.history import oracle

@@ -15,7 +15,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.builders import entry, result, steps
 from tests.history.seen_world import ME, answers, rules, seen_of, seen_part, written
 from tests.store.workers import run_together, start

@@ -14,7 +14,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.search.index import TABLES, mark
 from ctxmgr.types import query
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.builders import at
 from tests.conftest import STORE_FILES
 from tests.history.seen_world import GRANTS, ME, rules, seen_of, seen_part, written

@@ -16,8 +16,8 @@ from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.store import open_store
 from ctxmgr.store.reserved import PROJECT, RULES
 from ctxmgr.types.memory import RecallRequest, RetainRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, steps
 from tests.history.seen_world import ME, rules, seen_of, written
 

@@ -9,13 +9,13 @@ import pytest
 from ctxmgr.history.query.requests import show_snapshot
 from ctxmgr.log import codec
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
     ListSnapshotsRequest,
     ShowSnapshotRequest,
 )
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, write
 from tests.doors import Answer, Ask
 

@@ -8,8 +8,8 @@ import pytest
 
 from ctxmgr.history.query.requests import list_, list_notes, messages, search, show, trace
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest, ListRequest, MessagesRequest, SearchRequest, ShowRequest, TraceRequest
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result
 from tests.store.counting import counted
 

@@ -8,7 +8,7 @@ import pytest
 
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.log import codec
-from ctxmgr.memory.interface import Memory
+from ctxmgr.memory.candidates import Memory
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import Episode, RecallRequest, ReflectRequest, RetainRequest
 from ctxmgr.types.query import ListNotesRequest, ListRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.memory.candidates import LexicalRanker
-from ctxmgr.text.words import fold, stem, stems, terms
+from ctxmgr.text.tokens import fold, stem, stems, terms
 from ctxmgr.types.memory import Episode
 
 

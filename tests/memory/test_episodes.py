@@ -20,8 +20,8 @@ from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import RecallRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
-from ctxmgr.types.record import build
 from ctxmgr.workspace import Workspace
 from tests.builders import at, entry, event, result, steps
 from tests.cli.console import run

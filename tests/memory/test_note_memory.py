@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from ctxmgr.errors import InvalidInput, NoHistory
-from ctxmgr.memory.interface import Candidates, Memory
+from ctxmgr.memory.candidates import Candidates, Memory
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.store import Store
 from ctxmgr.types.memory import Episode, RecallRequest, ReflectRequest, RetainRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest
-from ctxmgr.types.record import build
 from ctxmgr.workspace import Workspace
 from tests.builders import at, write
 from tests.memory.battery import MemoryBattery

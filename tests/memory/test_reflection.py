@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.memory.note_memory import EmbeddedMemory
-from ctxmgr.memory.reflection import EXCERPT, claim, disagreement, quoted, says_the_same
+from ctxmgr.memory.note_memory import EXCERPT, EmbeddedMemory, claim, disagreement, quoted, says_the_same
 from ctxmgr.store import Store
 from ctxmgr.types.memory import Reflection, ReflectRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.builders import at, write
 
 

@@ -12,7 +12,7 @@ from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NotFound
 from ctxmgr.recover.earlier_answers import held_by, without_held
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import DetectRequest, RecoverRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.route import Context, Continuation, Fact, Section
 from tests.builders import at, event
 from tests.recover.runs import again, ask, call, chain, cycle, hung, looped, recover, said, went_on, workspace

@@ -9,8 +9,7 @@ import pytest
 from ctxmgr.config import Config
 from ctxmgr.recover.service import Service, goal_facts
 from ctxmgr.store import Store
-from ctxmgr.types.goal import ActionRequest, Probe
-from ctxmgr.types.goal_source import GoalSource
+from ctxmgr.types.goal import ActionRequest, GoalSource, Probe
 from ctxmgr.types.operations import RecoverRequest
 from tests.goals.scene import act, advance, begun, done
 from tests.recover.runs import looped

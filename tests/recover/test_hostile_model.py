@@ -18,7 +18,7 @@ from ctxmgr.recover.model.fence import Fence
 from ctxmgr.recover.recovery import ConsultationResult
 from ctxmgr.store.repositories.leases import Leases
 from ctxmgr.types.model_proposal import Proposal
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 SEED, RUNS, PARTS = 4, 150, 3
 

@@ -10,8 +10,8 @@ import pytest
 from ctxmgr.errors import Conflict
 from ctxmgr.log.codec import Record
 from ctxmgr.store import AppendResult, Store, open_store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest, ListRequest, ListSnapshotsRequest, ShowRequest, ShowSnapshotRequest
-from ctxmgr.types.record import build
 from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView
 from tests.builders import at, entry_id

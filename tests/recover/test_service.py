@@ -16,8 +16,8 @@ from ctxmgr.recover.recovery import Consult, ConsultationResult, RecoveryOptions
 from ctxmgr.recover.routing.routes import from_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.model_proposal import Proposal
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest, ListRequest, ShowSnapshotRequest
-from ctxmgr.types.record import build
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, ModelUse
 from ctxmgr.types.view import EntryView, NoteView
 from tests.builders import at, entry_id

@@ -18,6 +18,7 @@ from ctxmgr.history.query.requests import list_, list_notes, list_snapshots, mes
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.types.operations import DetectRequest
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import (
     Filters,
     ListNotesRequest,
@@ -27,7 +28,6 @@ from ctxmgr.types.query import (
     SearchRequest,
     TraceRequest,
 )
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, steps, write
 from tests.cli.console import run
 from tests.store import workers

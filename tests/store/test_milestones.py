@@ -21,9 +21,8 @@ from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.repositories.queries import Rows, counted, page
 from ctxmgr.store.write import batch
 from ctxmgr.store.write.append import Appender
-from ctxmgr.types.plain_records import MESSAGE_TYPES
+from ctxmgr.types.plain_records import MESSAGE_TYPES, build
 from ctxmgr.types.query import Filters
-from ctxmgr.types.record import build
 from tests.builders import at, entry, entry_id, event, result
 from tests.conftest import STORE_FILES
 from tests.store.counting import CountingEngine

@@ -14,8 +14,8 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.engine.sqlite import MEMORY
 from ctxmgr.store.repositories.annotations import Annotations
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
-from ctxmgr.types.record import build
 from tests.builders import at, entry, entry_id
 from tests.store.counting import CountingEngine
 

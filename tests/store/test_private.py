@@ -10,7 +10,7 @@ import pytest
 
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.recorder_sink import open_sink
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from tests.builders import at, entry, event, result, write
 
 SECRETS = ("ghp_" + "4a7B9c" * 6, "AKIA" + "4A7B9C2D" * 2, "sk-ant-api03-" + "4a7B9c2D5e8F_-" * 7)

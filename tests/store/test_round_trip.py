@@ -17,8 +17,8 @@ from ctxmgr.history.query.requests import list_, search
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters, ListRequest, SearchRequest
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, steps
 from tests.doors import run_json
 

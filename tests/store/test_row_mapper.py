@@ -9,8 +9,8 @@ from ctxmgr.history.query.requests import search
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.store.row_mapper import entry_shape, event_shape
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters, SearchRequest
-from ctxmgr.types.record import build
 from ctxmgr.types.view import EntryView, EventView
 from tests.builders import at, entry, event, result
 

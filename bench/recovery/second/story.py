@@ -12,7 +12,7 @@ from bench.recovery.second.marks import fill
 from bench.recovery.second.scene import Call, Said, Scene, Told
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _FIRST_DAY = 1_767_600_000  # 2026-01-05T08:00:00Z
 _DAY = 86_400

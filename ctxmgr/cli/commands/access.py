@@ -71,7 +71,7 @@ def load(
 
 
 def _from_file(source: str) -> list[AccessRule]:
-    from ctxmgr.access.rule_files import parse_rules_file
+    from ctxmgr.access.rule_changes import parse_rules_file
 
     try:
         text = read_regular(source, MOST_SETTINGS).decode("utf-8")
@@ -241,7 +241,7 @@ def try_rules(
     """
 
     def work(workspace: Workspace) -> Answer:
-        from ctxmgr.access.rule_files import default_rules
+        from ctxmgr.access.rule_changes import default_rules
 
         found = workspace.project.test_rules(default_rules() if rules == "default" else _from_file(rules), replay=replay)
         return Answer(found.to_json(), lambda out: show_replay(out, found, replayed=replay))

@@ -14,13 +14,14 @@ from ctxmgr.cli.requests import build, version_number
 from ctxmgr.cli.views import artifacts as views
 from ctxmgr.cli.views.artifacts import save_content, with_warnings, write_content
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.artifact import GetResponse, NewDependency
-from ctxmgr.types.artifact_request import (
+from ctxmgr.types.artifact import (
     ArtifactLogRequest,
     DiffRequest,
     GetRequest,
+    GetResponse,
     ListArtifactsRequest,
     NewArtifact,
+    NewDependency,
     PutRequest,
 )
 from ctxmgr.workspace import Workspace

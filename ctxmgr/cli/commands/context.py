@@ -13,16 +13,19 @@ from ctxmgr.cli.output import Answer, Shown, answer, shown
 from ctxmgr.cli.requests import build, goal_source, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.paths import open_regular
-from ctxmgr.types.context_request import (
+from ctxmgr.types.context_package import (
     DEFAULT_BUDGET,
     ESTIMATE,
+    AgentNeed,
     AssembleRequest,
     ChangeNeedsRequest,
+    GetContextRequest,
+    KeyUpdate,
     ListNeedsRequest,
     RequestItemsRequest,
+    SetContextRequest,
     WhyRequest,
 )
-from ctxmgr.types.project import AgentNeed, GetContextRequest, KeyUpdate, SetContextRequest
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ctxmgr.cli.requests import build
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.project import ListExecutionsRequest, RecordExecutionRequest
+from ctxmgr.types.context_package import ListExecutionsRequest, RecordExecutionRequest
 from ctxmgr.workspace import Workspace
 
 _HELP = """Record runs of agents: their task, what they were given, what they made, how it ended.

@@ -19,8 +19,7 @@ from ctxmgr.goals import probes as checks
 from ctxmgr.goals.comparison import compare as compared
 from ctxmgr.goals.service import Goals
 from ctxmgr.goals.state_files import HISTORY
-from ctxmgr.types.goal import DEFAULT_CHARS, BriefRequest, GoalState, Probe
-from ctxmgr.types.goal_plan import ProbeView, RecoverAnswer
+from ctxmgr.types.goal import DEFAULT_CHARS, BriefRequest, GoalState, Probe, ProbeView, RecoverAnswer
 from ctxmgr.types.operations import ModelRequest, RecoverRequest
 from ctxmgr.types.route import Continuation
 from ctxmgr.workspace import Workspace

@@ -19,8 +19,7 @@ from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import Plan, parse_plan, read_content
-from ctxmgr.types.goal import StartRequest, TaskDraft
-from ctxmgr.types.goal_plan import GoalPlan, PlannedStep, PlannedTask, StartAnswer
+from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask, StartAnswer, StartRequest, TaskDraft
 from ctxmgr.types.operations import ModelRequest
 
 

@@ -12,8 +12,7 @@ from ctxmgr.cli.requests import build, version_number
 from ctxmgr.cli.views import artifacts as views
 from ctxmgr.cli.views.artifacts import with_warnings
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.artifact import Retention
-from ctxmgr.types.artifact_request import CreateVersionRequest, PruneRequest, RollbackRequest
+from ctxmgr.types.artifact import CreateVersionRequest, PruneRequest, Retention, RollbackRequest
 from ctxmgr.types.base import first_fault
 from ctxmgr.workspace import Workspace
 

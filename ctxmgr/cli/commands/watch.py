@@ -25,8 +25,7 @@ from ctxmgr.cli.terminal import Printer, Span, printer
 from ctxmgr.cli.views.formatting import verdict_sign, verdict_style
 from ctxmgr.config import load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, StorageFailed
-from ctxmgr.history.live.follow import Follower, Sight
-from ctxmgr.history.live.record_sources import LogSource, LogTail, Source, StoreTail
+from ctxmgr.history.live.record_sources import Follower, LogSource, LogTail, Sight, Source, StoreTail
 from ctxmgr.history.live.shared_sessions import SharedSessions
 from ctxmgr.history.query.address import session_key
 from ctxmgr.live.watcher import HookedSessions, only_watcher

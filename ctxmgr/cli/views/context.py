@@ -12,9 +12,17 @@ from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.context_package import BudgetRow, Decision
-    from ctxmgr.types.context_request import AssembleResponse, RequestedItem, Why
-    from ctxmgr.types.project import AgentNeed, ContextKey, Execution, KeyChanged
+    from ctxmgr.types.context_package import (
+        AgentNeed,
+        AssembleResponse,
+        BudgetRow,
+        ContextKey,
+        Decision,
+        Execution,
+        KeyChanged,
+        RequestedItem,
+        Why,
+    )
 
 
 _BUDGET = (

@@ -10,7 +10,7 @@ from ctxmgr.cli.views.one_line import row_text
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.backtest import Backtest, Distances, Score
+    from ctxmgr.types.analysis import Backtest, Distances, Score
     from ctxmgr.types.operations import Explanation, Thought
 
 

@@ -12,8 +12,20 @@ from ctxmgr.cli.views.one_line import brief
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.goal import Block, Claim, GoalAnswer, GoalState, Probe, RecordAnswer, ResumeAnswer
-    from ctxmgr.types.goal_plan import Comparison, GoalPlan, ProbeView, RecoverAnswer, Size
+    from ctxmgr.types.goal import (
+        Block,
+        Claim,
+        Comparison,
+        GoalAnswer,
+        GoalPlan,
+        GoalState,
+        Probe,
+        ProbeView,
+        RecordAnswer,
+        RecoverAnswer,
+        ResumeAnswer,
+        Size,
+    )
 
 _CHANGED = 5
 _TYPES = {"A": "repetition", "B": "alternation", "C": "failed attempts"}

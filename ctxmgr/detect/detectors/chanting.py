@@ -12,8 +12,7 @@ from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.message_text import CHUNKS, MESSAGES, THOUGHTS, length_of, may_hold_stub, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 _END = lazy_pattern(r"[.!?…。！？](?=[\sA-Z])|\n")
 """Where a phrase ends; it begins with a set of characters, since only these are looked for fast."""

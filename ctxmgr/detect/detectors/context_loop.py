@@ -10,8 +10,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.message_text import text_of
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 _ACROSS = 2
 """How many times more compactions are wanted when a person spoke between them."""

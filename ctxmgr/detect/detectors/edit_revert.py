@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import BEGIN_PATCH, Step, excerpt
 from ctxmgr.detect.text import fingerprints
+from ctxmgr.detect.text.fingerprints import blur, blur_times
 from ctxmgr.detect.text.similarity import PATH_KEYS
-from ctxmgr.detect.text.volatile_fields import blur, blur_times
 from ctxmgr.types.finding import FindingKind
 
 _PAIRS = (

@@ -11,8 +11,7 @@ from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.vocabulary import delegates
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
 _MAX_TASKS = 32

@@ -11,8 +11,7 @@ from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.message_text import MESSAGES, text_of
 from ctxmgr.detect.text.similarity import PATH_KEYS, target_of
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 _RULE = "in a row"
 _PROVIDER = "provider"

@@ -7,10 +7,8 @@ from typing import Literal
 from ctxmgr.detect.open_calls import Flow, OpenCall, Stall, declared_limit, stall_finding
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.farewell import is_farewell
-from ctxmgr.detect.text.message_text import text_of
-from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation, Progress
+from ctxmgr.detect.text.message_text import is_farewell, text_of
+from ctxmgr.types.finding import Finding, Observation, Progress
 
 State = Literal["new", "working", "done", "waiting", "paused", "ended"]
 """What the run is doing apart from calls in flight; ``done`` is a finished turn, ``waiting`` waits for a person."""

@@ -10,8 +10,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, Saying, alike, text_of
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 _KEPT = 64
 _ROUND = 4

@@ -8,8 +8,7 @@ from typing import NamedTuple, cast
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 LEDGERS = frozenset({"ledger", "progress_ledger"})
 IGNORED = "ignored_update"

@@ -10,8 +10,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text.message_text import MESSAGES, Saying, text_of
 from ctxmgr.detect.text.vocabulary import hands_over
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_AGENTS = 4
 _KEPT = 32

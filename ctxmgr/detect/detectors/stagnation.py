@@ -12,8 +12,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text.similarity import COMMAND_KEYS, target_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import FindingKind
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import FindingKind, Observation
 
 _BARREN = lazy_pattern(
     r"^\W*(?:(?:no|0|zero|nothing|none|null|empty|not found|ok|done|success\w*|true|false)\b.{0,60})?\W*$",

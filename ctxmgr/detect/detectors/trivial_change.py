@@ -9,7 +9,7 @@ from ctxmgr.detect import polling
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.detect.text.volatile_fields import blur, blur_numbers, blur_receipts, blur_times
+from ctxmgr.detect.text.fingerprints import blur, blur_numbers, blur_receipts, blur_times
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 

@@ -1,13 +1,14 @@
-"""Read the comparable text of messages."""
+"""Read the comparable text of messages, and tell words that end a conversation from words that wait for the agent."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, cast
 
-from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.detect.text.vocabulary import word_set
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 MESSAGES = frozenset({"message", "agent_message"})
 THOUGHTS = frozenset({"thought", "reasoning", "agent_thought"})
@@ -159,3 +160,41 @@ def _may_equal(one: str, two: str) -> bool:
     """Whether two texts begin with the same words, as far as a short look at both tells."""
     mine, theirs = (text[:_OPENING].lower().split()[:-1] for text in (one, two))
     return all(map(str.__eq__, mine, theirs))
+
+
+_MOST = 500
+"""Characters; whoever writes more has something to say."""
+_COMMAND = lazy_pattern(r"\s*(?:<command-name>)?/?(?:exit|quit|logout|bye)(?:</command-name>)?[\s.!]*\Z", re.IGNORECASE)
+_TOKEN = lazy_pattern(r"#{2,}\s*(?:STOP|END|DONE|TRANSFER|OUT-OF-SCOPE|TERMINATE|EXIT)\s*#{2,}\s*\Z")
+"""How a harness that plays the person says that the talk is over."""
+_SENTENCE = lazy_pattern(r"[.!;\n\u2014]+")
+_PLAIN_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
+_CLOSING = lazy_pattern(
+    r"\b(?:thanks|thank you|thx|cheers|bye|goodbye|good night|take care|that's (?:all|it|everything)|that is all|"
+    r"all set|i'm done|we're done|nothing else|no further|appreciate|have a (?:great|good|nice|wonderful|lovely)|you too)\b"
+)
+_ASKS = word_set(
+    "please can could would should shall must need want let lets let's yes yeah yep sure go start continue proceed "
+    "resume next then also but however except still instead before after until once when if what which who why where how "
+    "fix add make do try run write check test build use change update remove rename create show tell give send find explain "
+    "finish implement apply commit push don't another wait"
+)
+
+
+def is_farewell(text: str) -> bool:
+    """Whether a person who says this, after the agent has answered, expects nothing more.
+
+    A command that leaves, a harness's closing word, or thanks and goodbyes beside which nothing is asked, ordered or agreed
+    to. In doubt it is none: then silence after it is a stall.
+    """
+    if _COMMAND.match(text) or _TOKEN.search(text):
+        return True
+    if len(text) > _MOST or "?" in text:
+        return False
+    said = text.lower().replace("\u2019", "'")
+    if _CLOSING.search(said) is None:
+        return False
+    parts = [part for part in _SENTENCE.split(said) if part.strip()]
+    return _CLOSING.search(parts[-1]) is not None and not any(
+        word in _ASKS for part in parts for word in _PLAIN_WORD.findall(_CLOSING.sub(" ", part))
+    )

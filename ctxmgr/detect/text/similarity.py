@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text.fingerprints import canonical, word_set
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 VOLATILE_KEYS = word_set(
     "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "

@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Observation
 
 ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]
 """What a call does to the world. ``paced`` sleeps before it asks; ``other`` may change anything, so guards treat it

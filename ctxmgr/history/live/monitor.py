@@ -18,8 +18,7 @@ from ctxmgr.log.journal import Durability
 from ctxmgr.log.masking import mask as mask_secrets
 from ctxmgr.recorder import OnLive, Recorder, Sink
 from ctxmgr.store import LOG_SUFFIXES, open_store
-from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Finding, Observation
 
 if TYPE_CHECKING:
     from ctxmgr.history.live.blackboard import BlackboardHistory

@@ -24,7 +24,7 @@ from ctxmgr.importers.claude_code.results import error_of, judge, output_of
 from ctxmgr.importers.claude_code.threads import LogFile, Thread, Threads, new_response, response_key
 from ctxmgr.importers.values import ident, mapping, positive, sequence, shortened, text, texts
 from ctxmgr.log.codec import Record
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 
 _SPOKEN = frozenset({"user", "assistant", "system", "attachment"})
 _MAX_NAME = 200

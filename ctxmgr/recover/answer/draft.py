@@ -23,8 +23,7 @@ from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.routing.target import Target, choose
 from ctxmgr.recover.routing.target_requests import request_for
 from ctxmgr.recover.stuck_request import pattern_of
-from ctxmgr.types.diagnosis import Diagnosis
-from ctxmgr.types.finding import Finding
+from ctxmgr.types.finding import Diagnosis, Finding
 from ctxmgr.types.route import (
     Alternative,
     Context,

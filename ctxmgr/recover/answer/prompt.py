@@ -30,8 +30,7 @@ from ctxmgr.recover.evidence.quotes import (
 from ctxmgr.recover.evidence.records import PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
-from ctxmgr.types.diagnosis import Diagnosis, Quote
-from ctxmgr.types.finding import Finding
+from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import ContextRequest, Fact
 from ctxmgr.types.view import EntryView

@@ -12,7 +12,7 @@ from ctxmgr.recover.evidence.query_parser import Term, alike
 from ctxmgr.recover.evidence.quotes import answers, flat
 from ctxmgr.recover.evidence.records import words
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.words import stem
+from ctxmgr.text.tokens import stem
 from ctxmgr.types.view import EntryView, EventView
 
 WINDOW = 360

@@ -10,7 +10,7 @@ from importlib.resources import files
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.words import stem
+from ctxmgr.text.tokens import stem
 
 _LONGEST = 4_000
 _MOST_TERMS = 12

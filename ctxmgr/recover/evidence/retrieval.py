@@ -19,7 +19,7 @@ from ctxmgr.recover.evidence.query_parser import Clause, Term
 from ctxmgr.recover.evidence.quotes import command_of
 from ctxmgr.recover.evidence.records import changes_something, explains, is_synthetic, program, same_call, texts, words
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.words import stem
+from ctxmgr.text.tokens import stem
 from ctxmgr.types.route import is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 

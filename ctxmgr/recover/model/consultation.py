@@ -14,8 +14,7 @@ from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.query.requests import note_record, snapshot_record
 from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.log.codec import Record
-from ctxmgr.memory.candidates import TextFinder
-from ctxmgr.memory.interface import Candidates
+from ctxmgr.memory.candidates import Candidates, TextFinder
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.paths import replace_file, require_no_link
 from ctxmgr.recover.answer.draft import Additions, Draft

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ctxmgr.context.item_texts import Draft
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.goals.plan_steps import Plan, Step, titled
+from ctxmgr.goals.plan import Plan, Step, titled
 from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe, missing
 from ctxmgr.recover.model.fence import Fence

@@ -16,7 +16,7 @@ from ctxmgr.store.row_mapper import ENTRY_COLUMNS, entry_views, load
 
 if TYPE_CHECKING:
     from ctxmgr.types.access import AccessRule
-    from ctxmgr.types.project import AgentNeed, ContextKey
+    from ctxmgr.types.context_package import AgentNeed, ContextKey
     from ctxmgr.types.view import EntryView
 
 
@@ -38,7 +38,7 @@ class Shared:
 
     def context_keys(self) -> list[ContextKey]:
         """Return all context keys, ordered by name."""
-        from ctxmgr.types.project import ContextKey
+        from ctxmgr.types.context_package import ContextKey
 
         rows = self._engine.query("SELECT key, value, type, description, author, ts FROM context_key ORDER BY key")
         return [
@@ -68,7 +68,7 @@ class Shared:
 
     def needs(self, agent: str | None = None) -> list[AgentNeed]:
         """Return what packages must or may hold; of one agent, or of all."""
-        from ctxmgr.types.project import AgentNeed
+        from ctxmgr.types.context_package import AgentNeed
 
         rows = self._engine.query(
             "SELECT agent, pattern, need, max_tokens, use_summary, priority FROM need "

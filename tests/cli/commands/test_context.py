@@ -16,9 +16,8 @@ from ctxmgr.cli.views import context as views
 from ctxmgr.errors import StorageFailed
 from ctxmgr.history.open_history import open_history
 from ctxmgr.store import open_store
-from ctxmgr.types.artifact_request import PutRequest
-from ctxmgr.types.context_request import AssembleResponse, RequestedItem, Why
-from ctxmgr.types.project import AgentNeed
+from ctxmgr.types.artifact import PutRequest
+from ctxmgr.types.context_package import AgentNeed, AssembleResponse, RequestedItem, Why
 from tests.cli import view_samples as s
 from tests.cli.console import Ran, process, run
 from tests.goals.scene import begun, contents

@@ -10,8 +10,7 @@ import pytest
 
 from ctxmgr.cli.commands.goal import goal_app
 from ctxmgr.cli.commands.goal_common import probe_app
-from ctxmgr.types.goal import BriefAnswer, GoalAnswer, RecordAnswer, ResumeAnswer
-from ctxmgr.types.goal_plan import StartAnswer
+from ctxmgr.types.goal import BriefAnswer, GoalAnswer, RecordAnswer, ResumeAnswer, StartAnswer
 from tests.cli.console import run
 from tests.cli.goals import PLAN, data, goal, kind, outline, state
 

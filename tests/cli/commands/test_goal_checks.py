@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.types.goal import ResumeAnswer
-from ctxmgr.types.goal_plan import Comparison, ProbeView, RecoverAnswer
+from ctxmgr.types.goal import Comparison, ProbeView, RecoverAnswer, ResumeAnswer
 from tests.cli.console import run
 from tests.cli.goals import PLAN, data, goal, kind
 

@@ -12,7 +12,7 @@ import pytest
 
 from ctxmgr.recover.model import single_question
 from ctxmgr.recover.model.single_question import Split
-from ctxmgr.types.goal_plan import StartAnswer
+from ctxmgr.types.goal import StartAnswer
 from tests.cli.console import LIMIT, command, run
 from tests.cli.goals import PLAN, goal, kind
 

@@ -19,8 +19,7 @@ from ctxmgr.cli.commands.watch import Hook, Show, Watcher
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.history.live.follow import Follower, Sight
-from ctxmgr.history.live.record_sources import Batch, LogTail
+from ctxmgr.history.live.record_sources import Batch, Follower, LogTail, Sight
 from ctxmgr.log.codec import Record
 from ctxmgr.log.journal import Journal
 from ctxmgr.types.finding import Finding

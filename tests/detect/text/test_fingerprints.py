@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.detect.text.volatile_fields import MAX_TEXT, blur
+from ctxmgr.detect.text.fingerprints import MAX_TEXT, blur
 
 
 @pytest.mark.parametrize(

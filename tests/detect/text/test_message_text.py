@@ -10,8 +10,7 @@ import pytest
 from ctxmgr.detect.detectors import chanting
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.message_text import Saying, plain
-from ctxmgr.types.finding import Finding
-from ctxmgr.types.observation import Observation
+from ctxmgr.types.finding import Finding, Observation
 from tests.detect.scenario import Scenario
 
 _PARTS = (

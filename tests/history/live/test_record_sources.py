@@ -14,8 +14,7 @@ import pytest
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.live import record_sources
-from ctxmgr.history.live.follow import Follower
-from ctxmgr.history.live.record_sources import ForeignLog, LogSource, LogTail, Source, StoreTail
+from ctxmgr.history.live.record_sources import Follower, ForeignLog, LogSource, LogTail, Source, StoreTail
 from ctxmgr.log.codec import Record
 from ctxmgr.log.journal import Journal
 from ctxmgr.store import Store, open_store

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ctxmgr.history.live import shared_sessions
-from ctxmgr.history.live.follow import Follower
+from ctxmgr.history.live.record_sources import Follower
 from ctxmgr.history.live.shared_sessions import SharedSessions
 from ctxmgr.store import Store, open_store
 from tests.builders import write

@@ -8,6 +8,7 @@ from ctxmgr.errors import InvalidInput, OutOfBounds
 from ctxmgr.history.query.requests import add_note, create_snapshot, show
 from ctxmgr.store import Store
 from ctxmgr.types.base import Shape
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
@@ -19,7 +20,6 @@ from ctxmgr.types.query import (
     ShowRequest,
     TraceRequest,
 )
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, write
 from tests.doors import Ask
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.recover.evidence.query_parser import alike, clauses, telling
-from ctxmgr.text.words import stem
+from ctxmgr.text.tokens import stem
 
 
 def test_clauses_that_ask() -> None:

@@ -17,7 +17,7 @@ from ctxmgr.recover.stuck_request import request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import RetainRequest
 from ctxmgr.types.operations import ModelRequest, RecoverRequest
-from ctxmgr.types.record import build
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.route import Continuation
 from ctxmgr.workspace import Workspace
 from tests.builders import at

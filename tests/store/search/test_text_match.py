@@ -19,8 +19,8 @@ from ctxmgr.store.normalise import find, fold, folded_text, plain_texts, texts_o
 from ctxmgr.store.row_mapper import entry_rows, event_row
 from ctxmgr.store.search.text_match import SearchTerm, know_holds
 from ctxmgr.store.search.text_match import asked as asked_of
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
-from ctxmgr.types.record import build
 from tests.builders import at
 
 _LETTERS = "aKſßSsİıi̇ﬁŉǰẖAé漢😀\ud83d\ude00\ud800\U0010ffff\uffff\ufffd /\\\"'\b\f\n\r\t\0\x1b\x7f<>&:,{}[]019.-+eEuUn"

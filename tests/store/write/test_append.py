@@ -10,8 +10,8 @@ import pytest
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
+from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
-from ctxmgr.types.record import build
 from tests.builders import at, entry, event, result, steps, write
 
 
