@@ -1,4 +1,4 @@
-"""The shared state of a project as one agent may see and change it: context keys (spec 003, Update Project Context) and more."""
+"""The shared state of a project as one agent may see and change it; its context keys follow spec 003."""
 
 from __future__ import annotations
 

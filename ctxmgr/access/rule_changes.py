@@ -1,6 +1,7 @@
-"""Change the access rules from requests or from a TOML or JSON file, and show what rules that are not in force would have done.
+"""Change the access rules from requests or from a TOML or JSON file, and show what rules that are not in force would do.
 
-A file is taken as a whole or not at all, and each error in it is named with its place. The default rules of spec 003 are such a file.
+A file is taken as a whole or not at all, and each error in it is named with its place. The default rules of
+spec 003 are such a file.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Works on the ASCII JSON of a whole record, so every string, key and nested docum
 line end counts as the end of a word. Only the secret part is replaced, by ``[masked:<kind>]``; a public
 prefix such as ``ghp_`` stays, and the line stays valid JSON. Standard library only.
 
-The shapes are in `ctxmgr.log.secret_shapes` (tokens), `ctxmgr.log.secret_names` (values that are named as secrets) and
-`ctxmgr.log.masking` (both behind terminal escapes, invisible signs, line ends and encodings).
+The shapes are in `ctxmgr.log.secret_shapes` (tokens), `ctxmgr.log.secret_names` (values that are named as secrets);
+both are also found behind terminal escapes, invisible signs, line ends and encodings.
 
 Speed decides the form. Sieves first look at the line in an alphabet in which the anchors of many shapes are one byte; what
 passes none holds no secret, which is nearly every line. The finders then say exactly what is one. Each begins with one
