@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from ctxmgr.conformance.scenario import assert_same_records
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import open_store
@@ -93,7 +94,7 @@ class ImporterConformance:
         """An import is repeatable byte for byte."""
         for path in self.logs:
             first, second = (self.records(path)[0] for _ in range(2))
-            assert [encode(record) for record in first] == [encode(record) for record in second]
+            assert_same_records(first, second)
 
     def test_importing_twice_stores_it_once(self, tmp_path: Path) -> None:
         """The store knows every record again by its id and its content."""

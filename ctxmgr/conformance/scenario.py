@@ -1,14 +1,34 @@
-"""Write a session as a story: calls, events and waits, turned into observations."""
+"""What the batteries share: a session written as a story of calls, events and waits, and the comparison of records."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any
+
+import pytest
 
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.finding import Finding, Observation
 
 START = 1_760_000_000.0
+
+_AROUND = 60
+
+
+def assert_same_records(found: Iterable[Record], wanted: Iterable[Record]) -> None:
+    """Fail at the first record whose JSON differs, and show the place.
+
+    A plain ``assert`` of two lists has pytest draw the difference of all their text, which takes hours for long values.
+    """
+    for number, pair in enumerate(zip_longest(found, wanted)):
+        one, two = ("nothing" if record is None else encode(record).decode() for record in pair)
+        if one != two:
+            begin = max(next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), 0) - _AROUND, 0)
+            shown, meant = (text[begin : begin + 2 * _AROUND] for text in (one, two))
+            pytest.fail(f"record {number}, from character {begin}: {shown!r} in place of {meant!r}", pytrace=False)
 
 
 class Scenario:
