@@ -7,9 +7,9 @@ Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it st
 from __future__ import annotations
 
 from ctxmgr.importers.atif import ATIF
-from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.importers.claude_code import ClaudeCode
 from ctxmgr.importers.cline import CLINE
-from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.codex import Codex
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.gemini import GEMINI
 from ctxmgr.importers.inspect_ai import INSPECT

@@ -14,8 +14,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.importers.codex import Codex
 from ctxmgr.importers.codex.head import read_log
-from ctxmgr.importers.codex.importer import Codex
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
@@ -202,7 +202,7 @@ def test_without_the_zstd_module_the_remedy_is_told(tmp_path: Path, monkeypatch:
 def test_the_zstd_module_is_loaded_only_for_compressed_rollouts() -> None:
     """Reading a plain rollout does not import the optional module."""
     program = (
-        "import sys; from pathlib import Path; from ctxmgr.importers.codex.importer import Codex;"
+        "import sys; from pathlib import Path; from ctxmgr.importers.codex import Codex;"
         f"list(Codex().read([Path({str(LIVE)!r})], [])); sys.exit('zstandard' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=LOGS.parents[2], check=False).returncode == 0

@@ -217,10 +217,3 @@ def _folder_session(path: Path) -> str | None:
         if parent.name == "subagents":
             return parent.parent.name
     return None
-
-
-def session_folders(path: Path, session: str) -> list[Path]:
-    """Return the folders in which a session may have put large tool outputs, nearest first."""
-    below = [parent.parent for parent in path.parents if parent.name == "subagents"]
-    named = [path.parent / session] if session == Path(session).name and session not in {".", ".."} else []
-    return [*below, path.with_suffix(""), *named]

@@ -12,15 +12,17 @@ from typing import Any
 from ctxmgr.importers.claude_code.events import (
     attachment_event,
     ending,
+    error_of,
     is_summary,
+    judge,
     notification,
+    output_of,
     record_origin,
     starts_turn,
     system_event,
     text_origin,
 )
 from ctxmgr.importers.claude_code.records import Raw
-from ctxmgr.importers.claude_code.results import error_of, judge, output_of
 from ctxmgr.importers.claude_code.threads import LogFile, Thread, Threads, new_response, response_key
 from ctxmgr.importers.values import ident, mapping, positive, sequence, shortened, text, texts
 from ctxmgr.log.codec import Record

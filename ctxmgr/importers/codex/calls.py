@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctxmgr.importers.codex.known_types import CALLS
+from ctxmgr.importers.codex.head import CALLS
 from ctxmgr.importers.codex.thread import Item, Thread
 from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
 
