@@ -11,6 +11,9 @@ from typing import Any, cast
 from ctxmgr.log.ids import format_time, parse_time
 
 _DEEPEST = 80
+SIMPLE = frozenset((str, int, bool, type(None)))
+"""Classes of the values that are clean as they are; asked for before a call, since most values are of them."""
+
 _SPACE = " \t\r\n"
 _STARTS = frozenset('{["-0123456789tfnNI')
 _LONGEST_ID = 256
@@ -89,17 +92,20 @@ def milliseconds(value: object) -> float | None:
 
 def clean(value: object, depth: int = 0) -> Any:
     """Return the value as JSON that every store accepts: no NaN, no infinity, no endless nesting."""
-    if isinstance(value, (str, int)) or value is None:
+    if value.__class__ in SIMPLE:
         return value
     if depth > _DEEPEST:
         return "<nested too deep>"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+    below = depth + 1
     if isinstance(value, dict):
-        return {str(key): clean(item, depth + 1) for key, item in cast("dict[Any, Any]", value).items()}
+        items = cast("dict[Any, Any]", value).items()
+        return {
+            key if key.__class__ is str else str(key): item if item.__class__ in SIMPLE else clean(item, below)
+            for key, item in items
+        }
     if isinstance(value, list):
-        return [clean(item, depth + 1) for item in cast("list[Any]", value)]
-    return value
+        return [item if item.__class__ in SIMPLE else clean(item, below) for item in cast("list[Any]", value)]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def shortened(value: object) -> Any:
@@ -117,14 +123,17 @@ def parsed(value: object) -> Any:
     """Return what a JSON text holds, the text itself when it holds no JSON, any other value as it is."""
     if not isinstance(value, str):
         return clean(value)
-    if value.lstrip(_SPACE)[:1] not in _STARTS:  # most texts are none; an error that tells where would cost more
+    if value[:1] not in _STARTS and value.lstrip(_SPACE)[:1] not in _STARTS:  # an error that tells where would cost more
         return value
-    for load in (decoder(), json.loads):
+    try:
+        found = decoder()(value)
+    except (ValueError, RecursionError):
         try:
-            return clean(load(value))
+            return clean(json.loads(value))
         except (ValueError, RecursionError):
-            continue
-    return value
+            return value
+    # What this decoder yields can only be nested too deep.
+    return found if len(value) <= _DEEPEST or value.count("{") + value.count("[") <= _DEEPEST else clean(found)
 
 
 def texts(content: object) -> list[str]:

@@ -37,6 +37,9 @@ class Facts:
     error: str | None = None
 
 
+_NOTHING = Facts()
+
+
 @dataclass(slots=True)
 class Outcome:
     """How a call ended; ``error`` is None exactly when ``status`` is ok."""
@@ -45,7 +48,7 @@ class Outcome:
     output: Any = None
     error: dict[str, Any] | None = None
     duration_ms: float | None = None
-    meta: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    meta: dict[str, Any] | None = None
 
     def fail(self, status: str, kind: str, message: str) -> Outcome:
         """Set a failure, keeping only the first lines of its message."""
@@ -112,6 +115,8 @@ class Calls:
         """Read what an event tells of a call: facts for its result or, in a log without items, the call itself."""
         key = text(call_id)
         if key is None:
+            return
+        if self.thread.items_seen and key in self.seen and key not in self.open:
             return
         facts = None
         if not kind.endswith(("_begin", "_request")):
@@ -241,7 +246,7 @@ _LONGEST_MESSAGE = 500
 
 def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
     """Return the outcome that an output item tells, helped by events that came before it."""
-    facts = facts or Facts()
+    facts = facts or _NOTHING
     raw: object = payload.get("output", payload.get("tools"))
     success: object = payload.get("success")
     body = mapping(raw)
@@ -257,7 +262,7 @@ def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
     else:
         exit_code = _from_text(words, outcome, exit_code)
     if exit_code is not None:
-        outcome.meta["exitCode"] = exit_code
+        outcome.meta = {**(outcome.meta or {}), "exitCode": exit_code}
     _judge(outcome, exit_code, facts, success is False or payload.get("status") == "failed")
     return outcome
 
@@ -266,7 +271,7 @@ def from_facts(facts: Facts) -> Outcome:
     """Return the outcome of a call of which only events tell."""
     outcome = Outcome(output=facts.output, duration_ms=facts.duration_ms)
     if facts.exit_code is not None:
-        outcome.meta["exitCode"] = facts.exit_code
+        outcome.meta = {"exitCode": facts.exit_code}
     _judge(outcome, facts.exit_code, facts, False)
     return outcome
 
@@ -292,7 +297,7 @@ def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | Non
         if wall is not None and outcome.duration_ms is None:
             outcome.duration_ms = milliseconds(float(wall))
         if running is not None:
-            outcome.meta["running"] = running
+            outcome.meta = {"running": running}
         if code is not None:
             return int(code)
     return exit_code
@@ -315,10 +320,10 @@ def _from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | None) ->
 
 def _judge(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) -> None:
     """Decide the status: an abort or refusal first, then the exit code, then the tool's words, then flags."""
+    if outcome.error is not None or (exit_code == 0 and facts.status is None):
+        return
     words = outcome.output if isinstance(outcome.output, str) else ""
     start = words.lstrip()[:300]
-    if outcome.error is not None:
-        return
     if facts.status in ("aborted", "interrupted") or (exit_code in (None, -1) and _ABORTED.match(start)):
         outcome.fail("interrupted", "interrupted", start or "aborted")
     elif facts.status == "declined" or (exit_code is None and _DENIED.match(start)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,14 @@ class Rollout:
         self._calls = Calls(thread)
         self._meter = Meter(thread)
         self._turns = Turns(thread, self._calls)
+        self._readers: dict[str, Callable[[Item], None]] = {
+            "response_item": self._item,
+            "event_msg": self._event,
+            "turn_context": self._turns.context,
+            "token_usage_record": self._meter.usage_record,
+            "compacted": self._compacted,
+            "inter_agent_communication": self._from_agent,
+        }
 
     def feed(self, line: Line) -> None:
         """Take the next object."""
@@ -39,9 +48,10 @@ class Rollout:
             item = thread.item(line, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
             if kind == "session_meta" or thread.copied:
                 thread.follow_origin(item, kind)
-            if kind not in known.TOP_LEVEL:
+            if (read := self._readers.get(kind)) is not None:
+                read(item)
+            elif kind not in known.TOP_LEVEL:
                 thread.unknown(kind)
-            self._wrapped(item, kind)
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
             self._item(thread.item(line, value, bare=True))
         elif "record_type" in value:
@@ -56,46 +66,38 @@ class Rollout:
         self._words.finish()
         self._calls.finish()
 
-    def _wrapped(self, item: Item, kind: str) -> None:
-        payload = item.payload
-        if kind == "response_item":
-            self._item(item)
-        elif kind == "event_msg":
-            self._event(item, text(payload.get("type")) or "untyped")
-        elif kind == "turn_context":
-            self._turns.context(item)
-        elif kind == "token_usage_record":
-            self._meter.usage_record(item)
-        elif kind == "compacted":
-            self._words.settle()
-            self._turns.compaction(item, text(payload.get("message")))
-        elif kind == "inter_agent_communication":
-            self._words.settle()
-            self._turns.from_agent(item)
+    def _compacted(self, item: Item) -> None:
+        self._words.settle()
+        self._turns.compaction(item, text(item.payload.get("message")))
+
+    def _from_agent(self, item: Item) -> None:
+        self._words.settle()
+        self._turns.from_agent(item)
 
     def _item(self, item: Item) -> None:
-        payload = item.payload
+        payload, thread = item.payload, self._thread
         kind = text(payload.get("type")) or ("message" if "role" in payload else "untyped")
         if kind == "message" and payload.get("role") != "assistant":
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._turns.name_turn(item)
             self._words.item(item)
             return
-        self._words.settle()
-        if kind not in known.COMPACTIONS and kind != "ghost_snapshot":
-            self._turns.moved_on()
+        if self._words.undecided:
+            self._words.settle()
+        if self._turns.compacted and kind not in known.COMPACTIONS and kind != "ghost_snapshot":
+            self._turns.compacted = False  # the model went on: a signal that comes now speaks of another compaction
         if kind in known.CALLS:
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._turns.name_turn(item)
             self._calls.call(item, kind)
         elif kind.endswith("_output"):
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._calls.output(item)
         elif kind == "message":
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._message(item, spoken(payload.get("content")), payload.get("id"), from_item=True)
         elif kind == "reasoning":
-            self._thread.items_seen = True
+            thread.items_seen = True
             words = texts(payload.get("summary")) or texts(payload.get("content"))
             self._thought(item, "\n".join(words), payload.get("id"), from_item=True)
         elif kind in known.COMPACTIONS:
@@ -103,10 +105,11 @@ class Rollout:
         elif kind == "agent_message":
             self._turns.from_agent(item)
         if kind not in known.ITEMS:
-            self._thread.unknown(f"response_item/{kind}")
+            thread.unknown(f"response_item/{kind}")
 
-    def _event(self, item: Item, kind: str) -> None:
+    def _event(self, item: Item) -> None:
         payload = item.payload
+        kind = text(payload.get("type")) or "untyped"
         if kind not in known.EVENTS:
             self._thread.unknown(f"event_msg/{kind}")
         elif kind == "token_count":
@@ -199,10 +202,6 @@ class Turns:
     def name_turn(self, item: Item) -> None:
         """Take the turn's id from a line that names it."""
         self.thread.turn_id = item.turn or self.thread.turn_id
-
-    def moved_on(self) -> None:
-        """Note that the model went on: a compaction signal that comes now speaks of another compaction."""
-        self.compacted = False
 
     def event(self, item: Item, kind: str) -> None:
         """Read an event about a turn."""
@@ -375,9 +374,14 @@ class Words:
         if not any(held.open for held in self.held):
             self._flush()
 
+    @property
+    def undecided(self) -> bool:
+        """Whether there is anything to settle."""
+        return bool(self.held or self.announced)
+
     def settle(self) -> None:
         """Decide what is still open: the conversation has gone on."""
-        if not self.held and not self.announced:
+        if not self.undecided:
             return
         for held in self.held:
             if held.open:
