@@ -111,9 +111,22 @@ class Part:
             durationMs=duration_ms, meta=meta or None,
         ))  # fmt: skip
 
-    def told(self, name: str, kind: str, data: Mapping[str, object], at: object, **about: str | None) -> None:
-        """Add an event by its id; ``about`` is its process, turn and entry, where the format tells them."""
-        self.add(build("event", self.session, self.when(at), id=name, type=kind, agent=self.agent, **about, data=data))
+    def told(
+        self,
+        name: str,
+        kind: str,
+        data: Mapping[str, object],
+        at: object,
+        *,
+        process: str | None = None,
+        turn: str | None = None,
+        entry: str | None = None,
+    ) -> None:
+        """Add an event by its id."""
+        self.add(build(
+            "event", self.session, self.when(at),
+            id=name, type=kind, agent=self.agent, process=process, turn=turn, entry=entry, data=data,
+        ))  # fmt: skip
 
     def opening(self, started: str | None, version: object, path: Path, about: Mapping[str, object]) -> Record:
         """Return the record of the session itself."""
@@ -279,7 +292,7 @@ class Transcript(Part):
         told = number(duration_ms)
         self.outcome(
             call.entry, status, at, output=clean(output), error=_error(status, kind, error, output),
-            duration_ms=elapsed(call.at, at) if told is None or told < 0 else told, meta=present(**(meta or {})),
+            duration_ms=elapsed(call.at, self.when(at)) if told is None or told < 0 else told, meta=present(**(meta or {})),
         )  # fmt: skip
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
@@ -381,9 +394,7 @@ class Transcript(Part):
 
 def present(**fields: Any) -> dict[str, Any]:
     """Return the fields that hold something, as JSON that every store accepts."""
-    return {
-        name: value if value.__class__ in SIMPLE else clean(value) for name, value in fields.items() if value is not None
-    }
+    return {name: value if value.__class__ in SIMPLE else clean(value) for name, value in fields.items() if value is not None}
 
 
 def _error(status: str, kind: str, error: object, output: object) -> dict[str, str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
@@ -22,6 +23,9 @@ _MOST = 2**53
 _LARGEST = 2**63
 _MOST_DIGITS = 30
 _YEAR_2300 = 10_413_792_000
+_PLAIN_TIME = re.compile(
+    r"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3}|\.\d{6})?Z", re.ASCII
+)
 
 
 @cache
@@ -140,8 +144,12 @@ def texts(content: object) -> list[str]:
     """Return the texts of a message's content: a text, or parts of which some carry one."""
     if isinstance(content, str):
         return [content]
-    several = (part if isinstance(part, str) else mapping(part).get("text") for part in sequence(content))
-    return [words for words in several if isinstance(words, str)]
+    found: list[str] = []
+    for part in sequence(content):
+        words: object = part if isinstance(part, str) else mapping(part).get("text")
+        if isinstance(words, str):
+            found.append(words)
+    return found
 
 
 def spoken(content: object) -> str:
@@ -154,14 +162,20 @@ def images(content: object) -> int:
     return sum("image" in (text(mapping(part).get("type")) or "").lower() for part in sequence(content))
 
 
+def is_time(value: str) -> bool:
+    """Whether a text is a point in time; most are written in the one way that needs no calendar to tell."""
+    return _PLAIN_TIME.fullmatch(value) is not None or parse_time(value) is not None
+
+
 def moment(value: object) -> str | None:
     """Return a point in time as RFC 3339: from ISO text, or from seconds, milliseconds, micro- or nanoseconds since 1970.
 
     Numbers may be given as text. None when it is no time; one without a zone is taken as UTC.
     """
     if isinstance(value, str) and not value.isdecimal():
-        seconds = parse_time(value)
-        return value if seconds is not None and value.endswith("Z") else _formatted(seconds)
+        if value.endswith("Z"):
+            return value if is_time(value) else None
+        return _formatted(parse_time(value))
     if isinstance(value, str):
         value = int(value) if len(value) < _MOST_DIGITS else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
@@ -179,7 +193,7 @@ def _formatted(seconds: float | None) -> str | None:
         return None
 
 
-def elapsed(start: object, end: object) -> float | None:
-    """Return the milliseconds from one moment to another, or None when one is none or they run backwards."""
-    begun, ended = parse_time(moment(start)), parse_time(moment(end))
+def elapsed(start: str | None, end: str | None) -> float | None:
+    """Return the milliseconds from one `moment` to another, or None when one is none or they run backwards."""
+    begun, ended = parse_time(start), parse_time(end)
     return round((ended - begun) * 1000, 3) if begun is not None and ended is not None and ended >= begun else None

@@ -104,7 +104,11 @@ def _merged(
         records = source.records()
         stack.enter_context(closing(cast("Any", records)))
         opened.append((file, records))
-        _push(heads, float("-inf"), index, next(records, None))
+        if len(group) > 1:
+            _push(heads, float("-inf"), index, next(records, None))
+        else:
+            yield from ((file, raw) for raw in records)
+            yield file, None
     while heads:
         at, index, raw = heapq.heappop(heads)
         file, records = opened[index]

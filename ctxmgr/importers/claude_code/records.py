@@ -56,7 +56,7 @@ _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
 _EXPORT = re.compile(r'"loglines"\s*:\s*\[')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Raw:
     """One record of a file.
 

@@ -70,6 +70,8 @@ class Session:
 
     def _taken(self, long: bool = False) -> Iterator[Record]:
         records = self._threads.records
+        if not records:
+            return iter(())
         taken = [shortened(record) for record in records] if long else records[:]
         records.clear()
         return iter(taken)
@@ -259,7 +261,9 @@ class Session:
 
 
 def _blocks(content: object) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else [mapping(item) for item in sequence(content)]
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [mapping(item) for item in sequence(content)]
 
 
 def _said(record: dict[str, Any], block: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -293,7 +297,8 @@ def _count(file: LogFile, thread: Thread, *, shown: bool = True) -> None:
     """Count the tokens of a response, and add them unless they may still grow."""
     response, thread.response = thread.response, None
     if response is not None:
-        file.count.usage.update(response.usage)
+        for name, tokens in response.usage.items():
+            file.count.usage[name] += tokens
         if shown:
             data = {**response.usage, "model": response.model, "responseId": response.key}
             thread.event(response.event, "usage", data, response.ts)

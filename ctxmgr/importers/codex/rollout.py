@@ -43,7 +43,10 @@ class Rollout:
     def feed(self, line: Line) -> None:
         """Take the next object."""
         value, thread = line.value, self._thread
-        kind, payload = text(value.get("type")), value.get("payload")
+        kind: str | None = value.get("type")
+        if not isinstance(kind, str) or not kind:
+            kind = None
+        payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
             item = thread.item(line, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
             if kind == "session_meta" or thread.copied:

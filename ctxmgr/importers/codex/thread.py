@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxmgr.importers.codex.head import Head
 from ctxmgr.importers.transcript import Part
-from ctxmgr.importers.values import mapping, text, whole
+from ctxmgr.importers.values import is_time, mapping, text, whole
 from ctxmgr.log.foreign_jsonl import Line
 from ctxmgr.log.ids import parse_time
 
@@ -41,8 +41,8 @@ class Item:
     def ts(self) -> str | None:
         """The line's timestamp where it is one."""
         if self._ts == "":
-            stamp = text(self.stamp)
-            self._ts = stamp if parse_time(stamp) is not None else None
+            stamp = self.stamp
+            self._ts = stamp if isinstance(stamp, str) and is_time(stamp) else None
         return self._ts
 
     @property
@@ -228,6 +228,9 @@ _TOKENS = (
     ("reasoningTokens", "reasoning_output_tokens"),
 )
 
+_DECIDING = frozenset(("inputTokens", "outputTokens"))
+"""A usage object without these two is none."""
+
 Tokens = dict[str, int]
 
 
@@ -236,10 +239,13 @@ def _tokens(value: object) -> Tokens | None:
     body = mapping(value)
     if not body:
         return None
-    found = {name: whole(body.get(key)) for name, key in _TOKENS}
-    if found["inputTokens"] is None and found["outputTokens"] is None:
-        return None
-    return {name: count if count and count > 0 else 0 for name, count in found.items()}
+    found: dict[str, int] = {}
+    told = False
+    for name, key in _TOKENS:
+        count = whole(body.get(key))
+        found[name] = count if count and count > 0 else 0
+        told = told or (count is not None and name in _DECIDING)
+    return found if told else None
 
 
 @dataclass(slots=True)
@@ -259,23 +265,24 @@ class Meter:
         total = _tokens(info.get("total_token_usage"))
         if total is not None and total == self.total:
             return
-        last = _tokens(info.get("last_token_usage"))
-        if total is None and last is not None and info.get("total_token_usage") is None:
-            total = _sum(self.total, last)
+        last: object = info.get("last_token_usage")
+        if total is None and info.get("total_token_usage") is None and (found := _tokens(last)) is not None:
+            total = _sum(self.total, found)
         self._advance(item, total, last, trusted=False)
 
     def usage_record(self, item: Item) -> None:
         """Read a ``token_usage_record``, which belongs to exactly one response."""
-        usage, total = _tokens(item.payload.get("usage")), _tokens(item.payload.get("thread_token_usage"))
-        if usage is not None and total is None:
-            total = _sum(self.total, usage)
+        usage: object = item.payload.get("usage")
+        total = _tokens(item.payload.get("thread_token_usage"))
+        if total is None and (found := _tokens(usage)) is not None:
+            total = _sum(self.total, found)
         self._advance(item, total, usage, trusted=True)
 
     def turn_total(self, item: Item, usage: object) -> None:
         """Read the usage of ``turn.completed``: the running total at the end of a turn."""
         self._advance(item, _tokens(usage), None, trusted=False)
 
-    def _advance(self, item: Item, total: Tokens | None, last: Tokens | None, trusted: bool) -> None:
+    def _advance(self, item: Item, total: Tokens | None, last: object, trusted: bool) -> None:
         if total is None or total == self.total:
             return
         before, self.total = self.total, total
@@ -296,15 +303,15 @@ class Meter:
             data["model"] = thread.model
         thread.event(item, "usage", data)
 
-    def _added(self, before: Tokens | None, total: Tokens, last: Tokens | None, trusted: bool) -> Tokens:
-        if last is not None and (trusted or (before is None and self.thread.head.forked_from is not None)):
-            return last
+    def _added(self, before: Tokens | None, total: Tokens, last: object, trusted: bool) -> Tokens:
+        if trusted or (before is None and self.thread.head.forked_from is not None):
+            stated = _tokens(last)
+            if stated is not None:
+                return stated
         if before is None:
             return total
         added = {name: count - before[name] for name, count in total.items()}
-        if any(count < 0 for count in added.values()):
-            return last or total
-        return added
+        return added if min(added.values()) >= 0 else _tokens(last) or total
 
 
 def _sum(first: Tokens | None, second: Tokens) -> Tokens:
