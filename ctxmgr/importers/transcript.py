@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.log_files import plain_name
-from ctxmgr.importers.values import SIMPLE, clean, elapsed, moment, number, text, whole
+from ctxmgr.importers.values import SIMPLE, clean, elapsed, moment, number, text, title, whole
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record import build
@@ -23,7 +23,6 @@ _UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _LONGEST_NAME = 200
 _LONGEST_ID = 300
 _LONGEST_MESSAGE = 2_000
-_TITLE = 80
 _HELD = 40
 _STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
 
@@ -197,7 +196,7 @@ class Transcript(Part):
         told = {"text": words, **({"pictures": pictures} if pictures else {}), **({"synthetic": True} if self.played else {})}
         made = self.event("user_message", told, at, record_id)
         self.turn = self.turn if self.played else made
-        self.about.setdefault("title", " ".join(words[: _TITLE * 10].split())[:_TITLE])
+        self.about.setdefault("title", title(words))
         self.step = None
 
     def nudge(self, words: str, origin: str, at: object = None, record_id: object = None) -> None:

@@ -19,6 +19,7 @@ _SPACE = " \t\r\n"
 _STARTS = frozenset('{["-0123456789tfnNI')
 _LONGEST_ID = 256
 _LONG_TEXT = 500_000
+_TITLE = 80
 _MOST = 2**53
 _LARGEST = 2**63
 _MOST_DIGITS = 30
@@ -155,6 +156,11 @@ def texts(content: object) -> list[str]:
 def spoken(content: object) -> str:
     """Return the words of a message's content as one text."""
     return "\n".join(texts(content))
+
+
+def title(words: str) -> str:
+    """Return the first 80 characters of a person's words on one line."""
+    return " ".join(words[: _TITLE * 10].split())[:_TITLE]
 
 
 def images(content: object) -> int:

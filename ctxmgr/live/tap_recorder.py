@@ -15,7 +15,7 @@ from ctxmgr.config import Config
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.history.live.follow import Follower
 from ctxmgr.history.live.record_sources import Batch
-from ctxmgr.importers.acp import AGENT, CLIENT, AcpReader
+from ctxmgr.live.acp import AGENT, CLIENT, AcpReader
 from ctxmgr.live.tap import FROM_AGENT, FROM_CLIENT, HEADER, LOST
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.importers.claude_code import files
-from ctxmgr.importers.claude_code.records import STATE_TYPES, Raw, Source, is_export
+from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
 from ctxmgr.importers.claude_code.session import Session
 from ctxmgr.importers.claude_code.threads import LogFile
 from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
@@ -23,6 +24,8 @@ from ctxmgr.types.importing import FileCount
 _ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SNIFFED_LINES = 200
+_TAIL = 1 << 16
+_TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
 
 
 class ClaudeCode:
@@ -53,11 +56,11 @@ class ClaudeCode:
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the logs of the session's sub-agents, beside it or in its folder."""
-        return files.companions(path)
+        return _companions(path)
 
     def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
         """Group files by session, a session's main log first, originals before their forks."""
-        return files.groups(paths)
+        return _groups(paths)
 
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
         """Yield one session's records; files are read in step, in the order of their times.
@@ -69,7 +72,7 @@ class ClaudeCode:
         """
         if not group:
             return
-        head = files.head_of(group[0])
+        head = head_of(group[0])
         session, unused = (Session(head.session, self.name) for _ in range(2))
         emitted: set[str] = set()
         with ExitStack() as stack:
@@ -100,7 +103,7 @@ def _merged(
         count = FileCount(path, session=session)
         counts.append(count)
         source = Source(path, count, keep_places=index == 0)
-        file = LogFile(path, files.head_of(path), count, source, is_first=index == 0)
+        file = LogFile(path, head_of(path), count, source, is_first=index == 0)
         records = source.records()
         stack.enter_context(closing(cast("Any", records)))
         opened.append((file, records))
@@ -131,7 +134,7 @@ def _is_new(record: Record, emitted: set[str]) -> bool:
     return True
 
 
-def _opening(head: files.Head, part: Part) -> Record:
+def _opening(head: Head, part: Part) -> Record:
     about = {
         "cwd": head.cwd, "gitBranch": head.branch, "title": head.title, "forkedFrom": head.forked_from, "live": False,
     }  # fmt: skip
@@ -168,3 +171,94 @@ def _is_stream(record: dict[str, Any], kind: str) -> bool:
     if kind in ("user", "assistant"):
         return "parent_tool_use_id" in record and isinstance(record.get("message"), dict)
     return kind == "result" and "num_turns" in record
+
+
+# --- which files belong together
+
+
+def _companions(path: Path) -> Sequence[Path]:
+    """Return the logs of the sub-agents of the session whose main log is ``path``."""
+    try:
+        head = head_of(path)
+    except OSError:
+        return []
+    if not head.is_main:
+        return []
+    beside = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs(other, head.session)]
+    folders = {path.with_suffix(""), path.parent / Path(head.session).name}
+    below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]
+    return [other for other in [*beside, *below] if other.is_file()]
+
+
+def _belongs(path: Path, session: str) -> bool:
+    try:
+        head = head_of(path)
+    except OSError:
+        return False
+    return not head.is_main and head.session == session
+
+
+def _groups(paths: Iterable[Path]) -> list[list[Path]]:
+    """Group files by session, a session's main log first, originals before their forks and later copies.
+
+    A stream-json log whose transcript is there too comes last in the transcript's group.
+    """
+    heads: dict[Path, Head] = {}
+    for path in paths:
+        try:
+            heads.setdefault(path, head_of(path))
+        except OSError:
+            heads.setdefault(path, Head(session=path.stem))
+    found: dict[tuple[Path, str], list[Path]] = {}
+    by_session: dict[str, list[Path]] = {}
+    whole: list[list[Path]] = []
+    streams: list[Path] = []
+    for path, head in heads.items():
+        if head.is_main and head.stream:
+            streams.append(path)
+        elif head.is_main:
+            group = [path]
+            whole.append(group)
+            found.setdefault((path.parent, head.session), group)
+            by_session.setdefault(head.session, group)
+    for path, head in sorted(heads.items()):
+        if not head.is_main:
+            key = (_project(path), head.session)
+            if key not in found:
+                found[key] = []
+                whole.append(found[key])
+            found[key].append(path)
+    for path in sorted(streams):
+        if heads[path].session in by_session:
+            by_session[heads[path].session].append(path)
+        else:
+            whole.append([path])
+    return sorted(whole, key=lambda group: _order(heads[group[0]], group[0], heads))
+
+
+def _order(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
+    """Forks come behind their origin; else the session that ended first comes first, since a copy goes on longer."""
+    origins = {other.session: other.forked_from for other in heads.values() if other.is_main}
+    depth, origin, seen = 0, head.forked_from, {head.session}
+    while origin in origins and origin not in seen:
+        seen.add(origin)
+        depth, origin = depth + 1, origins[origin]
+    return depth, _last_time(path), str(path)
+
+
+def _last_time(path: Path) -> bytes:
+    try:
+        with open_plain(path) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _TAIL))
+            found = _TIME.findall(stream.read(_TAIL))
+    except OSError:
+        return b""
+    return max(found, default=b"")
+
+
+def _project(path: Path) -> Path:
+    """Return the folder that holds the main log of the session a sub-agent's log belongs to."""
+    for parent in path.parents:
+        if parent.name == "subagents":
+            return parent.parent.parent
+    return path.parent

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.claude_code.files import Head, agent_meta
-from ctxmgr.importers.claude_code.records import Raw, Source
+from ctxmgr.importers.claude_code.records import Head, Raw, Source, agent_meta
 from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping, positive, text, texts
 from ctxmgr.log.codec import Record

@@ -22,8 +22,8 @@ from ctxmgr.importers.codex.head import (
 )
 from ctxmgr.importers.codex.rollout import Rollout
 from ctxmgr.importers.codex.thread import Thread
+from ctxmgr.importers.descriptions import LISTS, noting
 from ctxmgr.importers.interface import Coverage, Place, found_at
-from ctxmgr.importers.json_importer import LISTS, noting
 from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import mapping, text
 from ctxmgr.log.codec import Record

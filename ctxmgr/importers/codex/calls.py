@@ -48,7 +48,7 @@ class Outcome:
     output: Any = None
     error: dict[str, Any] | None = None
     duration_ms: float | None = None
-    meta: dict[str, Any] | None = None
+    meta: dict[str, Any] = field(default_factory=lambda: {})
 
     def fail(self, status: str, kind: str, message: str) -> Outcome:
         """Set a failure, keeping only the first lines of its message."""
@@ -262,7 +262,7 @@ def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
     else:
         exit_code = _from_text(words, outcome, exit_code)
     if exit_code is not None:
-        outcome.meta = {**(outcome.meta or {}), "exitCode": exit_code}
+        outcome.meta["exitCode"] = exit_code
     _judge(outcome, exit_code, facts, success is False or payload.get("status") == "failed")
     return outcome
 
@@ -271,7 +271,7 @@ def from_facts(facts: Facts) -> Outcome:
     """Return the outcome of a call of which only events tell."""
     outcome = Outcome(output=facts.output, duration_ms=facts.duration_ms)
     if facts.exit_code is not None:
-        outcome.meta = {"exitCode": facts.exit_code}
+        outcome.meta["exitCode"] = facts.exit_code
     _judge(outcome, facts.exit_code, facts, False)
     return outcome
 
@@ -297,7 +297,7 @@ def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | Non
         if wall is not None and outcome.duration_ms is None:
             outcome.duration_ms = milliseconds(float(wall))
         if running is not None:
-            outcome.meta = {"running": running}
+            outcome.meta["running"] = running
         if code is not None:
             return int(code)
     return exit_code

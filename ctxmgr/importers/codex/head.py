@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from ctxmgr.importers.log_files import open_log, plain_name
-from ctxmgr.importers.values import clean, decoder, mapping, sequence, spoken, text
+from ctxmgr.importers.values import clean, decoder, mapping, sequence, spoken, text, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
 
@@ -102,7 +102,6 @@ SINGLE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
 """How the rollouts of the TypeScript CLI (April and May 2025) begin: one object ``{session, items}``."""
 
 _SEARCHED_LINES = 60
-_TITLE = 80
 _HARNESS_TAGS = listed(
     "environment_context user_instructions turn_aborted permissions_instructions skills_instructions instructions"
     " tools skill user_shell_command subagent_notification collaboration_mode personality_spec model_switch"
@@ -281,7 +280,7 @@ def _fill(head: Head, lines: Iterator[Line], name_id: str | None) -> None:
             read_meta(head, meta)
             head.started = text(meta.get("timestamp")) or text(value.get("timestamp"))
         words, certain = user_title(value)
-        line_of_words = " ".join(words.split())[:_TITLE] if words and not harness_origin(words) else None
+        line_of_words = title(words) if words and not harness_origin(words) else None
         if line_of_words and certain:
             head.title = line_of_words
             return
