@@ -96,12 +96,14 @@ class FolderFindings:
     Attributes:
         logs: of each log that was judged its verdicts.
         passed_over: (path, reason) of each file that looks like a log and could not be judged.
+        others: what is to be told of the files that are no logs.
         notes: of the logs that were judged.
     """
 
     logs: dict[str, list[SessionVerdict]] = field(default_factory=dict[str, list[SessionVerdict]])
     entries: dict[str, EntryView] = field(default_factory=dict[str, EntryView])
     passed_over: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    others: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     next: list[str] = field(default_factory=list[str])
     code: Exit = Exit.OK
@@ -119,7 +121,7 @@ class FolderFindings:
             told.append(f"not read: {more} more files")
         if self.passed_over:
             told.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
-        return [*self.notes, *told]
+        return [*self.notes, *told, *self.others]
 
 
 def detected_in_folder(
@@ -131,9 +133,10 @@ def detected_in_folder(
         InvalidInput: nothing in it could be read; a wrong setting or time.
     """
     found = FolderFindings()
-    logs, passed = find_logs([Path(folder)])
-    found.passed_over = [(each.path, each.skipped or "") for each in passed]
-    for log in logs:
+    there = find_logs([Path(folder)])
+    found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
+    found.others = there.others.told
+    for log in there.logs:
         try:
             with Workspace.open(str(log), readonly=True) as workspace:
                 done = detected(
