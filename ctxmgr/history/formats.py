@@ -157,8 +157,10 @@ def looks_like(head: bytes) -> str:
     text = head.strip(b"\xef\xbb\xbf \t\r\n\0")
     if text.startswith((b"{", b"[")) and (said := _json_shape(text)):
         return said
+    if not text:
+        return "a file of nothing but blanks" if head.strip() == b"" else "binary data"
     control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
-    return "binary data" if control * 50 > len(head) or not text else "plain text"
+    return "binary data" if control * 50 > len(head) else "plain text"
 
 
 def _json_shape(text: bytes) -> str | None:

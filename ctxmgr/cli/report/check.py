@@ -154,7 +154,8 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
                 raise
             result.passed_over.append((str(log), error.message.removeprefix(f"{log}: ")))
     if not result.sessions:
-        raise InvalidInput("nothing was read, so nothing was judged", "name a log, a folder of logs, or a store")
+        told = "".join(f"\n  {path}: {why}" for path, why in result.passed_over[:5])
+        raise InvalidInput(f"nothing was read, so nothing was judged{told}", "name a log, a folder of logs, or a store")
     return result
 
 
