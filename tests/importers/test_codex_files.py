@@ -290,6 +290,16 @@ def spoil(value: Any, data: st.DataObject) -> Any:
     return data.draw(ODD)
 
 
+def test_runs_that_begin_with_the_same_item_are_told_apart(tmp_path: Path) -> None:
+    """What ``codex exec`` printed twice into one file is two runs, though their first items are equal."""
+    item = {"type": "item.completed", "item": {"id": "item_0", "type": "mcp_tool_call", "tool": "look"}}
+    start = {"type": "thread.started", "thread_id": "019b0000-1111-7222-8333-0123456789ab"}
+    path = tmp_path / "out.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in (start, item, start, item, start, item)))
+    records, _ = read(path)
+    assert len({record["id"] for record in records if record["kind"] == "entry"}) == 3
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_odd_value_in_any_field_raises(tmp_path: Path, data: st.DataObject) -> None:
