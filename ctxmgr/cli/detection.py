@@ -13,6 +13,7 @@ from ctxmgr.cli.requests import build, merged, tell_session
 from ctxmgr.cli.times import moment
 from ctxmgr.cli.views.one_line import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
+from ctxmgr.history.detection import NOTHING_KNOWN
 from ctxmgr.history.ingest import find_logs
 from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
@@ -75,7 +76,10 @@ def detected(
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
-    return Detected(found, verdicts, following, Exit.OK if exit_zero else VERDICTS[every])
+    code = VERDICTS[every]
+    if code is Exit.OK and any(NOTHING_KNOWN in verdict.notes for verdict in verdicts):
+        code = Exit.PARTIAL
+    return Detected(found, verdicts, following, Exit.OK if exit_zero else code)
 
 
 def _judged(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
@@ -96,12 +100,14 @@ class FolderFindings:
     Attributes:
         logs: of each log that was judged its verdicts.
         passed_over: (path, reason) of each file that looks like a log and could not be judged.
+        others: what is to be told of the files that are no logs.
         notes: of the logs that were judged.
     """
 
     logs: dict[str, list[SessionVerdict]] = field(default_factory=dict[str, list[SessionVerdict]])
     entries: dict[str, EntryView] = field(default_factory=dict[str, EntryView])
     passed_over: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    others: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     next: list[str] = field(default_factory=list[str])
     code: Exit = Exit.OK
@@ -119,7 +125,7 @@ class FolderFindings:
             told.append(f"not read: {more} more files")
         if self.passed_over:
             told.append(f"judged: {len(self.logs)} logs; not read: {len(self.passed_over)} files")
-        return [*self.notes, *told]
+        return [*self.notes, *told, *self.others]
 
 
 def detected_in_folder(
@@ -131,9 +137,10 @@ def detected_in_folder(
         InvalidInput: nothing in it could be read; a wrong setting or time.
     """
     found = FolderFindings()
-    logs, passed = find_logs([Path(folder)])
-    found.passed_over = [(each.path, each.skipped or "") for each in passed]
-    for log in logs:
+    there = find_logs([Path(folder)])
+    found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
+    found.others = there.others.told
+    for log in there.logs:
         try:
             with Workspace.open(str(log), readonly=True) as workspace:
                 done = detected(
@@ -142,10 +149,16 @@ def detected_in_folder(
         except CtxmgrError as error:
             found.passed_over.append((str(log), error.message))
             continue
-        found.logs[str(log)] = done.verdicts
+        judged = [verdict for verdict in done.verdicts if NOTHING_KNOWN not in verdict.notes]
+        found.passed_over += [
+            (str(log), f"session {verdict.session}: {NOTHING_KNOWN}") for verdict in done.verdicts if verdict not in judged
+        ]
+        if not judged:
+            continue
+        found.logs[str(log)] = judged
         found.entries |= done.found.entries
         found.notes += [f"{log}: {note}" for note in (*workspace.warnings, *done.found.notes)]
-        stuck = [verdict.session for verdict in done.verdicts if verdict.verdict not in ("healthy", "warn")]
+        stuck = [verdict.session for verdict in judged if verdict.verdict not in ("healthy", "warn")]
         found.next += [session_command("recover", session, str(log)) for session in stuck][: 0 if found.next else 1]
     if not found.verdicts:
         told = "".join(f"\n  {path}: {why}" for path, why in found.passed_over[:5])

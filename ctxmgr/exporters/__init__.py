@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxmgr.exporters.atif import ATIF
 from ctxmgr.exporters.claude_code import CLAUDE_CODE
-from ctxmgr.exporters.interface import Exporter
+from ctxmgr.exporters.conversation import Exporter
 from ctxmgr.exporters.messages import MESSAGES
 from ctxmgr.exporters.otlp import OTLP
 

@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from ctxmgr.exporters.conversation import Call, Conversation, Part, Step, as_text, other_tokens, tokens_of
-from ctxmgr.exporters.interface import Exporter, Losses
+from ctxmgr.exporters.conversation import Call, Conversation, Exporter, Losses, Part, Step, as_text, other_tokens, tokens_of
 
 VERSION = "ATIF-v1.8"
 

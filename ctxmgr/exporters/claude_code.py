@@ -9,8 +9,18 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from ctxmgr.exporters.conversation import Call, Conversation, Part, Step, as_text, other_tokens, tokens_of
-from ctxmgr.exporters.interface import Exporter, Losses, lose_events
+from ctxmgr.exporters.conversation import (
+    Call,
+    Conversation,
+    Exporter,
+    Losses,
+    Part,
+    Step,
+    as_text,
+    lose_events,
+    other_tokens,
+    tokens_of,
+)
 
 VERSION = "2.1.330"
 """The version whose shape this is; a session of Claude Code keeps its own."""

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ctxmgr.exporters.conversation import Conversation, Step, as_text, other_tokens, tokens_of
-from ctxmgr.exporters.interface import Exporter, Losses, lose_events
+from ctxmgr.exporters.conversation import Conversation, Exporter, Losses, Step, as_text, lose_events, other_tokens, tokens_of
 
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:

@@ -11,8 +11,18 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from ctxmgr.exporters.conversation import Call, Conversation, Part, Step, as_text, other_tokens, tokens_of
-from ctxmgr.exporters.interface import Exporter, Losses, lose_events
+from ctxmgr.exporters.conversation import (
+    Call,
+    Conversation,
+    Exporter,
+    Losses,
+    Part,
+    Step,
+    as_text,
+    lose_events,
+    other_tokens,
+    tokens_of,
+)
 from ctxmgr.log.ids import parse_time
 
 _USAGE = {

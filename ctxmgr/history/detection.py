@@ -46,6 +46,9 @@ FIRST_LOOK = 4_000
 NOTHING_KNOWN = "no record of a known kind"
 """The note of a session that a later program wrote, or a wrong one: it was not judged."""
 
+_TELLING = tuple(kind for kind in RECORDS if kind != "session")
+"""Kinds of records that tell of what was done in a session."""
+
 UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
 """The note of an entry that no detector has an opinion of."""
 
@@ -151,12 +154,18 @@ def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> S
     )  # fmt: skip
 
 
+def _is_unknown(store: Store, key: int) -> bool:
+    """Whether a session that tells of nothing was written in words that are not known, and not just begun."""
+    known = store.sessions.holds(key, tuple(RECORDS))
+    return not known or store.imported.not_understood(store.sessions.name(key)) > 0
+
+
 def _notes(store: Store, key: int) -> list[str]:
     """Return what keeps a session from being called healthy though it is no finding (design ruling 28)."""
     notes: list[str] = []
     if store.sessions.entry_count(key) == 0:
         notes.append("no action recorded")
-        if not store.sessions.holds(key, tuple(RECORDS)):
+        if not store.sessions.holds(key, _TELLING) and _is_unknown(store, key):
             notes.append(NOTHING_KNOWN)
     failures = store.sessions.failures_in_row(key)
     if failures >= FAILURES_IN_ROW:

@@ -163,6 +163,5 @@ def _variant(importer: Importer, files: list[Path]) -> str:
 
 def _code() -> list[str]:
     """Return what tells the importers of one version from those of the next."""
-    folder = os.path.dirname(importers.__file__)
-    with os.scandir(folder) as found:
-        return sorted(f"{entry.name} {entry.stat().st_mtime_ns}" for entry in found if entry.name.endswith(".py"))
+    folder = Path(importers.__file__).parent
+    return sorted(f"{file.relative_to(folder)} {file.stat().st_mtime_ns}" for file in folder.rglob("*.py"))

@@ -28,11 +28,12 @@ IMPORTERS: tuple[Importer, ...] = importers(open_tables)
 """In the order in which they are looked for."""
 
 HEAD = 64 * 1024
-_FIRST = 64
+_FIRST = 4096
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _LINES = 50
 _LONGEST = 1 << 20
 _OWN_START = re.compile(rb'\{"v": ?1, ?"kind": ?"')
+_MAY_BE_LOG = re.compile(rb"(?:\xef\xbb\xbf)?[\0 \t\r\n]*[{\[]|SQLite format 3\0|PK\x03\x04|\x1f\x8b|\x28\xb5\x2f\xfd")
 _OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
 _MAGIC = (
     (b"SQLite format 3\0", "a SQLite database"),
@@ -96,13 +97,17 @@ def _holds_own(start: bytes) -> bool:
     return any(map(_is_own, start.split(b"\n")[:_LINES]))
 
 
-def begins_as_own(path: Path) -> bool:
-    """Whether a file begins with a record of ours, whatever it is called; False where it can't be read."""
+def may_hold_log(path: Path) -> bool:
+    """Whether a file, whatever it is called, begins as logs do: with JSON, compressed, as a database or an archive.
+
+    False where it can't be read.
+    """
     try:
         with open(open_regular(path), "rb", buffering=0) as stream:
-            return _OWN_START.match(stream.read(_FIRST).lstrip(b"\0 \t\r\n")) is not None
+            start = stream.read(_FIRST)
     except OSError:
         return False
+    return _MAY_BE_LOG.match(start) is not None or b'\n{"' in start  # a log that was rotated may begin inside a line
 
 
 def holds_own_records(path: Path) -> bool:
@@ -152,8 +157,10 @@ def looks_like(head: bytes) -> str:
     text = head.strip(b"\xef\xbb\xbf \t\r\n\0")
     if text.startswith((b"{", b"[")) and (said := _json_shape(text)):
         return said
+    if not text:
+        return "a file of nothing but blanks" if head.strip() == b"" else "binary data"
     control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
-    return "binary data" if control * 50 > len(head) or not text else "plain text"
+    return "binary data" if control * 50 > len(head) else "plain text"
 
 
 def _json_shape(text: bytes) -> str | None:

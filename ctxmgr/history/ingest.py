@@ -24,9 +24,9 @@ from ctxmgr.history.formats import (
     FORMATS,
     IMPORTERS,
     OWN_FORMAT,
-    begins_as_own,
     known_formats,
     looks_like,
+    may_hold_log,
     read_head,
     recognised,
 )
@@ -45,7 +45,7 @@ from ctxmgr.store.engine.postgresql_url import shown
 from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted
 from ctxmgr.store.write.row_batch import RowBatch
-from ctxmgr.types.importing import FileCount, FileReport, ImportReport
+from ctxmgr.types.importing import FileCount, FileReport, ImportReport, first_named
 from ctxmgr.types.record_check import check
 
 _T = TypeVar("_T")
@@ -61,6 +61,7 @@ _CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conve
 """A key that a JSON document with somebody's conversation has, and a file of settings has not."""
 
 _TOLD = 5
+_NAMED = 10
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 _PART = 10_000
 """Records of our own format that are written together; of other formats it is a whole session."""
@@ -82,13 +83,45 @@ class _Group:
 
 
 @dataclass(slots=True)
+class Others:
+    """The files of folders that hold no log: how many, and the first of them."""
+
+    count: int = 0
+    first: list[str] = field(default_factory=lambda: list[str]())
+
+    def add(self, file: Path) -> None:
+        """Take note of a file."""
+        self.count += 1
+        if self.count <= _NAMED:
+            self.first.append(str(file))
+
+    @property
+    def told(self) -> list[str]:
+        """What a person should hear about them: one line, or none."""
+        return [f"no logs: {first_named(self.first, self.count)}"] if self.count else []
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLogs:
+    """The logs at some paths.
+
+    Attributes:
+        logs: one file of each; passed: files that look like logs and are of no known format; others: all else in folders.
+    """
+
+    logs: list[Path]
+    passed: list[FileReport]
+    others: Others
+
+
+@dataclass(slots=True)
 class _Totals:
     files: list[FileReport] = field(default_factory=lambda: list[FileReport]())
     appended: AppendResult = field(default_factory=AppendResult)
     sessions: dict[str, None] = field(default_factory=lambda: dict[str, None]())
     unchanged: int = 0
     untrusted: int = 0
-    others: int = 0
+    others: Others = field(default_factory=Others)
 
     def add(self, reports: Sequence[FileReport], done: _Group) -> None:
         """Count what was done of a session's files."""
@@ -189,7 +222,7 @@ def _named(
     """Return the files at ``paths`` by their importers; what is passed over goes into ``totals``."""
     by_importer: dict[str, list[Path]] = {}
     for path in paths:
-        taken = len(totals.files), totals.others, sum(map(len, by_importer.values()))
+        taken = len(totals.files), totals.others.count, sum(map(len, by_importer.values()))
         # What is remembered of a file must hold in every folder that ctxmgr is run in.
         for file, asked_for in _files(Path(os.path.abspath(path)), totals):
             try:
@@ -205,11 +238,11 @@ def _named(
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
             elif not asked_for and _is_other(file, head):
-                totals.others += 1
+                totals.others.add(file)
             elif asked_for or only is None or recognised(file, head) is None:
                 totals.files.append(_refusal(file, head))
         if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
-            within = len(totals.files) - taken[0] + totals.others - taken[1]
+            within = len(totals.files) - taken[0] + totals.others.count - taken[1]
             why = f"none of its {within:,} files is a log of a known format" if within else "there is no log in it"
             totals.files.append(_file_report(FileCount(path), "", skipped=why))
     if paths and not by_importer:
@@ -220,7 +253,9 @@ def _named(
 
 def _is_other(file: Path, head: bytes) -> bool:
     """Whether a file of a folder is none of the logs that are looked for there: settings, another program's database."""
-    return file.suffix in _DATABASES or (file.suffix == ".json" and not _CONVERSATION.search(head))
+    if file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *_DATABASES):
+        return False
+    return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
 
 
 def _nothing(passed: Sequence[FileReport]) -> InvalidInput:
@@ -245,8 +280,8 @@ def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
             """Let what can't be read say so itself."""
 
 
-def find_logs(paths: Sequence[Path]) -> tuple[list[Path], list[FileReport]]:
-    """Return one file of each log at ``paths``, and what was passed over with the reason; folders are searched.
+def find_logs(paths: Sequence[Path]) -> FoundLogs:
+    """Return one file of each log at ``paths``, and what was passed over; folders are searched.
 
     Files of one session (a run and its sub-agents) are one log: opening any of them reads all.
 
@@ -261,7 +296,7 @@ def find_logs(paths: Sequence[Path]) -> tuple[list[Path], list[FileReport]]:
             continue
         for group in importer.groups(_with_companions(importer, files)):
             logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
-    return sorted(logs), [report for report in totals.files if report.skipped]
+    return FoundLogs(sorted(logs), [report for report in totals.files if report.skipped], totals.others)
 
 
 def _chosen(only: str | None) -> list[Importer]:
@@ -273,8 +308,8 @@ def _chosen(only: str | None) -> list[Importer]:
 def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
     """Yield (file, whether it was asked for by name) of a path; folders are searched, links to folders are not.
 
-    Files of a folder whose names are no log's are counted, unless they begin as a log of ours does: a rotated or renamed one
-    counts like any other. What agents keep beside their logs is not even counted.
+    Files of a folder that neither are called nor begin as logs are counted: a rotated or renamed log is one like any other.
+    What agents keep beside their logs is not even counted.
     """
     if path.is_dir():
         for folder, names, files in os.walk(path):
@@ -284,10 +319,10 @@ def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
                     continue
                 if _BESIDE_LOGS.search(str(file)):
                     continue
-                if name.endswith(_SUFFIXES) or begins_as_own(file):
+                if name.endswith(_SUFFIXES) or may_hold_log(file):
                     yield file, False
                 else:
-                    totals.others += 1
+                    totals.others.add(file)
         return
     if not path.exists():
         raise NotFound(f"no file or folder at {path}", "check the path")
@@ -525,7 +560,8 @@ def _report(totals: _Totals) -> ImportReport:
     damaged = sum(len(report.damaged) for report in totals.files)
     missed = unknown.total() + damaged
     return ImportReport(
-        files=totals.files, skipped=sum(report.skipped is not None for report in totals.files), others=totals.others,
+        files=totals.files, skipped=sum(report.skipped is not None for report in totals.files), others=totals.others.count,
+        other_files=totals.others.first,
         unchanged=totals.unchanged, sessions=list(totals.sessions), records=records,
         entries=sum(report.tool_calls for report in totals.files),
         open_calls=sum(report.open_calls for report in totals.files), added=totals.appended.added,

@@ -54,6 +54,8 @@ def open_history(
         return open_store(path, create=create, readonly=readonly, masked=masked), []
     if not create and not explicit and not exists(path):
         return empty_store(path), [NOTHING_YET]
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a folder", "name a log in it; 'ctxmgr import' and 'ctxmgr detect' read every log there")
     warnings: list[str] = []
     head = _head(path)
     is_log = head.startswith(_OWN)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.ingest import append_foreign
-from ctxmgr.importers.json_importer import Log
+from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.otlp import OTLP, SpanReader, is_export
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store

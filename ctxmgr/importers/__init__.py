@@ -1,30 +1,27 @@
-"""Foreign logs in, records of log format 1 out; one agent format a module.
+"""Foreign logs in, records of log format 1 out; a format, or two of one family, a module.
 
 To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/formats/<name>``.
-Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `json_importer` and `transcript`.
+Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `descriptions` and `transcript`.
 """
 
 from __future__ import annotations
 
 from ctxmgr.importers.atif import ATIF
-from ctxmgr.importers.claude_code.importer import ClaudeCode
-from ctxmgr.importers.cline import CLINE
-from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.codex import Codex
 from ctxmgr.importers.copilot import COPILOT
-from ctxmgr.importers.gemini import GEMINI
+from ctxmgr.importers.descriptions import OpenTables
+from ctxmgr.importers.gemini import GEMINI, QWEN
 from ctxmgr.importers.inspect_ai import INSPECT
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import LANGGRAPH_ROWS, langgraph
-from ctxmgr.importers.message_list import MESSAGE_LIST
-from ctxmgr.importers.mini_swe_agent import MINI_SWE_AGENT
+from ctxmgr.importers.message_list import CLINE, MESSAGE_LIST
 from ctxmgr.importers.openai_agents import openai_agents
 from ctxmgr.importers.opencode import OPENCODE_FILES, opencode
 from ctxmgr.importers.openhands import OPENHANDS
 from ctxmgr.importers.otlp import OTLP
 from ctxmgr.importers.pi import PI
-from ctxmgr.importers.qwen import QWEN
-from ctxmgr.importers.swe_agent import SWE_AGENT
-from ctxmgr.importers.tables import OpenTables
+from ctxmgr.importers.swe_agent import MINI_SWE_AGENT, SWE_AGENT
 
 
 def importers(open_tables: OpenTables) -> tuple[Importer, ...]:

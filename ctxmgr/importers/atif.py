@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.importers.chat import judged, speak, words_of
+from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage
-from ctxmgr.importers.json_importer import JsonImporter, Log
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, sequence, text
 

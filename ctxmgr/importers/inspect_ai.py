@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ctxmgr.importers.chat import read_message, speak, words_of
+from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage
-from ctxmgr.importers.json_importer import JsonImporter, Log
-from ctxmgr.importers.log_files import ZSTD_REMEDY, read_values
+from ctxmgr.importers.log_files import ZSTD_REMEDY, open_plain, read_values
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
 from ctxmgr.log.foreign_jsonl import Line, Report
-from ctxmgr.paths import open_regular
 
 _ZSTD = 93
 _LOCAL_HEADER = 30
@@ -153,7 +152,7 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
     Raises:
         OSError: when the file can't be read.
     """
-    with open(open_regular(path), "rb") as stream:
+    with open_plain(path) as stream:
         if not stream.read(4).startswith(b"PK"):
             yield from read_values(path, lists, report)
             return

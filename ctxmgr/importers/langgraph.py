@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ctxmgr.importers.chat import ROLES, read_message, role_of
+from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage
-from ctxmgr.importers.json_importer import JsonImporter, Log
-from ctxmgr.importers.tables import OpenTables, TableImporter, Tables
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, mapping, moment, sequence, text, whole
 

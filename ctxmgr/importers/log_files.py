@@ -46,6 +46,15 @@ def plain_name(path: Path) -> str:
     return path.name.removesuffix(".zst").removesuffix(".gz")
 
 
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file as it is.
+
+    Raises:
+        OSError: when it can't be read or is not a regular file: a pipe or a device would block or never end.
+    """
+    return open(open_regular(path), "rb")
+
+
 @contextmanager
 def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
     """Open a log, uncompressing gzip and zstd; what can't be uncompressed is told to ``report``.
@@ -163,7 +172,7 @@ def is_compressed(path: Path) -> bool:
     Raises:
         OSError: when it can't be read.
     """
-    with open(open_regular(path), "rb") as stream:
+    with open_plain(path) as stream:
         return stream.read(4).startswith((GZIP_MAGIC, ZSTD_MAGIC))
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctxmgr.importers.chat import judged, read_message, words_of
+from ctxmgr.importers.descriptions import Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage
-from ctxmgr.importers.json_importer import Log
-from ctxmgr.importers.tables import OpenTables, TableImporter, Tables
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, text
 

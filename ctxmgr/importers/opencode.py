@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.chat import judged, speak
+from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.json_importer import JsonImporter, Log
-from ctxmgr.importers.tables import OpenTables, TableImporter, Tables
+from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, text, whole
-from ctxmgr.paths import open_regular
 
 _SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_created")
 _PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask", "retry"))
@@ -224,7 +223,7 @@ class _Files:
 
 def _value(path: Path) -> dict[str, Any]:
     try:
-        with open(open_regular(path), "rb") as stream:
+        with open_plain(path) as stream:
             return mapping(json.loads(stream.read(_MOST_BYTES)))
     except (OSError, ValueError, RecursionError):
         return {}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.chat import judged, speak, words_of
+from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.json_importer import JsonImporter, Log
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, sequence, text, whole

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, judged, read_message, role_of, speak, words_of
+from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage
-from ctxmgr.importers.json_importer import JsonImporter, Log
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.otlp_values import Span, messages_of, spans_of, take_message
 from ctxmgr.importers.transcript import Transcript

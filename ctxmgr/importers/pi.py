@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.importers.chat import read_message, words_of
+from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.json_importer import JsonImporter, Log
 from ctxmgr.importers.values import mapping, text
 
 _STATE = frozenset(("model_change", "thinking_level_change", "label", "session_info", "custom", "leaf"))

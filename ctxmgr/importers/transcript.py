@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.log_files import plain_name
-from ctxmgr.importers.values import clean, elapsed, moment, number, text, whole
+from ctxmgr.importers.values import SIMPLE, clean, elapsed, moment, number, text, title, whole
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.plain_records import build
@@ -23,7 +23,6 @@ _UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _LONGEST_NAME = 200
 _LONGEST_ID = 300
 _LONGEST_MESSAGE = 2_000
-_TITLE = 80
 _HELD = 40
 _STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
 
@@ -63,9 +62,13 @@ class Part:
     def __post_init__(self) -> None:
         self.process = self.process or self.session
 
-    def add(self, record_kind: str, at: object, **fields: Any) -> None:
-        """Add a record; ``at`` is a time as RFC 3339 has it, anything else is none."""
-        self.records.append(build(record_kind, self.session, text(at), **fields))
+    def when(self, at: object) -> str | None:
+        """Return a time as records have it; here one that is no RFC 3339 already is none."""
+        return text(at)
+
+    def add(self, record: Record) -> None:
+        """Add a record."""
+        self.records.append(record)
 
     def entry(
         self,
@@ -83,11 +86,11 @@ class Part:
     ) -> None:
         """Add a tool call by the id of its entry; its result comes later, or never."""
         self.count.tool_calls[action] += 1
-        self.add(
-            "entry", at, id=name, agent=self.agent, action=action, inputType=input_type or f"{action}Input", input=given,
-            process=self.process, turn=turn or self.turn, step=step, parent=parent or self.parent or None,
-            timeoutMs=timeout_ms, meta=present(**meta),
-        )  # fmt: skip
+        self.add(build(
+            "entry", self.session, self.when(at), id=name, agent=self.agent, action=action,
+            inputType=input_type or f"{action}Input", input=given, process=self.process, turn=turn or self.turn, step=step,
+            parent=parent or self.parent or None, timeoutMs=timeout_ms, meta=present(**meta),
+        ))  # fmt: skip
 
     def outcome(
         self,
@@ -102,13 +105,27 @@ class Part:
     ) -> None:
         """Add what came of an entry."""
         self.count.failed += status != "ok"
-        self.add(
-            "result", at, entry=entry, status=status, output=output, error=error, durationMs=duration_ms, meta=meta or None
-        )
+        self.add(build(
+            "result", self.session, self.when(at), entry=entry, status=status, output=output, error=error,
+            durationMs=duration_ms, meta=meta or None,
+        ))  # fmt: skip
 
-    def told(self, name: str, kind: str, data: Mapping[str, object], at: object, **about: str | None) -> None:
-        """Add an event by its id; ``about`` is its process, turn and entry, where the format tells them."""
-        self.add("event", at, id=name, type=kind, agent=self.agent, **about, data=data)
+    def told(
+        self,
+        name: str,
+        kind: str,
+        data: Mapping[str, object],
+        at: object,
+        *,
+        process: str | None = None,
+        turn: str | None = None,
+        entry: str | None = None,
+    ) -> None:
+        """Add an event by its id."""
+        self.add(build(
+            "event", self.session, self.when(at),
+            id=name, type=kind, agent=self.agent, process=process, turn=turn, entry=entry, data=data,
+        ))  # fmt: skip
 
     def opening(self, started: str | None, version: object, path: Path, about: Mapping[str, object]) -> Record:
         """Return the record of the session itself."""
@@ -151,6 +168,8 @@ class Transcript(Part):
     _opened: bool = False
     _titled: bool = False
     _orphans: int = 0
+    _asked: object = None
+    _moment: str | None = None
 
     def __post_init__(self) -> None:
         self.process = self.session
@@ -177,7 +196,7 @@ class Transcript(Part):
         told = {"text": words, **({"pictures": pictures} if pictures else {}), **({"synthetic": True} if self.played else {})}
         made = self.event("user_message", told, at, record_id)
         self.turn = self.turn if self.played else made
-        self.about.setdefault("title", " ".join(words[: _TITLE * 10].split())[:_TITLE])
+        self.about.setdefault("title", title(words))
         self.step = None
 
     def nudge(self, words: str, origin: str, at: object = None, record_id: object = None) -> None:
@@ -222,7 +241,7 @@ class Transcript(Part):
         if key and known is not None and not known.answered:
             return known.entry
         entry = self._id(call_id)
-        self.calls[key or entry] = self.waiting[key or entry] = Call(entry, moment(at), action)
+        self.calls[key or entry] = self.waiting[key or entry] = Call(entry, self.when(at), action)
         self.count.open += 1
         limit = number(timeout_ms)
         self.entry(
@@ -272,7 +291,7 @@ class Transcript(Part):
         told = number(duration_ms)
         self.outcome(
             call.entry, status, at, output=clean(output), error=_error(status, kind, error, output),
-            duration_ms=elapsed(call.at, at) if told is None or told < 0 else told, meta=present(**(meta or {})),
+            duration_ms=elapsed(call.at, self.when(at)) if told is None or told < 0 else told, meta=present(**(meta or {})),
         )  # fmt: skip
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
@@ -308,7 +327,7 @@ class Transcript(Part):
 
     def end(self, outcome: str, at: object = None) -> None:
         """Add the end of the session: ``completed``, ``failed`` or ``cancelled``."""
-        self.add("sessionEnd", at, outcome=outcome, process=self.process)
+        self.add(build("sessionEnd", self.session, self.when(at), outcome=outcome, process=self.process))
 
     def take(self, *, final: bool = False) -> list[tuple[int, Record]]:
         """Return what was added since last time, with its place among the records of all parts.
@@ -340,10 +359,16 @@ class Transcript(Part):
         if self._orphans:
             self.count.notes.append(f"{self._orphans:,} results without their call were left out")
 
-    def add(self, record_kind: str, at: object, **fields: Any) -> None:
-        """Add a record, at a moment in any of the ways in which sources tell one."""
+    def when(self, at: object) -> str | None:
+        """Return a time as records have it, from any of the ways in which sources tell one."""
+        if at is not self._asked:
+            self._asked, self._moment = at, moment(at)
+        return self._moment
+
+    def add(self, record: Record) -> None:
+        """Add a record, numbered among those of all parts."""
         self._numbers.append(next(self.counter))
-        self.records.append(build(record_kind, self.session, moment(at), **fields))
+        self.records.append(record)
 
     def _place_id(self) -> str:
         if self.place != self._last_place:
@@ -368,7 +393,7 @@ class Transcript(Part):
 
 def present(**fields: Any) -> dict[str, Any]:
     """Return the fields that hold something, as JSON that every store accepts."""
-    return {name: clean(value) for name, value in fields.items() if value is not None}
+    return {name: value if value.__class__ in SIMPLE else clean(value) for name, value in fields.items() if value is not None}
 
 
 def _error(status: str, kind: str, error: object, output: object) -> dict[str, str] | None:

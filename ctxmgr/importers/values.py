@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
@@ -11,14 +12,21 @@ from typing import Any, cast
 from ctxmgr.log.ids import format_time, parse_time
 
 _DEEPEST = 80
+SIMPLE = frozenset((str, int, bool, type(None)))
+"""Classes of the values that are clean as they are; asked for before a call, since most values are of them."""
+
 _SPACE = " \t\r\n"
 _STARTS = frozenset('{["-0123456789tfnNI')
 _LONGEST_ID = 256
 _LONG_TEXT = 500_000
+_TITLE = 80
 _MOST = 2**53
 _LARGEST = 2**63
 _MOST_DIGITS = 30
 _YEAR_2300 = 10_413_792_000
+_PLAIN_TIME = re.compile(
+    r"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3}|\.\d{6})?Z", re.ASCII
+)
 
 
 @cache
@@ -89,17 +97,20 @@ def milliseconds(value: object) -> float | None:
 
 def clean(value: object, depth: int = 0) -> Any:
     """Return the value as JSON that every store accepts: no NaN, no infinity, no endless nesting."""
-    if isinstance(value, (str, int)) or value is None:
+    if value.__class__ in SIMPLE:
         return value
     if depth > _DEEPEST:
         return "<nested too deep>"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+    below = depth + 1
     if isinstance(value, dict):
-        return {str(key): clean(item, depth + 1) for key, item in cast("dict[Any, Any]", value).items()}
+        items = cast("dict[Any, Any]", value).items()
+        return {
+            key if key.__class__ is str else str(key): item if item.__class__ in SIMPLE else clean(item, below)
+            for key, item in items
+        }
     if isinstance(value, list):
-        return [clean(item, depth + 1) for item in cast("list[Any]", value)]
-    return value
+        return [item if item.__class__ in SIMPLE else clean(item, below) for item in cast("list[Any]", value)]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def shortened(value: object) -> Any:
@@ -117,22 +128,29 @@ def parsed(value: object) -> Any:
     """Return what a JSON text holds, the text itself when it holds no JSON, any other value as it is."""
     if not isinstance(value, str):
         return clean(value)
-    if value.lstrip(_SPACE)[:1] not in _STARTS:  # most texts are none; an error that tells where would cost more
+    if value[:1] not in _STARTS and value.lstrip(_SPACE)[:1] not in _STARTS:  # an error that tells where would cost more
         return value
-    for load in (decoder(), json.loads):
+    try:
+        found = decoder()(value)
+    except (ValueError, RecursionError):
         try:
-            return clean(load(value))
+            return clean(json.loads(value))
         except (ValueError, RecursionError):
-            continue
-    return value
+            return value
+    # What this decoder yields can only be nested too deep.
+    return found if len(value) <= _DEEPEST or value.count("{") + value.count("[") <= _DEEPEST else clean(found)
 
 
 def texts(content: object) -> list[str]:
     """Return the texts of a message's content: a text, or parts of which some carry one."""
     if isinstance(content, str):
         return [content]
-    several = (part if isinstance(part, str) else mapping(part).get("text") for part in sequence(content))
-    return [words for words in several if isinstance(words, str)]
+    found: list[str] = []
+    for part in sequence(content):
+        words: object = part if isinstance(part, str) else mapping(part).get("text")
+        if isinstance(words, str):
+            found.append(words)
+    return found
 
 
 def spoken(content: object) -> str:
@@ -140,9 +158,19 @@ def spoken(content: object) -> str:
     return "\n".join(texts(content))
 
 
+def title(words: str) -> str:
+    """Return the first 80 characters of a person's words on one line."""
+    return " ".join(words[: _TITLE * 10].split())[:_TITLE]
+
+
 def images(content: object) -> int:
     """Return the number of pictures among a message's content parts."""
     return sum("image" in (text(mapping(part).get("type")) or "").lower() for part in sequence(content))
+
+
+def is_time(value: str) -> bool:
+    """Whether a text is a point in time; most are written in the one way that needs no calendar to tell."""
+    return _PLAIN_TIME.fullmatch(value) is not None or parse_time(value) is not None
 
 
 def moment(value: object) -> str | None:
@@ -151,8 +179,9 @@ def moment(value: object) -> str | None:
     Numbers may be given as text. None when it is no time; one without a zone is taken as UTC.
     """
     if isinstance(value, str) and not value.isdecimal():
-        seconds = parse_time(value)
-        return value if seconds is not None and value.endswith("Z") else _formatted(seconds)
+        if value.endswith("Z"):
+            return value if is_time(value) else None
+        return _formatted(parse_time(value))
     if isinstance(value, str):
         value = int(value) if len(value) < _MOST_DIGITS else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
@@ -170,7 +199,7 @@ def _formatted(seconds: float | None) -> str | None:
         return None
 
 
-def elapsed(start: object, end: object) -> float | None:
-    """Return the milliseconds from one moment to another, or None when one is none or they run backwards."""
-    begun, ended = parse_time(moment(start)), parse_time(moment(end))
+def elapsed(start: str | None, end: str | None) -> float | None:
+    """Return the milliseconds from one `moment` to another, or None when one is none or they run backwards."""
+    begun, ended = parse_time(start), parse_time(end)
     return round((ended - begun) * 1000, 3) if begun is not None and ended is not None and ended >= begun else None

@@ -14,7 +14,7 @@ from typing import Any
 from ctxmgr.config import Config
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.history.live.record_sources import Batch, Follower
-from ctxmgr.importers.acp import AGENT, CLIENT, AcpReader
+from ctxmgr.live.acp import AGENT, CLIENT, AcpReader
 from ctxmgr.live.tap import FROM_AGENT, FROM_CLIENT, HEADER, LOST
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id

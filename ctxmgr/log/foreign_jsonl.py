@@ -142,7 +142,8 @@ class _Reader:
 
     def whole(self, raw: bytes) -> dict[str, Any] | None:
         """Return the object that a line is, None where it is anything else or must be looked at closely."""
-        if len(raw) >= _BIG or not raw.startswith(b"{"):
+        size = len(raw)
+        if size >= _BIG or not raw.startswith(b"{"):
             return None
         try:
             value = self._decode(raw)
@@ -150,10 +151,11 @@ class _Reader:
             return None
         if not isinstance(value, dict):
             return None
-        if len(raw) > MAX_DEPTH and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
+        if size > 2 * MAX_DEPTH and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:  # each level ends as well
             return None
         found = cast("dict[str, Any]", value)
-        self._learn(found)
+        if tuple(found) not in self._learnt:
+            self._learn(found)
         return found
 
     def _decoded_line(self, raw: bytes) -> object:

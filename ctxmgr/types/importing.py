@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ class ImportReport(Shape):
         files: one report a file that was read, or passed over: then ``skipped`` says why. Unchanged ones are only counted
             in ``unchanged``.
         skipped: files, or whole folders, that were named or found and could not be read as logs; others: files of the
-            folders whose names are no log's.
+            folders that hold no log; other_files: the first of them.
         added: records written now; known: records that the store already held; doubles: copies of records that belong to
             another session (forks, resumes) and were left out; changed: records whose id is known with other content
             (the first content is kept); untrusted: records of the project's own state that were left out.
@@ -86,6 +87,7 @@ class ImportReport(Shape):
     files: list[FileReport]
     skipped: int = 0
     others: int = 0
+    other_files: list[Text] = []
     unchanged: int
     sessions: list[Text]
     records: int
@@ -99,6 +101,12 @@ class ImportReport(Shape):
     unknown: dict[str, int]
     damaged: int
     not_understood: float
+
+
+def first_named(first: Sequence[str], count: int) -> str:
+    """Return names, and how many there are beyond them."""
+    more = f", and {count - len(first):,} more" if count > len(first) else ""
+    return ", ".join(first) + more
 
 
 class FormatView(Shape):

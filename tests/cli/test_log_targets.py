@@ -105,6 +105,35 @@ def test_a_folder_is_no_green_unless_all_of_it_was_read(folder: Path) -> None:
     assert run("detect", ".").code == 2
 
 
+@pytest.mark.parametrize("command", ["detect", "check"])
+def test_logs_under_odd_names_are_judged_and_all_else_is_named(command: str, folder: Path) -> None:
+    """What a file is called decides nothing: a renamed log is read, and notes are told to be none."""
+    (folder / "claude.jsonl").rename(folder / "claude.old")
+    (folder / "notes.txt").write_text("look at this\n")
+    ran = run(command, "./", "--json")
+    assert (ran.code, len(ran.envelope["data"])) == (10, 2)
+    assert [line for line in ran.envelope["warnings"] if line.startswith("no logs: ")] == [f"no logs: {folder}/notes.txt"]
+    assert f"no logs: {folder}/notes.txt" in run(command, "./").err
+
+
+def test_a_log_of_which_no_record_is_known_is_no_green(folder: Path) -> None:
+    """A later version of an agent may write what nobody here knows: the file alone ends with 8, and `check` with 2."""
+    line = '{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"of_tomorrow","id":%d}}\n'
+    (folder / "later.jsonl").write_text("".join(line % number for number in range(4)))
+    alone = run("detect", "later.jsonl")
+    assert (alone.code, "no record of a known kind" in alone.out) == (8, True)
+    assert run("detect", "later.jsonl", "--exit-zero").code == 0
+    checked = run("check", "later.jsonl")
+    assert (checked.code, "no record of a known kind" in checked.err) == (2, True)
+
+
+def test_a_folder_is_no_store() -> None:
+    """Its logs are judged or imported, not listed as one history; that is said."""
+    Path("logs").mkdir()
+    ran = run("sessions", "--store", "logs")
+    assert (ran.code, "logs is a folder" in ran.err) == (2, True)
+
+
 def test_a_folder_is_judged_as_a_whole() -> None:
     """One session of it can't be chosen, and a session with the name of a folder is still a session."""
     ran = run("detect", ".", "--session", "own")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ctxmgr.conformance import ImporterConformance
 from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.importers.claude_code.importer import ClaudeCode
-from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.codex import Codex
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LOGS = FIXTURES / "logs"

@@ -10,8 +10,7 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.exporters import EXPORTERS
-from ctxmgr.exporters.conversation import conversation_of
-from ctxmgr.exporters.interface import Exporter
+from ctxmgr.exporters.conversation import Exporter, conversation_of
 from ctxmgr.history.formats import IMPORTERS, read_head, recognised
 from ctxmgr.importers.interface import Importer
 from ctxmgr.log.codec import Record, encode

@@ -165,10 +165,14 @@ def test_a_session_of_unknown_kinds_is_not_judged(home: Path) -> None:
 
     assert run("check", "logs").code == 2
     assert run("check", "logs/later.jsonl").code == 2
-    assert "no record of a known kind" in run("detect", "logs/later.jsonl").out
+    alone = run("detect", "logs/later.jsonl")
+    assert (alone.code, "no record of a known kind" in alone.out) == (8, True)
+    assert run("detect", "logs/").code == 2
     good = b.steps("s", ["Bash:ls -> same"])
     (home / "logs" / "good.jsonl").write_text("".join(json.dumps(record) + "\n" for record in good))
     told = run("check", "logs")
+    assert (told.code, "session s: no record of a known kind" in told.err) == (8, True)
+    told = run("detect", "logs/")
     assert (told.code, "session s: no record of a known kind" in told.err) == (8, True)
 
 

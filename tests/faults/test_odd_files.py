@@ -14,8 +14,8 @@ import pytest
 
 from ctxmgr.history.formats import holds_own_records, looks_like, read_head
 from ctxmgr.history.live.record_sources import LogTail
-from ctxmgr.importers.claude_code.records import open_log
 from ctxmgr.importers.codex.head import read_log
+from ctxmgr.importers.log_files import open_plain
 from ctxmgr.log import reader
 from ctxmgr.log.journal import Journal
 from ctxmgr.store import open_store
@@ -44,7 +44,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "own records": holds_own_records,
     "state": FileState.of,
     "Codex": lambda path: list(read_log(path, _ignore)),
-    "Claude Code": open_log,
+    "Claude Code": open_plain,
 }
 
 

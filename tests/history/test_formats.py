@@ -77,6 +77,25 @@ def test_formats_are_told_apart_in_one_folder(tmp_path: Path) -> None:
     assert (report.skipped, report.others) == (0, 1)
 
 
+@pytest.mark.parametrize("name", ["log", "run.log", "run.jsonl.1", "run.txt", "run.old"])
+def test_a_log_in_a_folder_is_found_whatever_it_is_called(name: str, tmp_path: Path) -> None:
+    """A log of another agent, plain, packed or begun inside a line, is told from notes and settings by its content."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    sample = next(FORMATS / name for name in KEPT if name.startswith("pi/")).read_bytes()
+    (folder / name).write_bytes(sample)
+    (folder / f"packed-{name}").write_bytes(gzip.compress(sample))
+    (folder / f"rotated-{name}").write_bytes(b'of a line"}\n' + sample)
+    (folder / "notes.txt").write_text("[x] read the logs\n{ and the settings }\n")
+    (folder / "settings").write_text('{"theme": "dark"}')
+    (folder / "talk.odd").write_text('{"messages": []}')
+    report = import_logs(fresh(tmp_path), [folder], home=tmp_path, environment={})
+    read = {Path(file.path).name: file.format for file in report.files if not file.skipped}
+    assert read == {name: "pi", f"packed-{name}": "pi", f"rotated-{name}": "pi"}
+    assert [Path(file.path).name for file in report.files if file.skipped] == ["talk.odd"]
+    assert (report.others, [Path(file).name for file in report.other_files]) == (2, ["notes.txt", "settings"])
+
+
 def test_a_format_can_be_forced_on_what_nothing_proves(tmp_path: Path) -> None:
     """A named file that is of no known format is read as the one that was named; one of another format is refused."""
     odd = tmp_path / "odd.jsonl"

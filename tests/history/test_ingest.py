@@ -272,6 +272,7 @@ def test_what_is_passed_over_in_a_folder_is_told(tmp_path: Path) -> None:
         "tool-results": "there is no log in it",
     }
     assert (report.skipped, report.others) == (4, 2)
+    assert [Path(file).name for file in report.other_files] == ["image.png", "package.json"]
 
 
 def test_a_file_that_goes_away_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

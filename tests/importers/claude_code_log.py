@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.importers.claude_code import ClaudeCode
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check

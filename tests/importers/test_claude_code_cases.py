@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.importers.claude_code import ClaudeCode
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 from tests.importers.claude_code_log import SESSION, Log, of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.claude_code.importer import ClaudeCode
+from ctxmgr.importers.claude_code import ClaudeCode
 from ctxmgr.types.importing import FileCount
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.codex import Codex
 from ctxmgr.types.importing import FileCount
 from tests.importers.codex_lines import (
     NAME,

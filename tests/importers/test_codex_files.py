@@ -14,8 +14,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.importers.codex import Codex
 from ctxmgr.importers.codex.head import read_log
-from ctxmgr.importers.codex.importer import Codex
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
@@ -202,7 +202,7 @@ def test_without_the_zstd_module_the_remedy_is_told(tmp_path: Path, monkeypatch:
 def test_the_zstd_module_is_loaded_only_for_compressed_rollouts() -> None:
     """Reading a plain rollout does not import the optional module."""
     program = (
-        "import sys; from pathlib import Path; from ctxmgr.importers.codex.importer import Codex;"
+        "import sys; from pathlib import Path; from ctxmgr.importers.codex import Codex;"
         f"list(Codex().read([Path({str(LIVE)!r})], [])); sys.exit('zstandard' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=LOGS.parents[2], check=False).returncode == 0
@@ -288,6 +288,16 @@ def spoil(value: Any, data: st.DataObject) -> Any:
         key = data.draw(st.sampled_from(sorted(fields)))
         return {**fields, key: spoil(fields[key], data)}
     return data.draw(ODD)
+
+
+def test_runs_that_begin_with_the_same_item_are_told_apart(tmp_path: Path) -> None:
+    """What ``codex exec`` printed twice into one file is two runs, though their first items are equal."""
+    item = {"type": "item.completed", "item": {"id": "item_0", "type": "mcp_tool_call", "tool": "look"}}
+    start = {"type": "thread.started", "thread_id": "019b0000-1111-7222-8333-0123456789ab"}
+    path = tmp_path / "out.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in (start, item, start, item, start, item)))
+    records, _ = read(path)
+    assert len({record["id"] for record in records if record["kind"] == "entry"}) == 3
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.acp import AGENT, CLIENT, AcpReader
+from ctxmgr.live.acp import AGENT, CLIENT, AcpReader
 from ctxmgr.live.tap import FROM_CLIENT, HEADER, LOST
 from ctxmgr.live.tap_recorder import Lines, TapRecorder
 from ctxmgr.store import open_store

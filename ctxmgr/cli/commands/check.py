@@ -81,10 +81,11 @@ def check(
             _add_summary(Path(os.environ[SUMMARY]), markdown(result))
         rows = [session.to_json() for session in result.sessions]
         # The other forms tell of what was not read themselves.
-        unread = result.passed_over if form in ("text", "json") else []
+        plain = form in ("text", "json")
+        unread = [f"not read: {path}: {why}" for path, why in result.passed_over] + result.others if plain else []
         return Answer(
             rows, lambda out: _show(out, form, result), "partial" if result.passed_over else "ok",
-            warnings=[*result.remarks, *(f"not read: {path}: {why}" for path, why in unread)], code=_code(result),
+            warnings=[*result.remarks, *unread], code=_code(result),
         )  # fmt: skip
 
     answer_alone("check", Shown("json" if form == "json" else "table"), work)

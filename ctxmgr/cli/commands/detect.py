@@ -49,7 +49,7 @@ def detect(
     Of a folder every log in it is judged, each by itself.
 
     Exit codes: 0 no loop and no stall, 2 nothing in the folder could be read, 3 nothing to judge, 8 no loop and no stall
-    but a file of the folder could not be read, 10 loop, 11 hung, 12 both.
+    but a file of the folder or a session could not be read, 10 loop, 11 hung, 12 both.
 
     Examples:
       ctxmgr detect

@@ -83,12 +83,14 @@ class CheckResult:
     Attributes:
         sessions: all that were judged, in the order of the logs.
         passed_over: (path, reason) of what could not be read.
+        others: what is to be told of files of the folders that are no logs.
         notes: (path and session, note) of what was amiss with logs that were read, such as damage, or times that are missing.
         fail_on: the severities that fail the check.
     """
 
     sessions: list[CheckedSession] = field(default_factory=list[CheckedSession])
     passed_over: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    others: list[str] = field(default_factory=list[str])
     notes: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     fail_on: frozenset[str] = frozenset(FAIL_ON)
 
@@ -141,9 +143,10 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
             raise NoHistory(NOTHING_READ)
         return result
     stores = [path for path in paths if path.suffix == ".db"]
-    logs, passed = find_logs([path for path in paths if path not in stores])
-    result.passed_over = [(each.path, each.skipped or "") for each in passed]
-    for log in (*stores, *logs):
+    there = find_logs([path for path in paths if path not in stores])
+    result.passed_over = [(each.path, each.skipped or "") for each in there.passed]
+    result.others = there.others.told
+    for log in (*stores, *there.logs):
         try:
             _judge(result, str(log), heard)
         except CtxmgrError as error:
@@ -151,7 +154,8 @@ def check_logs(paths: Sequence[Path], store: str | None, fail_on: Sequence[str],
                 raise
             result.passed_over.append((str(log), error.message.removeprefix(f"{log}: ")))
     if not result.sessions:
-        raise InvalidInput("nothing was read, so nothing was judged", "name a log, a folder of logs, or a store")
+        told = "".join(f"\n  {path}: {why}" for path, why in result.passed_over[:5])
+        raise InvalidInput(f"nothing was read, so nothing was judged{told}", "name a log, a folder of logs, or a store")
     return result
 
 

@@ -1,1 +1,264 @@
-"""The importer of Claude Code's transcripts. Begin with `importer`; `raw_records` reads its lines."""
+"""Read Claude Code transcripts of every version, web exports and stream-json logs."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, cast
+
+from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
+from ctxmgr.importers.claude_code.session import Session
+from ctxmgr.importers.claude_code.threads import LogFile
+from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.log_files import open_plain
+from ctxmgr.importers.transcript import Part
+from ctxmgr.importers.values import ident, mapping
+from ctxmgr.log.codec import Record
+from ctxmgr.types.importing import FileCount
+
+_ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SNIFFED_LINES = 200
+_TAIL = 1 << 16
+_TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
+
+
+class ClaudeCode:
+    """The importer of Claude Code's logs; all rules of the seam hold (see `Importer`)."""
+
+    name = "claude-code"
+    title = "Claude Code"
+    coverage = Coverage()
+    places: Sequence[Place] = (Place(".claude/projects", "**/*.jsonl", variable="CLAUDE_CONFIG_DIR", below="projects"),)
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Say yes to a record that carries Claude Code's envelope; logs that only look alike lack parts of it."""
+        if is_export(head):
+            start = head[head.index(b'"loglines"') :]
+            return b'"sessionId"' in start and (b'"isSidechain"' in start or b'"parentUuid"' in start)
+        states = 0
+        for line in head.replace(b"\0", b"\n").split(b"\n")[:_SNIFFED_LINES]:
+            verdict = _is_ours(line.strip(b"\xef\xbb\xbf \t\r"))
+            if verdict is True:
+                return True
+            states += verdict is None
+        return states > 0 and b'"message"' not in head
+
+    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """Yield every transcript under ``$CLAUDE_CONFIG_DIR`` or ``~/.claude``."""
+        found = sorted(found_at(self.places, home, environment), key=str)  # a session's log comes before its folder
+        return (path for path in found if "tool-results" not in path.parts and path.is_file())
+
+    def companions(self, path: Path) -> Sequence[Path]:
+        """Return the logs of the session's sub-agents, beside it or in its folder."""
+        return _companions(path)
+
+    def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
+        """Group files by session, a session's main log first, originals before their forks."""
+        return _groups(paths)
+
+    def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
+        """Yield one session's records; files are read in step, in the order of their times.
+
+        A stream-json log beside its session's transcript is counted, but tells nothing that the transcript does not.
+
+        Raises:
+            OSError: when a file can't be read.
+        """
+        if not group:
+            return
+        head = head_of(group[0])
+        session, unused = (Session(head.session, self.name) for _ in range(2))
+        emitted: set[str] = set()
+        with ExitStack() as stack:
+            for file, raw in _merged(group, head.session, counts, stack):
+                copies = file.head.stream and not file.is_first
+                feeding = unused if copies else session
+                if copies and raw is None:
+                    file.count.notes.append(f"the same session as {group[0].name}; counted, not recorded again")
+                records = feeding.finish(file) if raw is None else feeding.feed(file, raw)
+                for record in records:
+                    if not copies and _is_new(record, emitted):
+                        if len(emitted) == 1:
+                            yield _opening(head, Part(head.session, counts[0], self.name))
+                        yield record
+        yield from session.end()
+
+
+def _merged(
+    group: Sequence[Path], session: str, counts: list[FileCount], stack: ExitStack
+) -> Iterator[tuple[LogFile, Raw | None]]:
+    """Yield each record with its file, by time across files and by place inside each; None at a file's end.
+
+    A record without a time follows the one before it.
+    """
+    heads: list[tuple[float, int, Raw | None]] = []
+    opened: list[tuple[LogFile, Iterator[Raw]]] = []
+    for index, path in enumerate(group):
+        count = FileCount(path, session=session)
+        counts.append(count)
+        source = Source(path, count, keep_places=index == 0)
+        file = LogFile(path, head_of(path), count, source, is_first=index == 0)
+        records = source.records()
+        stack.enter_context(closing(cast("Any", records)))
+        opened.append((file, records))
+        if len(group) > 1:
+            _push(heads, float("-inf"), index, next(records, None))
+        else:
+            yield from ((file, raw) for raw in records)
+            yield file, None
+    while heads:
+        at, index, raw = heapq.heappop(heads)
+        file, records = opened[index]
+        yield file, raw
+        if raw is not None:
+            _push(heads, at, index, next(records, None))
+
+
+def _push(heads: list[tuple[float, int, Raw | None]], at: float, index: int, raw: Raw | None) -> None:
+    if raw is not None and raw.at is not None:
+        at = max(at, raw.at)
+    heapq.heappush(heads, (at, index, raw))
+
+
+def _is_new(record: Record, emitted: set[str]) -> bool:
+    key = f"result {record['entry']}" if record["kind"] == "result" else str(record["id"])
+    if key in emitted:
+        return False
+    emitted.add(key)
+    return True
+
+
+def _opening(head: Head, part: Part) -> Record:
+    about = {
+        "cwd": head.cwd, "gitBranch": head.branch, "title": head.title, "forkedFrom": head.forked_from, "live": False,
+    }  # fmt: skip
+    return part.opening(head.ts, head.version, part.count.path, about)
+
+
+def _is_ours(line: bytes) -> bool | None:
+    """Judge one line: true for a record of ours, None for one that is merely likely, false otherwise."""
+    if not line.startswith(b"{"):
+        return False
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return _ENVELOPE.match(line) is not None and b'"sessionId":"' in line
+    record = mapping(value)
+    kind = record.get("type")
+    if not isinstance(kind, str):
+        return False
+    if kind in STATE_TYPES:
+        named = (record.get(key) for key in ("sessionId", "leafUuid", "messageId"))
+        return None if any(isinstance(name, str) and _UUID.fullmatch(name) for name in named) else False
+    if kind in ("user", "assistant", "system", "attachment", "progress") and isinstance(record.get("isSidechain"), bool):
+        return "parentUuid" in record and ident(record.get("uuid")) is not None and "sessionId" in record
+    if kind in ("started", "result") and "session_id" not in record:
+        return None if ident(record.get("agentId")) and "key" in record else False
+    return _is_stream(record, kind)
+
+
+def _is_stream(record: dict[str, Any], kind: str) -> bool:
+    if ident(record.get("session_id")) is None:
+        return False
+    if kind == "system":
+        return isinstance(record.get("subtype"), str)
+    if kind in ("user", "assistant"):
+        return "parent_tool_use_id" in record and isinstance(record.get("message"), dict)
+    return kind == "result" and "num_turns" in record
+
+
+# --- which files belong together
+
+
+def _companions(path: Path) -> Sequence[Path]:
+    """Return the logs of the sub-agents of the session whose main log is ``path``."""
+    try:
+        head = head_of(path)
+    except OSError:
+        return []
+    if not head.is_main:
+        return []
+    beside = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs(other, head.session)]
+    folders = {path.with_suffix(""), path.parent / Path(head.session).name}
+    below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]
+    return [other for other in [*beside, *below] if other.is_file()]
+
+
+def _belongs(path: Path, session: str) -> bool:
+    try:
+        head = head_of(path)
+    except OSError:
+        return False
+    return not head.is_main and head.session == session
+
+
+def _groups(paths: Iterable[Path]) -> list[list[Path]]:
+    """Group files by session, a session's main log first, originals before their forks and later copies.
+
+    A stream-json log whose transcript is there too comes last in the transcript's group.
+    """
+    heads: dict[Path, Head] = {}
+    for path in paths:
+        try:
+            heads.setdefault(path, head_of(path))
+        except OSError:
+            heads.setdefault(path, Head(session=path.stem))
+    found: dict[tuple[Path, str], list[Path]] = {}
+    by_session: dict[str, list[Path]] = {}
+    whole: list[list[Path]] = []
+    streams: list[Path] = []
+    for path, head in heads.items():
+        if head.is_main and head.stream:
+            streams.append(path)
+        elif head.is_main:
+            group = [path]
+            whole.append(group)
+            found.setdefault((path.parent, head.session), group)
+            by_session.setdefault(head.session, group)
+    for path, head in sorted(heads.items()):
+        if not head.is_main:
+            key = (_project(path), head.session)
+            if key not in found:
+                found[key] = []
+                whole.append(found[key])
+            found[key].append(path)
+    for path in sorted(streams):
+        if heads[path].session in by_session:
+            by_session[heads[path].session].append(path)
+        else:
+            whole.append([path])
+    return sorted(whole, key=lambda group: _order(heads[group[0]], group[0], heads))
+
+
+def _order(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
+    """Forks come behind their origin; else the session that ended first comes first, since a copy goes on longer."""
+    origins = {other.session: other.forked_from for other in heads.values() if other.is_main}
+    depth, origin, seen = 0, head.forked_from, {head.session}
+    while origin in origins and origin not in seen:
+        seen.add(origin)
+        depth, origin = depth + 1, origins[origin]
+    return depth, _last_time(path), str(path)
+
+
+def _last_time(path: Path) -> bytes:
+    try:
+        with open_plain(path) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _TAIL))
+            found = _TIME.findall(stream.read(_TAIL))
+    except OSError:
+        return b""
+    return max(found, default=b"")
+
+
+def _project(path: Path) -> Path:
+    """Return the folder that holds the main log of the session a sub-agent's log belongs to."""
+    for parent in path.parents:
+        if parent.name == "subagents":
+            return parent.parent.parent
+    return path.parent

@@ -1,23 +1,27 @@
-"""Read the raw records of one Claude Code file of any shape."""
+"""Read the raw records of one Claude Code file of any shape, and what its first ones tell."""
 
 from __future__ import annotations
 
 import codecs
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ctxmgr.importers import log_files
-from ctxmgr.importers.values import decoder, ident, mapping
+from ctxmgr.importers.claude_code.events import is_summary, record_origin, text_origin
+from ctxmgr.importers.descriptions import noting
+from ctxmgr.importers.log_files import open_log, open_plain
+from ctxmgr.importers.values import decoder, ident, mapping, text, texts, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
 from ctxmgr.log.ids import format_time, parse_time
-from ctxmgr.paths import open_regular
 from ctxmgr.types.importing import FileCount
+
+_PROLOGUE = 2_000
+_META_LIMIT = 1 << 18
 
 STATE_TYPES = frozenset(
     {
@@ -43,7 +47,6 @@ KEPT_ATTACHMENTS = frozenset(
 )  # fmt: skip
 
 _BULKY = 2_048
-_MAX_RANGES = 1_000
 _HEAD = 1 << 16
 _FAST = re.compile(
     rb'\{"type":"(?:api-request(?:-blob|-shape)?|file-history-(?:snapshot|delta))",'
@@ -56,7 +59,7 @@ _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
 _EXPORT = re.compile(r'"loglines"\s*:\s*\[')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Raw:
     """One record of a file.
 
@@ -90,6 +93,7 @@ class Source:
         self._keep = keep_places
         self._place = 0
         self._version: tuple[int, ...] = ()
+        self._report = noting(count)
 
     def records(self) -> Iterator[Raw]:
         """Yield the records that matter.
@@ -97,18 +101,18 @@ class Source:
         Raises:
             OSError: when the file can't be read or is not a regular file.
         """
-        with log_files.open_log(self.path, self._damage) as log:
+        with open_log(self.path, self._report) as log:
             stream = cast("IO[bytes]", log)
             self._count.bytes = self.path.stat().st_size
             head = log.peek(_HEAD)[:_HEAD]
-            lines = _export(stream, self._damage) if is_export(head) else self._lines(stream)
+            lines = _export(stream, self._report) if is_export(head) else self._lines(stream)
             for line in lines:
                 raw = self._raw(line)
                 if raw is not None:
                     yield raw
 
     def _lines(self, stream: IO[bytes]) -> Iterator[Line]:
-        return read_objects(stream, self._damage, accept=is_whole, skip=self._skip, decode=decoder())
+        return read_objects(stream, self._report, accept=is_whole, skip=self._skip, decode=decoder())
 
     def _skip(self, line: bytes) -> bool:
         """Leave a bulky record unread when its first bytes show that nothing of it would be kept.
@@ -153,12 +157,6 @@ class Source:
         if parts > self._version:
             self._version, self._count.version = parts, version
 
-    def _damage(self, offset: int, length: int, reason: str) -> None:
-        if len(self._count.damaged) < _MAX_RANGES:
-            self._count.damaged.append((offset, length, reason))
-        elif len(self._count.damaged) == _MAX_RANGES:
-            self._count.damaged.append((offset, self._count.bytes - offset, "more damage follows; not listed"))
-
 
 def _moment(value: object) -> tuple[str | None, float | None]:
     """Return a timestamp as RFC 3339 in UTC and as seconds since 1970; both None when it is not one."""
@@ -171,15 +169,6 @@ def _moment(value: object) -> tuple[str | None, float | None]:
         return format_time(seconds), seconds
     except (ValueError, OverflowError):
         return None, None
-
-
-def open_log(path: Path) -> IO[bytes]:
-    """Open a regular file for reading; a pipe or a device would block or never end.
-
-    Raises:
-        OSError: when it can't be read or is not a regular file.
-    """
-    return os.fdopen(open_regular(path), "rb", buffering=1 << 20)
 
 
 def normal(value: dict[str, Any]) -> dict[str, Any]:
@@ -270,3 +259,115 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
             yield Line(number, 0, mapping(cast("object", value)))
         if at > _HEAD:
             held, at = held[at:], 0
+
+
+# --- what the first records of a file tell
+
+
+@dataclass(slots=True)
+class Head:
+    """What the beginning of a file tells, up to the model's first words.
+
+    Attributes:
+        session: the sessionId of its records, else the file's name; shared by a session's sub-agent files.
+        agent_id: of a sub-agent's own file; None for a session's main file.
+        stream: whether this is what the program wrote to its output, not a transcript.
+        title: the first words of a person; forked_from: the session whose records the file begins with copies of.
+    """
+
+    session: str
+    agent_id: str | None = None
+    journal: bool = False
+    stream: bool = False
+    ts: str | None = None
+    version: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    title: str | None = None
+    forked_from: str | None = None
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is a session's main log."""
+        return self.agent_id is None and not self.journal
+
+
+def head_of(path: Path) -> Head:
+    """Read the beginning of a file.
+
+    Raises:
+        OSError: when it can't be read.
+    """
+    state = path.stat()
+    return _head_of(path, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _head_of(path: Path, size: int, changed: int) -> Head:
+    del size, changed  # they are here for the cache alone
+    sessions: list[str] = []
+    head = Head(session="")
+    sidechain: bool | None = None
+    for number, raw in enumerate(Source(path, FileCount(path)).records()):
+        value = raw.value
+        head.stream = head.stream or ("session_id" in value and "parentUuid" not in value and raw.kind not in STATE_TYPES)
+        if (session := ident(value.get("sessionId"))) and session not in sessions:
+            sessions.append(session)
+        head.ts = head.ts or raw.ts
+        if raw.kind in {"started", "result"} and not sessions:
+            head.journal = True
+        elif raw.kind not in STATE_TYPES:
+            sidechain = value.get("isSidechain") is True and not head.stream and sidechain is not False
+            _describe(head, value)
+            head.agent_id = head.agent_id or ident(value.get("agentId"))
+        if raw.kind == "assistant" or number >= _PROLOGUE:
+            break
+    head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
+    if head.journal:
+        head.session = _folder_session(path) or head.session
+    if not sidechain or path.stem == head.session:
+        head.agent_id = None
+    elif head.agent_id is None and path.name.startswith("agent-"):
+        head.agent_id = path.stem.removeprefix("agent-")
+    if head.forked_from == head.session:
+        head.forked_from = None
+    return head
+
+
+def _describe(head: Head, value: dict[str, Any]) -> None:
+    head.version = head.version or ident(value.get("version"))
+    head.cwd = head.cwd or (text(value.get("cwd")) or "")[:4096] or None
+    head.branch = head.branch or ident(value.get("gitBranch"))
+    head.forked_from = head.forked_from or _origin(value)
+    if head.title is None and value.get("type") == "user" and record_origin(value) is None:
+        for words in texts(mapping(value.get("message")).get("content")):
+            origin, said = text_origin(words)
+            if origin is None and not is_summary(value, words) and said.strip():
+                head.title = title(said)
+                return
+
+
+def _origin(value: dict[str, Any]) -> str | None:
+    """Return the session that a record was carried over from."""
+    own = value.get("sessionId")
+    source = value.get("forkedFrom")
+    for found in (mapping(source).get("sessionId") or source, value.get("requestSessionId"), value.get("session_id")):
+        if (session := ident(found)) and session != own:
+            return session
+    return None
+
+
+def agent_meta(path: Path) -> dict[str, Any]:
+    """Return what the file beside a sub-agent's log says about it (agentType, toolUseId), or an empty object."""
+    try:
+        with open_plain(path.with_name(f"{path.stem}.meta.json")) as stream:
+            return mapping(json.loads(stream.read(_META_LIMIT)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _folder_session(path: Path) -> str | None:
+    for parent in path.parents:
+        if parent.name == "subagents":
+            return parent.parent.name
+    return None

@@ -12,15 +12,17 @@ from typing import Any
 from ctxmgr.importers.claude_code.events import (
     attachment_event,
     ending,
+    error_of,
     is_summary,
+    judge,
     notification,
+    output_of,
     record_origin,
     starts_turn,
     system_event,
     text_origin,
 )
 from ctxmgr.importers.claude_code.records import Raw
-from ctxmgr.importers.claude_code.results import error_of, judge, output_of
 from ctxmgr.importers.claude_code.threads import LogFile, Thread, Threads, new_response, response_key
 from ctxmgr.importers.values import ident, mapping, positive, sequence, shortened, text, texts
 from ctxmgr.log.codec import Record
@@ -68,6 +70,8 @@ class Session:
 
     def _taken(self, long: bool = False) -> Iterator[Record]:
         records = self._threads.records
+        if not records:
+            return iter(())
         taken = [shortened(record) for record in records] if long else records[:]
         records.clear()
         return iter(taken)
@@ -257,7 +261,9 @@ class Session:
 
 
 def _blocks(content: object) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else [mapping(item) for item in sequence(content)]
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [mapping(item) for item in sequence(content)]
 
 
 def _said(record: dict[str, Any], block: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -291,7 +297,8 @@ def _count(file: LogFile, thread: Thread, *, shown: bool = True) -> None:
     """Count the tokens of a response, and add them unless they may still grow."""
     response, thread.response = thread.response, None
     if response is not None:
-        file.count.usage.update(response.usage)
+        for name, tokens in response.usage.items():
+            file.count.usage[name] += tokens
         if shown:
             data = {**response.usage, "model": response.model, "responseId": response.key}
             thread.event(response.event, "usage", data, response.ts)

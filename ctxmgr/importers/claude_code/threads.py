@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.claude_code.files import Head, agent_meta
-from ctxmgr.importers.claude_code.records import Raw, Source
+from ctxmgr.importers.claude_code.records import Head, Raw, Source, agent_meta
 from ctxmgr.importers.transcript import Part
 from ctxmgr.importers.values import ident, mapping, positive, text, texts
 from ctxmgr.log.codec import Record
@@ -44,10 +43,11 @@ class Response:
     def add(self, message: dict[str, Any]) -> None:
         """Take over the figures of one more line."""
         usage = mapping(message.get("usage"))
+        found = self.usage
         for name, ours in _TOKENS.items():
             count = usage.get(name)
-            if type(count) is int and count > self.usage[ours] and positive(count) is not None:
-                self.usage[ours] = count
+            if type(count) is int and count > found[ours] and positive(count) is not None:
+                found[ours] = count
         self.stopped = ident(message.get("stop_reason")) is not None
 
 
@@ -180,13 +180,13 @@ class Threads:
 
     def _key(self, file: LogFile, value: dict[str, Any]) -> tuple[str, str | None, str | None]:
         """Return the thread's key inside its file, its agent id, and the launching call's id where it is named."""
-        agent_id = ident(value.get("agentId"))
         if parent_tool := ident(value.get("parent_tool_use_id")):
-            return f"tool:{parent_tool}", agent_id or parent_tool[-8:], parent_tool
+            return f"tool:{parent_tool}", ident(value.get("agentId")) or parent_tool[-8:], parent_tool
         if file.head.agent_id is not None:
             return "file", file.head.agent_id, None
         if value.get("isSidechain") is not True:
             return "", None, None
+        agent_id = ident(value.get("agentId"))
         if agent_id is not None:
             return f"agent:{agent_id}", agent_id, None
         root = self._root(file, value)

@@ -1,1 +1,221 @@
-"""The importer of Codex rollouts. Begin with `importer`."""
+"""Read Codex rollouts of every version: find them, group them by session, yield records."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ctxmgr.importers.codex.exec_json import ExecStream
+from ctxmgr.importers.codex.head import (
+    EXEC_ITEMS,
+    EXEC_TYPES,
+    ITEMS,
+    ROLLOUT_NAME,
+    SINGLE_OBJECT,
+    TOP_LEVEL,
+    Head,
+    read_head,
+    read_log,
+)
+from ctxmgr.importers.codex.rollout import Rollout
+from ctxmgr.importers.codex.thread import Thread
+from ctxmgr.importers.descriptions import LISTS, noting
+from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
+from ctxmgr.importers.values import mapping, text
+from ctxmgr.log.codec import Record
+from ctxmgr.log.ids import parse_time
+from ctxmgr.types.importing import FileCount
+
+_CUT_META = re.compile(
+    rb'\s*\{(?:"timestamp":\s*"[^"]{1,40}",\s*)?(?:"ordinal":\s*\d{1,18},\s*)?"type":\s*"session_meta",\s*"payload":\s*\{'
+)
+"""How a first line begins that is longer than the bytes to judge by (it holds the whole base instructions)."""
+
+_ITEMS_MEMBER = re.compile(rb'"items"\s*:\s*\[')
+
+
+def is_codex(path: Path, head: bytes) -> bool:
+    """Whether a file with this path and these first bytes is a rollout of any era or ``codex exec --json`` output."""
+    named = ROLLOUT_NAME.search(path.name) is not None
+    if head.startswith(ZSTD_MAGIC):
+        return named and path.suffix == ".zst"
+    if SINGLE_OBJECT.match(head):
+        return bool(_ITEMS_MEMBER.search(head)) or path.name.startswith("rollout-")
+    if _CUT_META.match(head):
+        return True
+    values = head_values(head, LISTS)
+    return any(_proves(value, value is values[0], named) for value in values)
+
+
+def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
+    """Whether one line can stand only in a Codex log."""
+    kind = text(value.get("type"))
+    if isinstance(value.get("payload"), dict):
+        return kind in TOP_LEVEL
+    if kind in EXEC_TYPES:
+        if kind == "thread.started":
+            return text(value.get("thread_id")) is not None
+        return kind.startswith("item.") and text(mapping(value.get("item")).get("type")) in EXEC_ITEMS
+    if kind is None:
+        header = {"id", "timestamp", "instructions"} <= value.keys() and text(value.get("id")) is not None
+        return (first and header) or value == {"record_type": "state"}
+    bare = kind in ITEMS and (kind != "message" or isinstance(value.get("content"), list))
+    return named and bare and "sessionId" not in value and "session_id" not in value
+
+
+_ENDINGS = (".jsonl", ".jsonl.zst", ".json")
+
+
+class Codex:
+    """Codex CLI rollouts from April 2025 on, and what ``codex exec --json`` prints.
+
+    Ids: an item's own id where the model host made it unique, else ``<thread>:<item or call id>``, else
+    ``<thread>:<line>``. A sub-agent's log joins the session of the thread that spawned it; a fork is a session of its
+    own that names its original. The printed stream of ``codex exec`` repeats what the rollout of the same thread holds,
+    so it becomes a session of its own, ``exec-<thread>``.
+    """
+
+    name = "codex"
+    title = "Codex"
+    coverage = Coverage()
+    places: Sequence[Place] = (
+        Place(".codex/sessions", "**/rollout-*", variable="CODEX_HOME", below="sessions"),
+        Place(".codex/archived_sessions", "**/rollout-*", variable="CODEX_HOME", below="archived_sessions"),
+    )
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Whether a file with this path and these first bytes is a Codex log; content decides."""
+        return is_codex(path, head)
+
+    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """Yield the rollouts under ``$CODEX_HOME`` or ``~/.codex``; the plain form where both exist."""
+        for path in found_at(self.places, home, environment):
+            packed = path.suffix == ".zst" and path.with_suffix("").exists()
+            if _is_rollout(path.name) and not packed and path.is_file():
+                yield path
+
+    def companions(self, path: Path) -> Sequence[Path]:
+        """Return the sub-agents' rollouts in the same day's folder whose line of parents leads to ``path``."""
+        try:
+            names = sorted(entry.name for entry in os.scandir(path.parent) if _is_rollout(entry.name))
+            family = {read_head(path).thread}
+        except OSError:
+            return []
+        children: dict[Path, Head] = {}
+        for name in names:
+            head = None if name == path.name else _head_or_none(path.parent / name)
+            if head is not None and head.parent is not None:
+                children[path.parent / name] = head
+        found: list[Path] = []
+        while born := [file for file, head in children.items() if head.parent in family]:
+            family.update(children.pop(file).thread for file in born)
+            found.extend(born)
+        return sorted(found)
+
+    def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
+        """Put each thread and the sub-agents below it into one group; originals come before their forks."""
+        files = sorted(set(paths), key=lambda path: (plain_name(path), str(path)))
+        heads = {path: _head_or_none(path) or Head(thread=plain_name(path)) for path in files}
+        first: dict[str, Path] = {}
+        for path in files:
+            first.setdefault(heads[path].thread, path)
+        groups: dict[Path, list[Path]] = {}
+        tops = {path: _top(path, heads, first) for path in files}
+        for path in sorted(files, key=lambda path: tops[path] != path):
+            groups.setdefault(tops[path], []).append(path)
+        return _originals_first(groups, heads)
+
+    def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
+        """Yield the records of one session's files; append one `FileCount` for each to ``counts``.
+
+        Raises:
+            OSError: when a file can't be read.
+        """
+        heads = {path: read_head(path) for path in group}
+        threads = {head.thread: head for head in reversed(heads.values())}
+        for path, head in heads.items():
+            count = FileCount(path=path, bytes=path.stat().st_size, version=head.version, agent=head.agent)
+            count.session = _session(head, threads)
+            counts.append(count)
+            thread = Thread(count.session, count, self.name, head=head, file=plain_name(path))
+            started = head.started if parse_time(head.started) is not None else None
+            yield thread.opening(started, head.version, path, _about(head))
+            yield from _read_file(path, thread)
+
+
+def _read_file(path: Path, thread: Thread) -> Iterator[Record]:
+    reader = ExecStream(thread) if thread.head.shape == "exec" else Rollout(thread)
+    count, records = thread.count, thread.records
+    for line in read_log(path, noting(count)):
+        count.records += 1
+        reader.feed(line)
+        if records:
+            yield from records
+            records.clear()
+    reader.finish()
+    yield from records
+
+
+def _about(head: Head) -> dict[str, Any]:
+    return {
+        "cwd": head.cwd, "git": head.git or None, "originator": head.originator, "title": head.title,
+        "agent": head.agent if head.sub_agent else None, "parentThread": head.parent,
+        "forkedFrom": head.forked_from, "forkPoint": head.fork_point,
+    }  # fmt: skip
+
+
+def _session(head: Head, threads: Mapping[str, Head]) -> str:
+    """Return the id of the session a thread belongs to: that of the oldest known thread in its line of parents."""
+    if head.shape == "exec":
+        return f"exec-{head.thread}"
+    seen: set[str] = set()
+    while head.sub_agent and head.thread not in seen:
+        seen.add(head.thread)
+        if head.root is not None:
+            return head.root
+        if head.parent is None:
+            return head.thread
+        if head.parent not in threads:
+            return head.parent
+        head = threads[head.parent]
+    return head.thread
+
+
+def _top(path: Path, heads: Mapping[Path, Head], first: Mapping[str, Path]) -> Path:
+    seen: set[Path] = set()
+    while path not in seen:
+        seen.add(path)
+        head = heads[path]
+        above = first.get(head.parent or "") or (first.get(head.root or "") if head.sub_agent else None)
+        if above is None or above in seen:
+            break
+        path = above
+    return path
+
+
+def _originals_first(groups: Mapping[Path, list[Path]], heads: Mapping[Path, Head]) -> list[list[Path]]:
+    by_thread = {heads[top].thread: top for top in groups}
+    placed: dict[Path, list[Path]] = {}
+    for first in sorted(groups, key=lambda path: (plain_name(path), str(path))):
+        line: list[Path] = []
+        top: Path | None = first
+        while top is not None and top not in placed and top not in line:
+            line.append(top)
+            top = by_thread.get(heads[top].forked_from or "")
+        placed.update((top, groups[top]) for top in reversed(line))
+    return list(placed.values())
+
+
+def _is_rollout(name: str) -> bool:
+    return name.startswith("rollout-") and name.endswith(_ENDINGS)
+
+
+def _head_or_none(path: Path) -> Head | None:
+    try:
+        return read_head(path)
+    except OSError:
+        return None

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctxmgr.importers.codex.known_types import CALLS
+from ctxmgr.importers.codex.head import CALLS
 from ctxmgr.importers.codex.thread import Item, Thread
 from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
 
@@ -37,6 +37,9 @@ class Facts:
     error: str | None = None
 
 
+_NOTHING = Facts()
+
+
 @dataclass(slots=True)
 class Outcome:
     """How a call ended; ``error`` is None exactly when ``status`` is ok."""
@@ -45,7 +48,7 @@ class Outcome:
     output: Any = None
     error: dict[str, Any] | None = None
     duration_ms: float | None = None
-    meta: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    meta: dict[str, Any] = field(default_factory=lambda: {})
 
     def fail(self, status: str, kind: str, message: str) -> Outcome:
         """Set a failure, keeping only the first lines of its message."""
@@ -112,6 +115,8 @@ class Calls:
         """Read what an event tells of a call: facts for its result or, in a log without items, the call itself."""
         key = text(call_id)
         if key is None:
+            return
+        if self.thread.items_seen and key in self.seen and key not in self.open:
             return
         facts = None
         if not kind.endswith(("_begin", "_request")):
@@ -241,7 +246,7 @@ _LONGEST_MESSAGE = 500
 
 def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
     """Return the outcome that an output item tells, helped by events that came before it."""
-    facts = facts or Facts()
+    facts = facts or _NOTHING
     raw: object = payload.get("output", payload.get("tools"))
     success: object = payload.get("success")
     body = mapping(raw)
@@ -315,10 +320,10 @@ def _from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | None) ->
 
 def _judge(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) -> None:
     """Decide the status: an abort or refusal first, then the exit code, then the tool's words, then flags."""
+    if outcome.error is not None or (exit_code == 0 and facts.status is None):
+        return
     words = outcome.output if isinstance(outcome.output, str) else ""
     start = words.lstrip()[:300]
-    if outcome.error is not None:
-        return
     if facts.status in ("aborted", "interrupted") or (exit_code in (None, -1) and _ABORTED.match(start)):
         outcome.fail("interrupted", "interrupted", start or "aborted")
     elif facts.status == "declined" or (exit_code is None and _DENIED.match(start)):

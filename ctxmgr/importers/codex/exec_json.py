@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ctxmgr.importers.codex.calls import Calls, Facts, from_facts
-from ctxmgr.importers.codex.known_types import EXEC_ITEMS, EXEC_TYPES
+from ctxmgr.importers.codex.head import EXEC_ITEMS, EXEC_TYPES
 from ctxmgr.importers.codex.thread import Item, Meter, Thread
 from ctxmgr.importers.values import clean, mapping, sequence, spoken, text, whole
 from ctxmgr.log.codec import fingerprint
@@ -18,7 +19,8 @@ _GIVEN = ("command", "changes", "query", "arguments", "prompt", "receiver_thread
 class ExecStream:
     """Reads one captured standard output; `feed` takes its objects in order, `finish` ends it.
 
-    Item ids start at ``item_0`` in every run, so a run is told apart by the fingerprint of its first item.
+    Item ids start at ``item_0`` in every run, so a run is told apart by the fingerprint of its first item,
+    and by a number where another run began with the very same one.
     """
 
     def __init__(self, thread: Thread) -> None:
@@ -28,6 +30,7 @@ class ExecStream:
         self._open: dict[str, str] = {}
         self._seen: set[str] = set()
         self._run: str | None = None
+        self._runs: Counter[str] = Counter()
 
     def feed(self, line: Line) -> None:
         """Take the next object."""
@@ -74,7 +77,7 @@ class ExecStream:
         if sort not in EXEC_ITEMS:
             thread.unknown(f"item/{sort}")
             return
-        self._run = self._run or fingerprint(body)[:8]
+        self._run = self._run or self._named(body)
         full = f"{thread.origin}:{self._run}:{name or item.number}"
         if sort in ("agent_message", "reasoning"):
             if kind == "item.completed":
@@ -86,6 +89,12 @@ class ExecStream:
             self._plan(item, kind, body, full)
         else:
             self._call(item, kind, body, full)
+
+    def _named(self, first: dict[str, Any]) -> str:
+        """Return the name of the run that begins with an item."""
+        mark = fingerprint(first)[:8]
+        self._runs[mark] += 1
+        return mark if self._runs[mark] == 1 else f"{mark}-{self._runs[mark]}"
 
     def _say(self, item: Item, sort: str, words: str, event_id: str) -> None:
         self._thread.spoke(item)

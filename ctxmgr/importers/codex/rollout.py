@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from ctxmgr.importers.codex import known_types as known
+from ctxmgr.importers.codex import head as known
 from ctxmgr.importers.codex.calls import EVENTS, Calls
+from ctxmgr.importers.codex.head import harness_origin, looks_generated
 from ctxmgr.importers.codex.thread import Item, Meter, Thread
-from ctxmgr.importers.codex.user_text import Words
 from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
 from ctxmgr.log.foreign_jsonl import Line
 
@@ -30,18 +31,30 @@ class Rollout:
         self._calls = Calls(thread)
         self._meter = Meter(thread)
         self._turns = Turns(thread, self._calls)
+        self._readers: dict[str, Callable[[Item], None]] = {
+            "response_item": self._item,
+            "event_msg": self._event,
+            "turn_context": self._turns.context,
+            "token_usage_record": self._meter.usage_record,
+            "compacted": self._compacted,
+            "inter_agent_communication": self._from_agent,
+        }
 
     def feed(self, line: Line) -> None:
         """Take the next object."""
         value, thread = line.value, self._thread
-        kind, payload = text(value.get("type")), value.get("payload")
+        kind: str | None = value.get("type")
+        if not isinstance(kind, str) or not kind:
+            kind = None
+        payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
             item = thread.item(line, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
             if kind == "session_meta" or thread.copied:
                 thread.follow_origin(item, kind)
-            if kind not in known.TOP_LEVEL:
+            if (read := self._readers.get(kind)) is not None:
+                read(item)
+            elif kind not in known.TOP_LEVEL:
                 thread.unknown(kind)
-            self._wrapped(item, kind)
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
             self._item(thread.item(line, value, bare=True))
         elif "record_type" in value:
@@ -56,46 +69,38 @@ class Rollout:
         self._words.finish()
         self._calls.finish()
 
-    def _wrapped(self, item: Item, kind: str) -> None:
-        payload = item.payload
-        if kind == "response_item":
-            self._item(item)
-        elif kind == "event_msg":
-            self._event(item, text(payload.get("type")) or "untyped")
-        elif kind == "turn_context":
-            self._turns.context(item)
-        elif kind == "token_usage_record":
-            self._meter.usage_record(item)
-        elif kind == "compacted":
-            self._words.settle()
-            self._turns.compaction(item, text(payload.get("message")))
-        elif kind == "inter_agent_communication":
-            self._words.settle()
-            self._turns.from_agent(item)
+    def _compacted(self, item: Item) -> None:
+        self._words.settle()
+        self._turns.compaction(item, text(item.payload.get("message")))
+
+    def _from_agent(self, item: Item) -> None:
+        self._words.settle()
+        self._turns.from_agent(item)
 
     def _item(self, item: Item) -> None:
-        payload = item.payload
+        payload, thread = item.payload, self._thread
         kind = text(payload.get("type")) or ("message" if "role" in payload else "untyped")
         if kind == "message" and payload.get("role") != "assistant":
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._turns.name_turn(item)
             self._words.item(item)
             return
-        self._words.settle()
-        if kind not in known.COMPACTIONS and kind != "ghost_snapshot":
-            self._turns.moved_on()
+        if self._words.undecided:
+            self._words.settle()
+        if self._turns.compacted and kind not in known.COMPACTIONS and kind != "ghost_snapshot":
+            self._turns.compacted = False  # the model went on: a signal that comes now speaks of another compaction
         if kind in known.CALLS:
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._turns.name_turn(item)
             self._calls.call(item, kind)
         elif kind.endswith("_output"):
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._calls.output(item)
         elif kind == "message":
-            self._thread.items_seen = True
+            thread.items_seen = True
             self._message(item, spoken(payload.get("content")), payload.get("id"), from_item=True)
         elif kind == "reasoning":
-            self._thread.items_seen = True
+            thread.items_seen = True
             words = texts(payload.get("summary")) or texts(payload.get("content"))
             self._thought(item, "\n".join(words), payload.get("id"), from_item=True)
         elif kind in known.COMPACTIONS:
@@ -103,10 +108,11 @@ class Rollout:
         elif kind == "agent_message":
             self._turns.from_agent(item)
         if kind not in known.ITEMS:
-            self._thread.unknown(f"response_item/{kind}")
+            thread.unknown(f"response_item/{kind}")
 
-    def _event(self, item: Item, kind: str) -> None:
+    def _event(self, item: Item) -> None:
         payload = item.payload
+        kind = text(payload.get("type")) or "untyped"
         if kind not in known.EVENTS:
             self._thread.unknown(f"event_msg/{kind}")
         elif kind == "token_count":
@@ -200,10 +206,6 @@ class Turns:
         """Take the turn's id from a line that names it."""
         self.thread.turn_id = item.turn or self.thread.turn_id
 
-    def moved_on(self) -> None:
-        """Note that the model went on: a compaction signal that comes now speaks of another compaction."""
-        self.compacted = False
-
     def event(self, item: Item, kind: str) -> None:
         """Read an event about a turn."""
         payload = item.payload
@@ -284,3 +286,171 @@ class Turns:
     def _settings(self, body: dict[str, Any]) -> None:
         self.thread.model = text(body.get("model")) or self.thread.model
         self.thread.cwd = text(body.get("cwd")) or self.thread.cwd
+
+
+@dataclass(slots=True)
+class _Held:
+    """A message of role user whose writer is not known yet, or one that waits behind such a message."""
+
+    item: Item
+    event_id: str
+    words: str
+    pictures: int = 0
+    origin: str | None = None
+    confirmed: bool = False
+    counted: bool = True
+    role: str = "user"
+
+    @property
+    def open(self) -> bool:
+        return self.origin is None and not self.confirmed
+
+
+@dataclass(slots=True)
+class Words:
+    """Messages of role user and developer.
+
+    New logs name the writer of each part. In others an event (``user_message``, ``UserMessage``) confirms what a person
+    wrote, right after the item or before it; an unnamed text waits for it until the conversation goes on. Logs without
+    such events are judged by how the text begins. The decision never depends on where a growing file ends today.
+    """
+
+    thread: Thread
+    held: list[_Held] = field(default_factory=lambda: list[_Held]())
+    announced: list[_Held] = field(default_factory=lambda: list[_Held]())
+    confirmed_before: bool = False
+    named_before: bool = False
+    guessing: bool = False
+
+    def item(self, item: Item) -> None:
+        """Take a message item of role user, developer or system."""
+        event_id = self.thread.own_id(item, item.payload.get("id"))
+        if event_id is None:
+            return
+        content: object = item.payload.get("content")
+        role = text(item.payload.get("role")) or "user"
+        by_person, by_harness, origin = _by_provenance(item.payload) if role == "user" else ([], texts(content), None)
+        words = spoken(content)
+        message = _Held(item, event_id, words, images(content), role=role)
+        if by_person or by_harness:
+            self.named_before = self.named_before or role == "user"
+            if by_person:
+                message.words, message.confirmed = "\n".join(by_person), True
+            if by_harness and not by_person:
+                message.origin = origin or harness_origin(words) or ("developer" if role != "user" else "harness")
+            self._queue(message)
+            if by_person and by_harness:
+                rest = _Held(item, f"{event_id}:harness", "\n".join(by_harness), origin=origin or "harness")
+                rest.counted = False
+                self._queue(rest)
+            return
+        message.origin = harness_origin(words) or ("developer" if role != "user" else None)
+        if message.open:
+            waiting = next((held for held in self.announced if held.words.strip() == words.strip()), None)
+            if waiting is not None:
+                self.announced.remove(waiting)
+                message.confirmed = True
+            elif item.bare:
+                message.origin = "unnamed" if looks_generated(words) else None
+                message.confirmed = message.origin is None
+            elif self.thread.heard(words):
+                return
+        self._queue(message)
+
+    def event(self, item: Item, words: str, pictures: int, event_id: object = None) -> None:
+        """Take an event that says what a person wrote."""
+        if self.named_before or harness_origin(words):
+            return
+        self.confirmed_before = True
+        for held in [held for held in self.held if held.open]:
+            if words.strip() in held.words or held.pictures or pictures:
+                held.confirmed = True
+                break
+        else:
+            message = _Held(item, self.thread.place(item), words, pictures, confirmed=True)
+            if self.thread.items_seen:
+                self.announced.append(message)
+            else:
+                self.thread.said(words)
+                self._record(message)
+            return
+        if not any(held.open for held in self.held):
+            self._flush()
+
+    @property
+    def undecided(self) -> bool:
+        """Whether there is anything to settle."""
+        return bool(self.held or self.announced)
+
+    def settle(self) -> None:
+        """Decide what is still open: the conversation has gone on."""
+        if not self.undecided:
+            return
+        for held in self.held:
+            if held.open:
+                self.guessing = self.guessing or not self.confirmed_before
+                if self.confirmed_before or looks_generated(held.words):
+                    held.origin = "unnamed"
+        self._flush()
+        announced, self.announced = self.announced, []
+        for message in announced:
+            self._record(message)
+
+    def finish(self) -> None:
+        """End of file: decide only where growth of the file could not change the decision."""
+        if self.guessing and not self.confirmed_before:
+            self.settle()
+
+    def _queue(self, message: _Held) -> None:
+        """Emit the message now, unless an undecided one stands before it or it is undecided itself."""
+        self.held.append(message)
+        if not any(held.open for held in self.held):
+            self._flush()
+
+    def _flush(self) -> None:
+        held, self.held = self.held, []
+        for message in held:
+            self._record(message)
+
+    def _record(self, message: _Held) -> None:
+        thread, origin = self.thread, message.origin
+        data: dict[str, Any] = {"text": message.words}
+        if origin is None and thread.head.sub_agent:
+            origin = "parentAgent"
+        if message.counted and message.role == "user":
+            if origin is None:
+                thread.count.user_messages += 1
+            else:
+                thread.count.harness_messages += 1
+        if message.pictures:
+            data["images"] = message.pictures
+        if origin in (None, "parentAgent"):
+            thread.user_turn = message.event_id
+            thread.rounds.append([])
+            self.thread.turn_began()
+        if origin is None:
+            thread.event(message.item, "user_message", data, message.event_id)
+        else:
+            thread.event(message.item, "nudge", {**data, "origin": origin, "role": message.role}, message.event_id)
+
+
+def _by_provenance(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
+    """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
+    passed = mapping(payload.get("internal_chat_message_metadata_passthrough"))
+    marks = [
+        text(mapping(mapping(part).get("provenance")).get("type")) for part in sequence(passed.get("content_item_metadata"))
+    ]
+    content = sequence(payload.get("content"))
+    if not any(mark not in (None, "unknown") for mark in marks):
+        return [], [], None
+    by_person: list[str] = []
+    by_harness: list[str] = []
+    for place, part in enumerate(content):
+        mark = marks[place] if place < len(marks) else None
+        words = spoken([part])
+        if mark in (None, "unknown"):
+            mark = "harness" if harness_origin(words) else "user"
+        (by_person if mark == "user" else by_harness).append(words)
+    kinds = [text(kind) for kind in sequence(passed.get("content_item_kinds"))]
+    origin = next((kind for kind in kinds if kind and not kind.startswith("user.") and kind != "unknown"), None)
+    return by_person, by_harness, origin

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxmgr.importers.codex.head import Head
 from ctxmgr.importers.transcript import Part
-from ctxmgr.importers.values import mapping, text, whole
+from ctxmgr.importers.values import is_time, mapping, text, whole
 from ctxmgr.log.foreign_jsonl import Line
 from ctxmgr.log.ids import parse_time
 
@@ -24,34 +24,38 @@ class Item:
     """One line, unwrapped: the payload of a ``{timestamp, type, payload}`` line, or a bare item as it stands.
 
     Attributes:
-        stamp: the line's timestamp, whatever it holds.
+        stamp, metadata: the line's timestamp and metadata, whatever they hold.
         part: 2 for the second object that a damaged line holds, and so on.
     """
 
     number: int
     stamp: object
     payload: dict[str, Any]
-    metadata: dict[str, Any]
+    metadata: object = None
     bare: bool = False
     part: int = 1
     _ts: str | None = ""
+    _turn: str | None = ""
 
     @property
     def ts(self) -> str | None:
         """The line's timestamp where it is one."""
         if self._ts == "":
-            stamp = text(self.stamp)
-            self._ts = stamp if parse_time(stamp) is not None else None
+            stamp = self.stamp
+            self._ts = stamp if isinstance(stamp, str) and is_time(stamp) else None
         return self._ts
 
     @property
     def turn(self) -> str | None:
         """The turn that the line itself names."""
-        payload = self.payload
-        passed, attribution = payload.get(_PASSTHROUGH), payload.get("turn_attribution")
-        turn = text(mapping(passed).get("turn_id")) if passed else None
-        turn = turn or text(payload.get("turn_id"))
-        return turn or (text(mapping(attribution).get("turn_id")) if attribution else None)
+        if self._turn == "":
+            payload = self.payload
+            passed = payload.get(_PASSTHROUGH)
+            turn = (text(mapping(passed).get("turn_id")) if passed else None) or text(payload.get("turn_id"))
+            if turn is None and (attribution := payload.get("turn_attribution")):
+                turn = text(mapping(attribution).get("turn_id"))
+            self._turn = turn
+        return self._turn
 
 
 @dataclass(slots=True)
@@ -100,9 +104,7 @@ class Thread(Part):
         value, number = line.value, line.number
         self._line_part = self._line_part + 1 if number == self._number else 1
         self._number = number
-        return Item(
-            number, value.get("timestamp"), payload, {} if bare else mapping(value.get("metadata")), bare, self._line_part
-        )
+        return Item(number, value.get("timestamp"), payload, None if bare else value.get("metadata"), bare, self._line_part)
 
     def unknown(self, name: str) -> None:
         """Count a record type that is not known."""
@@ -132,19 +134,19 @@ class Thread(Part):
 
     def place(self, item: Item) -> str:
         """Return the id of a line that has none: thread and line number."""
-        return f"{self.origin}:{self._line(item)}"
+        return f"{self.origin}:{item.number - self.shift if item.part == 1 else self._line(item)}"
 
     def _line(self, item: Item) -> str:
         part = f".{item.part}" if item.part > 1 else ""
         return f"{item.number - self.shift}{part}"
 
-    def own_id(self, item: Item, *names: object) -> str | None:
-        """Return a unique id from the first usable name, or None when the line repeats an earlier one exactly.
+    def own_id(self, item: Item, given: object) -> str | None:
+        """Return a unique id made of the item's own, or None when the line repeats an earlier one exactly.
 
         Ids of hosted models are unique everywhere and are kept; the short counters of local servers (``call_0``) are
         told apart by thread, and by line where a thread uses one twice.
         """
-        name = next((found for name in names if (found := text(name))), None)
+        name = text(given)
         if name is None:
             return self.place(item)
         return self._claim(name if _UNIQUE.search(name) else f"{self.origin}:{name}", item)
@@ -157,7 +159,7 @@ class Thread(Part):
 
     def _claim(self, wanted: str, item: Item) -> str | None:
         payload = item.payload
-        mark = (item.ts, hash(str(payload.get("arguments") or payload.get("input") or payload.get("content"))))
+        mark = (item.ts, _fingerprint(payload.get("arguments") or payload.get("input") or payload.get("content")))
         known = self.used.get(wanted)
         if known is not None:
             if known == mark and item.ts is not None:
@@ -179,6 +181,8 @@ class Thread(Part):
 
     def heard(self, words: str) -> bool:
         """Whether a text was already taken from an event; forgets it, so that a later repeat counts again."""
+        if not self._spoken:
+            return False
         mark = hash(words.strip())
         known = mark in self._spoken
         self._spoken.discard(mark)
@@ -201,7 +205,7 @@ class Thread(Part):
 
     def spoke(self, item: Item) -> str:
         """Return the step that an item issued by the model belongs to."""
-        sampled = whole(item.metadata.get("sampled_through_sequence"))
+        sampled = whole(mapping(item.metadata).get("sampled_through_sequence")) if item.metadata else None
         guessed = self._marked or (self._answered and not self._marks_work)
         if self.response == 0 or (guessed if sampled is None else sampled != self._sampled):
             self.response += 1
@@ -209,12 +213,23 @@ class Thread(Part):
         return f"{self.process}:{self.response}"
 
 
-_TOKENS = {
-    "inputTokens": "input_tokens",
-    "outputTokens": "output_tokens",
-    "cachedInputTokens": "cached_input_tokens",
-    "reasoningTokens": "reasoning_output_tokens",
-}
+def _fingerprint(content: Any) -> int:
+    """Return a hash of what an item holds; most are a text, or parts that hold only texts."""
+    try:
+        return hash(content if isinstance(content, str) else tuple([tuple(part.items()) for part in content]))
+    except (TypeError, AttributeError):
+        return hash(str(content))
+
+
+_TOKENS = (
+    ("inputTokens", "input_tokens"),
+    ("outputTokens", "output_tokens"),
+    ("cachedInputTokens", "cached_input_tokens"),
+    ("reasoningTokens", "reasoning_output_tokens"),
+)
+
+_DECIDING = frozenset(("inputTokens", "outputTokens"))
+"""A usage object without these two is none."""
 
 Tokens = dict[str, int]
 
@@ -224,10 +239,13 @@ def _tokens(value: object) -> Tokens | None:
     body = mapping(value)
     if not body:
         return None
-    found = {name: whole(body.get(key)) for name, key in _TOKENS.items()}
-    if found["inputTokens"] is None and found["outputTokens"] is None:
-        return None
-    return {name: count if count and count > 0 else 0 for name, count in found.items()}
+    found: dict[str, int] = {}
+    told = False
+    for name, key in _TOKENS:
+        count = whole(body.get(key))
+        found[name] = count if count and count > 0 else 0
+        told = told or (count is not None and name in _DECIDING)
+    return found if told else None
 
 
 @dataclass(slots=True)
@@ -247,23 +265,24 @@ class Meter:
         total = _tokens(info.get("total_token_usage"))
         if total is not None and total == self.total:
             return
-        last = _tokens(info.get("last_token_usage"))
-        if total is None and last is not None and info.get("total_token_usage") is None:
-            total = _sum(self.total, last)
+        last: object = info.get("last_token_usage")
+        if total is None and info.get("total_token_usage") is None and (found := _tokens(last)) is not None:
+            total = _sum(self.total, found)
         self._advance(item, total, last, trusted=False)
 
     def usage_record(self, item: Item) -> None:
         """Read a ``token_usage_record``, which belongs to exactly one response."""
-        usage, total = _tokens(item.payload.get("usage")), _tokens(item.payload.get("thread_token_usage"))
-        if usage is not None and total is None:
-            total = _sum(self.total, usage)
+        usage: object = item.payload.get("usage")
+        total = _tokens(item.payload.get("thread_token_usage"))
+        if total is None and (found := _tokens(usage)) is not None:
+            total = _sum(self.total, found)
         self._advance(item, total, usage, trusted=True)
 
     def turn_total(self, item: Item, usage: object) -> None:
         """Read the usage of ``turn.completed``: the running total at the end of a turn."""
         self._advance(item, _tokens(usage), None, trusted=False)
 
-    def _advance(self, item: Item, total: Tokens | None, last: Tokens | None, trusted: bool) -> None:
+    def _advance(self, item: Item, total: Tokens | None, last: object, trusted: bool) -> None:
         if total is None or total == self.total:
             return
         before, self.total = self.total, total
@@ -284,15 +303,15 @@ class Meter:
             data["model"] = thread.model
         thread.event(item, "usage", data)
 
-    def _added(self, before: Tokens | None, total: Tokens, last: Tokens | None, trusted: bool) -> Tokens:
-        if last is not None and (trusted or (before is None and self.thread.head.forked_from is not None)):
-            return last
+    def _added(self, before: Tokens | None, total: Tokens, last: object, trusted: bool) -> Tokens:
+        if trusted or (before is None and self.thread.head.forked_from is not None):
+            stated = _tokens(last)
+            if stated is not None:
+                return stated
         if before is None:
             return total
         added = {name: count - before[name] for name, count in total.items()}
-        if any(count < 0 for count in added.values()):
-            return last or total
-        return added
+        return added if min(added.values()) >= 0 else _tokens(last) or total
 
 
 def _sum(first: Tokens | None, second: Tokens) -> Tokens:

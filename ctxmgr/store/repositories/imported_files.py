@@ -74,6 +74,11 @@ class Imported:
         rows = self._engine.query("SELECT report FROM imported ORDER BY path")
         return [cast("dict[str, Any]", json.loads(row[0])) for row in rows]
 
+    def not_understood(self, session: str) -> int:
+        """Return the number of records of unknown types in the files that hold this session."""
+        rows = self._engine.query("SELECT report FROM imported WHERE session = :session", {"session": storable(session)})
+        return sum(sum(json.loads(row[0]).get("unknown", {}).values()) for row in rows)
+
     def sources(self, session: str) -> list[tuple[str, int]]:
         """Return (path, modification time in nanoseconds) of the files that hold this session."""
         rows = self._engine.query(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.codex.importer import Codex
+from ctxmgr.importers.codex import Codex
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 

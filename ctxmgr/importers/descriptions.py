@@ -1,9 +1,10 @@
-"""The importer of any format whose logs are JSON: its description is all that a format adds."""
+"""Importers by description: of logs that are JSON, and of SQLite databases. A description is all that a format adds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count as count_from
@@ -11,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ctxmgr.errors import Damaged
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, open_log, plain_name, read_values
 from ctxmgr.importers.transcript import Transcript
@@ -21,6 +23,7 @@ from ctxmgr.types.importing import FileCount
 
 _LONGEST_ID = 200
 _LONG_HEAD = 60_000
+_MOST_RANGES = 1_000
 _LOOKED_THROUGH = 16 << 20
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", re.IGNORECASE)
 
@@ -226,7 +229,10 @@ def noting(count: FileCount) -> Report:
     """Return what takes note of a file's damage."""
 
     def damaged(offset: int, length: int, reason: str) -> None:
-        count.damaged.append((offset, length, reason))
+        if len(count.damaged) < _MOST_RANGES:
+            count.damaged.append((offset, length, reason))
+        elif len(count.damaged) == _MOST_RANGES:
+            count.damaged.append((offset, max(0, count.bytes - offset), "more damage follows; not listed"))
         if reason == ZSTD_REMEDY:
             count.notes.append(reason)
 
@@ -235,3 +241,87 @@ def noting(count: FileCount) -> Report:
 
 LISTS = ("messages", "trajectory", "history", "steps", "samples", "events", "resourceSpans", "resourceLogs", "")
 """Members that hold the records of some format's documents, for reading the beginning of one that is not all there."""
+
+
+class Tables(Protocol):
+    """The tables of a database, as they were when it was opened."""
+
+    columns: Mapping[str, Sequence[str]]
+    """The names of the columns of each table."""
+
+    def rows(
+        self, table: str, columns: Sequence[str], order: Sequence[str] = (), where: Mapping[str, object] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a table with those of the columns that it has; none where there is no such table.
+
+        Raises:
+            Damaged: the database can't be read on.
+        """
+        ...
+
+
+OpenTables = Callable[[Path], AbstractContextManager[Tables]]
+"""Opens a database for reading; nothing is written, not even beside it. Raises `Damaged` or `OSError`."""
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+_SIDE_FILE = "-wal"
+
+
+@dataclass(frozen=True)
+class TableImporter:
+    """An importer of databases by description; see `Importer` for what it promises.
+
+    Attributes:
+        open_tables: opens a database.
+        proves: whether tables with these columns can stand only in a database of this format.
+        reader: adds what stands in the tables to a log; it yields whenever records may be taken.
+    """
+
+    name: str
+    title: str
+    open_tables: OpenTables
+    proves: Callable[[Mapping[str, Sequence[str]]], bool]
+    reader: Callable[[Log, Tables], Iterator[None]]
+    coverage: Coverage
+    places: Sequence[Place] = ()
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Whether a file is a database with this format's tables."""
+        if not head.startswith(SQLITE_MAGIC):
+            return False
+        try:
+            with self.open_tables(path) as tables:
+                return self.proves(tables.columns)
+        except (Damaged, OSError):
+            return False
+
+    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """Yield the databases at the places where the agent keeps them."""
+        return found_at(self.places, home, environment)
+
+    def companions(self, path: Path) -> Sequence[Path]:
+        """Return the log beside a database that holds its latest changes, where there is one."""
+        beside = path.with_name(f"{path.name}{_SIDE_FILE}")
+        return [beside] if beside.is_file() else []
+
+    def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
+        """Put each database and the log beside it into one group."""
+        return [[path, *self.companions(path)] for path in sorted(set(paths)) if not path.name.endswith(_SIDE_FILE)]
+
+    def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
+        """Yield the records of all sessions in a database.
+
+        Raises:
+            OSError: when the file can't be read.
+        """
+        counts += [FileCount(path, bytes=path.stat().st_size) for path in group]
+        if not group:
+            return
+        log = Log(self.name, group[0], counts[-len(group)])
+        try:
+            with self.open_tables(group[0]) as tables:
+                for _ in self.reader(log, tables):
+                    yield from log.take()
+        except Damaged as error:
+            log.count.damaged.append((0, log.count.bytes, error.message))
+        yield from log.take(final=True)
