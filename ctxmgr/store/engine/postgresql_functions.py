@@ -121,7 +121,7 @@ BEGIN
     UPDATE {SCHEMA}.entry SET status = one.status, result = places[one.at]
       FROM unnest(done_at, done_ids, done_statuses) AS one(at, id, status), {SCHEMA}.record AS given
       WHERE given.id = one.id AND given.kind = 'entry' AND given.session = own.key AND entry.seq = given.seq
-        AND entry.status = 'open';
+        AND entry.session = own.key AND entry.status = 'open';
   END IF;
   IF cardinality(begun) > 0 THEN
     INSERT INTO {SCHEMA}.process (session, process, seq)
@@ -184,7 +184,7 @@ BEGIN
   ELSE
     UPDATE {SCHEMA}.entry SET status = new_status, result = own.seq FROM {SCHEMA}.record AS given
       WHERE given.id = new_id AND given.kind = 'entry' AND given.session = own.key AND entry.seq = given.seq
-        AND entry.status = 'open';
+        AND entry.session = own.key AND entry.status = 'open';
   END IF;
   IF read IS NOT NULL OR written IS NOT NULL THEN
     INSERT INTO {SCHEMA}.usage (session, seq, input, output) VALUES (own.key, own.seq, read, written);
