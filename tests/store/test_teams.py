@@ -26,42 +26,10 @@ from ctxmgr.store.teams import Member
 from ctxmgr.types.query import Filters
 from tests import postgresql_server
 from tests.builders import entry, event, steps
+from tests.store.divided import Divided, has_role
 
 OPEN_TO_ALL = {"schema_version", "team", "member"}
 HELD = ("session", *SESSION_TABLES, *TEAM_TABLES)
-
-
-class Divided:
-    """A database of its own, whose store has two teams; the URLs of its roles by their names."""
-
-    def __init__(self, worker: str) -> None:
-        self.place = postgresql_server.server()
-        self.database = f"teams_{worker}"
-        self.roles = {name: f"{name}_{worker}" for name in ("owner", "alice", "bob", "eve", "stranger")}
-        with self.superuser("postgres") as connection:
-            for role in self.roles.values():
-                if not _has(connection, role):
-                    connection.execute(f"CREATE ROLE {role} LOGIN".encode())
-            if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (self.database,)).fetchone() is None:
-                connection.execute(f"CREATE DATABASE {self.database} OWNER {self.roles['owner']}".encode())
-        with self.superuser() as connection:
-            connection.execute("DROP SCHEMA IF EXISTS ctxmgr CASCADE")
-
-    def superuser(self, database: str | None = None) -> psycopg.Connection[Any]:
-        return psycopg.connect(postgresql_server.url(self.place, database or self.database), autocommit=True)
-
-    def url(self, name: str) -> str:
-        return f"postgresql://{self.roles[name]}@/{self.database}?host={self.place}&port=5432"
-
-    def sql(self, name: str) -> psycopg.Connection[Any]:
-        return psycopg.connect(self.url(name), autocommit=True)
-
-    def open(self, name: str, *, readonly: bool = False) -> Store:
-        return open_store(self.url(name), readonly=readonly)
-
-
-def _has(connection: psycopg.Connection[Any], role: str) -> bool:
-    return connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None
 
 
 @pytest.fixture
@@ -224,7 +192,7 @@ def test_the_same_session_of_two_teams_is_two_sessions(alice: Store, bob: Store)
     mine = steps("s", ["Bash:mine", "Read:other"])
     assert alice.append(mine).added == 4
     assert alice.append(mine).known == 4
-    result = {"v": 1, "kind": "note", "session": "s", "id": "n", "content": "another text", "entries": []}
+    result: dict[str, Any] = {"v": 1, "kind": "note", "session": "s", "id": "n", "content": "another text", "entries": []}
     assert alice.append([result]).added == 1
     assert (
         alice.append([entry("s", 9, "Bash", {"command": "x"}), event("s", 1, "message", {"text": "y"})], doubles=True).added
@@ -423,7 +391,7 @@ def test_a_role_with_an_odd_name_is_quoted(divided: Divided) -> None:
     odd = 'odd "; DROP TABLE ctxmgr.member; --'
     with divided.superuser() as connection:
         quoted = connection.execute("SELECT quote_ident(%s)", (odd,)).fetchall()[0][0]
-        if not _has(connection, odd):
+        if not has_role(connection, odd):
             connection.execute(f"CREATE ROLE {quoted} LOGIN".encode())
         with closing(administer(divided.url("owner"))) as owner:
             owner.grant(odd, "one")
