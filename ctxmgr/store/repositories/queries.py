@@ -7,7 +7,6 @@ from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.spelling import NO_LIMIT
 from ctxmgr.store.normalise import find, fold, storable
 from ctxmgr.store.repositories.filters import ANY, OF_SESSION, entry_where, said_by, scopes_of
-from ctxmgr.store.repositories.tail import end_of
 from ctxmgr.store.row_mapper import (
     BY_PLACE,
     ENTRY_COLUMNS,
@@ -243,6 +242,8 @@ class Rows:
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
         if key is None and self._engine.shared:
+            from ctxmgr.store.repositories.tail import end_of
+
             return 0, end_of(self._engine)
         where = "" if key is None else "WHERE session = :session"
         ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
