@@ -23,7 +23,7 @@ _NOBODY = 65534
 _PORT = "5432"
 _SETTINGS = {
     "listen_addresses": "''", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200",
-    "shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "4GB", "jit": "off",
+    "shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "4GB", "jit": "off", "log_line_prefix": "%d\\ %p\\ ",
 }  # fmt: skip
 
 
