@@ -63,9 +63,10 @@ class Administration:
         """Bring the tables to the latest version, all or nothing; return (version before, version now)."""
         return postgresql_schema.migrate(self._engine), postgresql_schema.LATEST
 
-    def grant(self, role: str, team: str = DEFAULT_TEAM, *, writes: bool = True) -> bool:
-        """Put a role into a team, made now if there is none of that name, and give it the rights of a reader or a writer.
+    def grant(self, role: str, team: str = DEFAULT_TEAM, *, writes: bool = True, removes: bool = False) -> bool:
+        """Put a role into a team, made now if there is none of that name, with the rights of a reader, a writer or a keeper.
 
+        A keeper is a writer who also removes what was archived.
         A role is of one team at a time: of the one that was granted last.
 
         Returns:
@@ -88,7 +89,7 @@ class Administration:
             was_divided = bool(self._engine.query(f"SELECT {SCHEMA}.is_divided()")[0][0])
             self._engine.execute(f"INSERT INTO {SCHEMA}.team (name) VALUES (:name) ON CONFLICT DO NOTHING", {"name": team})
             number = self._engine.query("SELECT number FROM team WHERE name = :name", {"name": team})[0][0]
-            for statement in () if is_owner else (*no_rights(quoted), *rights(quoted, writes=writes)):
+            for statement in () if is_owner else (*no_rights(quoted), *rights(quoted, writes=writes, removes=removes)):
                 self._engine.run(statement)
             self._engine.execute(_JOIN, {"team": int(number), "role": role})
         return not was_divided

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.output import Answer, Shown, answer, answer_alone
+from ctxmgr.cli.progress import ProgressMeter
 from ctxmgr.cli.terminal import Printer
+from ctxmgr.cli.times import moment
+from ctxmgr.cli.views.formatting import plural
 from ctxmgr.config import find_store, load_config
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log.ids import parse_time
 from ctxmgr.store import administer
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
+    from ctxmgr.store.retention import Retained
     from ctxmgr.store.teams import Administration
 
 _HELP = """Look after the store itself.
@@ -99,6 +107,7 @@ def grant(
     role: Role,
     team: Annotated[str, typer.Option("--team", metavar="NAME", help="The team; made if there is none so named.")] = "default",
     reader: Annotated[bool, typer.Option("--reader", help="It may only read.")] = False,
+    keeper: Annotated[bool, typer.Option("--keeper", help="It may remove what was archived, too.")] = False,
     store: o.Store = None,
     *,
     how: Shown,
@@ -112,10 +121,12 @@ def grant(
       ctxmgr store grant alice --team payments
       ctxmgr store grant dashboard --team payments --reader
     """
+    if reader and keeper:
+        raise InvalidInput("a role that may only read can't remove anything", "leave out --reader or --keeper")
 
     def work() -> Answer:
         with closing(_administration(store)) as owner:
-            divided = owner.grant(role, team, writes=not reader)
+            divided = owner.grant(role, team, writes=not reader, removes=keeper)
         warnings = ["from now on roles that were not granted anything by this command see nothing"] if divided else []
 
         def draw(out: Printer) -> None:
@@ -173,6 +184,134 @@ def teams(
         return Answer(rows, draw, columns=("team", "role", "writes"))
 
     answer_alone("store teams", how, work)
+
+
+@store_app.command("retain")
+def retain(
+    keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep sessions with a record this new: 30d, 12h.")],
+    archive: Annotated[str, typer.Option("--archive", metavar="FOLDER", help="Where the archive is; made if it is not there.")],
+    abandoned: Annotated[
+        str | None,
+        typer.Option("--abandoned", metavar="AGE", help="Take sessions that never ended too, once they are this old."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Move sessions that ended into an archive: Parquet files by day, read with --store like any store.
+
+    A session leaves the store when all its records are on the disk in the archive and were read there again. Open sessions
+    stay, whatever their age: those that are live, being recovered, or whose end was never recorded. On a server the role
+    needs the right to remove records (see store grant --keeper).
+
+    Examples:
+      ctxmgr store retain --keep 30d --archive /srv/archive --dry-run
+      ctxmgr store retain --keep 30d --archive /srv/archive --abandoned 180d
+      ctxmgr search "disk full" --all-sessions --store /srv/archive/day=2026-01-22
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        from ctxmgr.store import retention
+
+        now = workspace.store.clock()
+        before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
+        chosen, kept = retention.aged(workspace.store, before or 0.0, abandoned_before)
+        if dry_run:
+            done = retention.Retained([each.session for each in chosen], 0, [], kept)
+        else:
+            told = ProgressMeter("archiving", "sessions", 1)
+            done = retention.retain(workspace.store, os.path.abspath(archive), chosen, told)
+            told.end()
+            done = replace(done, passed_over=[*kept, *done.passed_over])
+        return _retained(done, dry_run=dry_run)
+
+    answer("store retain", how, work, store=store, writes=not dry_run)
+
+
+@store_app.command("restore")
+def restore(
+    archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="An archive, a folder of it or one of its files.")],
+    session: Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only this session.")] = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Take sessions of an archive back into a store; the archive stays as it is.
+
+    Examples:
+      ctxmgr store restore /srv/archive/day=2026-01-22
+      ctxmgr store restore /srv/archive --session 9f2c61d0
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        from ctxmgr.store.retention import restore as take_back
+
+        sessions, added = take_back(workspace.store, archive, session)
+
+        def draw(out: Printer) -> None:
+            out.line(f"{plural(sessions, 'session')}: {plural(added, 'record')} taken back")
+
+        return Answer({"sessions": sessions, "added": added}, draw)
+
+    answer("store restore", how, work, store=store, writes=True)
+
+
+@store_app.command("archived")
+def archived(
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """List the sessions that were moved from a store into an archive, and where each is.
+
+    Examples:
+      ctxmgr store archived
+      ctxmgr store archived --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        from ctxmgr.store.retention import archived as found
+
+        rows = found(workspace.store)
+
+        def draw(out: Printer) -> None:
+            for row in rows:
+                out.line(f"{row['session']}: {plural(row['records'], 'record')} in {row['archive']}/{row['file']}", hang=2)
+            if not rows:
+                out.line("nothing was archived from this store")
+
+        return Answer(rows, draw, columns=("session", "records", "archive", "file", "at"))
+
+    answer("store archived", how, work, store=store)
+
+
+def _before(age: str, now: float) -> float:
+    found = parse_time(moment(age, now))
+    if found is None or found > now:
+        raise InvalidInput(f"{age!r} is no age", "e.g. 30d, 12h")
+    return found
+
+
+def _retained(done: Retained, *, dry_run: bool) -> Answer:
+    data = {
+        "sessions": done.sessions, "records": done.records, "files": done.files, "dryRun": dry_run,
+        "passedOver": [{"session": session, "reason": reason} for session, reason in done.passed_over],
+    }  # fmt: skip
+
+    def draw(out: Printer) -> None:
+        if dry_run:
+            out.line(f"{plural(len(done.sessions), 'session')} would be archived")
+        else:
+            out.line(f"{plural(len(done.sessions), 'session')} archived: {plural(done.records, 'record')}")
+        for path in done.files:
+            out.line(f"  {path}")
+        if done.passed_over:
+            out.line(f"{plural(len(done.passed_over), 'session')} of that age stay:")
+            for reason, count in Counter(reason for _, reason in done.passed_over).most_common():
+                out.line(f"  {count:,}: {reason}", hang=4)
+
+    return Answer(data, draw)
 
 
 def _location(store: str | None) -> str:

@@ -140,12 +140,13 @@ _REMOVED = ("live", "artifact", "dependency", "access_rule", "need", "summary")
 """Tables whose rows a writer may remove."""
 
 
-def rights(role: str, *, writes: bool) -> list[str]:
+def rights(role: str, *, writes: bool, removes: bool = False) -> list[str]:
     """Return the statements that give a role what a reader or a writer of a store needs; nothing else is given.
 
     Args:
         role: its name, quoted as SQL wants it.
         writes: it may append.
+        removes: it may remove sessions that were archived.
     """
 
     def on(names: tuple[str, ...]) -> str:
@@ -164,6 +165,8 @@ def rights(role: str, *, writes: bool) -> list[str]:
             f"GRANT DELETE ON {on(_REMOVED)} TO {role}",
             f"GRANT USAGE ON SEQUENCE {SCHEMA}.place TO {role}",
         ]
+    if removes:
+        given.append(f"GRANT DELETE ON {on(('session', *SESSION_TABLES, 'lease', 'state'))} TO {role}")
     return given
 
 

@@ -7,7 +7,7 @@ from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.spelling import NO_LIMIT
 from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.reserved import PROJECT, require_not_archived
 from ctxmgr.store.row_mapper import load, placeholders
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -63,10 +63,11 @@ class Sessions:
         The reserved session is given by its whole id alone.
 
         Raises:
-            InvalidInput: when several ids start so.
+            InvalidInput: when several ids start so, or the session was archived.
         """
         rows = self._engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
         if not rows and session:
+            require_not_archived(self._engine, storable(session))
             rows = self._engine.query(
                 "SELECT key, id FROM session WHERE id >= :id AND id < :after AND id <> :project ORDER BY id LIMIT 6",
                 {"id": storable(session), "after": storable(session) + "\U0010ffff", "project": PROJECT},
