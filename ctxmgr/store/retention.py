@@ -184,6 +184,7 @@ def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None
                 passed.append((each.session, reason))
             if heard is not None:
                 heard(len(done) + len(passed), len(sessions))
+    store.forget_sessions()
     return Retained(done, records, files, passed)
 
 
