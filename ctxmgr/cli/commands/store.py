@@ -221,7 +221,7 @@ def retain(
             done = retention.Retained([each.session for each in chosen], 0, [], kept)
         else:
             told = ProgressMeter("archiving", "sessions", 1)
-            done = retention.retain(workspace.store, os.path.abspath(archive), chosen, told)
+            done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, told)
             told.end()
             done = replace(done, passed_over=[*kept, *done.passed_over])
         return _retained(done, dry_run=dry_run)
