@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from ctxmgr.store import Store, open_store
-from tests import postgresql_server
+from tests import pgbouncer, postgresql_server
 from tests.doors import ask as ask
 
 # Where a change is judged the examples are the same each time; everywhere else new ones are tried in each run.
@@ -23,6 +23,9 @@ STORE_FILES = {"sqlite": "history.db", "jsonl": "history.jsonl"}
 
 SERVER = "postgresql"
 """The kind of store that is on a server: its place is a URL. Tests of `CONTRACT` run on it too."""
+
+POOLER = "pooler"
+"""The same behind a pooler; they take long, so they run only where slow tests are asked for."""
 
 CONTRACT = (
     "tests/store/write/test_append.py", "tests/store/test_repositories.py", "tests/store/test_note_pages.py",
@@ -104,7 +107,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_path" in metafunc.fixturenames:
         here = metafunc.definition.nodeid.partition("::")[0]
         everywhere = here in CONTRACT and metafunc.definition.get_closest_marker("only_files") is None
-        kinds = [*sorted(STORE_FILES), *([SERVER] if everywhere else [])]
+        slow = metafunc.definition.get_closest_marker("slow") is not None
+        pooled = pytest.param(POOLER, marks=() if slow else (pytest.mark.slow,))
+        kinds = [*sorted(STORE_FILES), *([SERVER, pooled] if everywhere else [])]
         metafunc.parametrize("store_path", kinds, indirect=True)
 
 
@@ -117,6 +122,11 @@ def server_url() -> str:
 @pytest.fixture
 def store_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | postgresql_server.ServerPath:
     """Name the place of the test's history: a database, a log, or the URL of one on a server, one after the other."""
+    if request.param == POOLER:
+        if not pgbouncer.can_start():
+            pytest.skip(pgbouncer.MISSING)
+        port = pgbouncer.start(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+        return postgresql_server.ServerPath(pgbouncer.through(request.getfixturevalue("server_url"), port))
     if request.param == SERVER:
         return postgresql_server.ServerPath(request.getfixturevalue("server_url"))
     return tmp_path / STORE_FILES[request.param]

@@ -23,7 +23,7 @@ _NOBODY = 65534
 _PORT = "5432"
 _SETTINGS = {
     "listen_addresses": "''", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200",
-    "shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "4GB", "jit": "off",
+    "shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "4GB", "jit": "off", "log_line_prefix": "%d\\ %p\\ ",
 }  # fmt: skip
 
 
@@ -125,12 +125,13 @@ def fresh_database(worker: str) -> str:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()", (name,)
     )
     tables = connection.execute(
-        "SELECT tablename FROM pg_tables WHERE schemaname = 'ctxmgr' AND tablename <> 'schema_version'"
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'ctxmgr' AND tablename NOT IN ('schema_version', 'team')"
     ).fetchall()
     if tables:  # emptied row by row, which is quicker than to make so many files anew
         emptied = "; ".join(f"DELETE FROM ctxmgr.{table}" for (table,) in tables)
         connection.execute(
-            f"{emptied}; ALTER TABLE ctxmgr.session ALTER COLUMN key RESTART WITH 1; SELECT setval('ctxmgr.place', 0)".encode()
+            f"{emptied}; DELETE FROM ctxmgr.team WHERE number > 0; "
+            "SELECT setval('ctxmgr.session_number', 1, FALSE), setval('ctxmgr.place', 0)".encode()
         )
     return address
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.log.log_store import Progress
 
 NOTHING_RECORDED = "nothing was recorded: {} is another agent's log; 'ctxmgr import' it to keep what is answered"
+NOTHING_ARCHIVED = "nothing was recorded: {} is an archive; 'ctxmgr store restore' takes a session back"
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _DATABASE = b"SQLite format 3\0"
 _OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
@@ -54,6 +55,8 @@ def open_history(
         return open_store(path, create=create, readonly=readonly, masked=masked), []
     if not create and not explicit and not exists(path):
         return empty_store(path), [NOTHING_YET]
+    if (path.endswith(".parquet") or os.path.isdir(path)) and (archive := _archive(path, readonly, scratch, create, progress)):
+        return archive, [] if readonly else [NOTHING_ARCHIVED.format(path)]
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", "name a log in it; 'ctxmgr import' and 'ctxmgr detect' read every log there")
     warnings: list[str] = []
@@ -72,6 +75,21 @@ def open_history(
     except BaseException:
         store.close()
         raise
+
+
+def _archive(path: str, readonly: bool, scratch: bool, create: bool, progress: Progress | None) -> Store | None:
+    """Open an archive of sessions; None where the path is none.
+
+    Raises:
+        InvalidInput: it is to be written to.
+    """
+    from ctxmgr.store.archive import is_archive, open_archive
+
+    if not is_archive(path):
+        return None
+    if create or not (readonly or scratch):
+        raise InvalidInput(f"{path} is an archive, which is only read", "take a session back: ctxmgr store restore")
+    return open_archive(path, scratch=not readonly, progress=progress)
 
 
 def require_record(store: Store) -> None:

@@ -14,11 +14,14 @@ from ctxmgr.store.engine.sqlite import SqliteEngine
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
+    from typing import Any
+
     from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.log.log_store import LogStore, Progress
+    from ctxmgr.store.teams import Administration
     from ctxmgr.store.write.append import AppendResult
 
-__all__ = ["AppendResult", "DamagedRange", "LogStore", "Store", "empty_store", "open_store"]
+__all__ = ["AppendResult", "DamagedRange", "LogStore", "Store", "administer", "empty_store", "open_store"]
 
 SERVERS = ((("postgresql", "postgres"), "ctxmgr.store.server_store", "psycopg"),)
 """Engines of stores on a server: schemes of their URLs, the module that opens them, and what it needs to be installed."""
@@ -100,18 +103,35 @@ def open_store(
 
 
 def _open_server(location: str, *, create: bool, readonly: bool, masked: bool) -> Store:
+    opened: Store = _server_module(location).open_server(location, create=create, readonly=readonly, masked=masked)
+    return opened
+
+
+def administer(location: str) -> Administration:
+    """Return what the owner of a store on a server does with it, by its URL.
+
+    Raises:
+        InvalidInput: the location names no store on a server.
+        NotFound, Denied, StorageFailed, Busy: its database can't be opened.
+    """
+    if "://" not in location:
+        raise InvalidInput(f"{location} is no store on a server", "name its URL: --store postgresql://OWNER@HOST/DATABASE")
+    administration: Administration = _server_module(location).Administration(location)
+    return administration
+
+
+def _server_module(location: str) -> Any:
     from importlib import import_module
 
     scheme = location.partition("://")[0]
     for schemes, module, needed in SERVERS:
         if scheme in schemes:
             try:
-                opened: Store = import_module(module).open_server(location, create=create, readonly=readonly, masked=masked)
+                return import_module(module)
             except ModuleNotFoundError as error:
-                if error.name != needed.partition("[")[0]:
+                if error.name != needed:
                     raise
                 raise InvalidInput(f"stores at {scheme}:// need {needed}", f"pip install 'ctxmgr-cli[{schemes[0]}]'") from None
-            return opened
     known = ", ".join(f"{name}://" for schemes, _, _ in SERVERS for name in schemes)
     raise InvalidInput(f"no store engine for {scheme}://", f"give a path to a .db or .jsonl file, or a URL: {known}")
 

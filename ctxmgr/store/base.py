@@ -191,6 +191,10 @@ class Store:
         version = self.engine.schema_version()
         return version, version
 
+    def forget_sessions(self) -> None:
+        """Forget what an append remembers of sessions: some were removed."""
+        self.__dict__.pop("_appender", None)
+
     def wait(self, seconds: float) -> None:
         """Wait for something new, so long at most."""
         time.sleep(seconds)

@@ -25,6 +25,7 @@ from ctxmgr.log.reader import BROKEN_SUM, read
 from ctxmgr.store.damage import DamagedRange
 from ctxmgr.store.derivation import contradictions
 from ctxmgr.store.engine.postgresql_schema import CHAINED
+from ctxmgr.store.reserved import ARCHIVED, GAP
 
 TYPE_CHECKING = False  # that of `typing`; the store stands above this
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _ALL_BYTES = "SELECT seq, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDE
 _COMMON = "SELECT seq, body, sum FROM record WHERE seq <= coalesce(:common, seq) ORDER BY seq"
 _SUM_BEFORE = "SELECT sum, seq FROM record WHERE session = :key AND seq <= :common ORDER BY seq DESC LIMIT 1"
 _OF_SESSION = "SELECT seq, body, sum FROM record WHERE session = :key AND seq > :common ORDER BY seq"
+_IS_OR_WAS_THERE = "SELECT 1 FROM session WHERE id = :id UNION ALL SELECT 1 FROM state WHERE name = :mark"
 _STATE = "the state folder"
 
 
@@ -94,6 +96,13 @@ class _Chain:
         self.last, self._end = total, place + length - self._first
         if total in self._totals:
             self._totals[total] = place + length
+
+    def skip(self, place: int, total: str) -> None:
+        """Pass a record that was archived; its sum is known."""
+        while self._lengths and place - self._first >= self._lengths[0]:
+            self._sums_at[self._lengths.pop(0)] = self.last, self._end
+        self.last, self._end, self._before_fault = total, place + 1 - self._first, None
+        self._totals.update({total: place + 1} if total in self._totals else {})
 
     def go_on(self, last: str) -> None:
         """Go on with another chain, behind this sum."""
@@ -161,15 +170,17 @@ def examine_database(store: Store) -> Examined:
     engine, last, there = store.engine, 0, True
     try:
         damaged += [DamagedRange(0, 0, fault) for fault in engine.faults()]
+        gaps = _gaps(engine)
         for seq, body, total in engine.stream(_ALL_BYTES):
             last = int(seq)
+            _skip(chain, gaps, last)
             chain.add(last, 1, _bytes(body), "" if total is None else _bytes(total).decode("ascii", "backslashreplace"))
         ((known,),) = engine.query("SELECT coalesce(max(seq), 0) FROM session")
         if int(known) > last:
             reason = f"its sessions go on up to record {int(known):,}: what was behind record {last:,} is gone"
             damaged.append(DamagedRange(last + 1, int(known) - last, reason, "cut"))
         for found, _ in anchors:
-            there = bool(engine.query("SELECT 1 FROM session WHERE id = :id", {"id": found.session}))
+            there = bool(engine.query(_IS_OR_WAS_THERE, {"id": found.session, "mark": f"{ARCHIVED}{found.session}"}))
     except Damaged as error:
         damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))
     chain.end(last)
@@ -187,8 +198,10 @@ def examine_server(engine: Engine) -> Examined:
     chain = _Chain([], damaged, 1)
     try:
         with engine.reading():
-            common = _common_chain(engine)
+            common = common_chain(engine)
+            gaps = _gaps(engine)
             for seq, body, total in engine.stream(_COMMON, {"common": common}):
+                _skip(chain, gaps, int(seq))
                 chain.add(int(seq), 1, body.encode(), total or "")
             if common is not None:
                 for session in engine.query("SELECT key, id, seq, sum FROM session ORDER BY key"):
@@ -198,6 +211,28 @@ def examine_server(engine: Engine) -> Examined:
             return _with_tables(engine, _compared(chain, [], 0, "records", lambda _: True))
     except Damaged as error:
         return Examined(chain.records, [*damaged, DamagedRange(0, 0, f"can't be read to its end: {error.message}")])
+
+
+def session_faults(engine: Engine, key: int) -> list[DamagedRange]:
+    """Return what is wrong with the records of one session of a store on a server, whose sums are a chain of its own."""
+    chain = _Chain([], [], 1)
+    session = engine.query("SELECT key, id, seq, sum FROM session WHERE key = :key", {"key": key})[0]
+    if (common := common_chain(engine)) is not None:
+        _examine_session(engine, chain, session, common)
+    return chain.damaged
+
+
+def _gaps(engine: Engine) -> list[tuple[int, str]]:
+    """Return (place, sum) of the archived records that a record of another session followed, the last one first."""
+    rows = engine.query(
+        "SELECT name, value FROM state WHERE name >= :name AND name < :after", {"name": GAP, "after": GAP + "~"}
+    )
+    return sorted(((int(name[len(GAP) :]), str(total)) for name, total in rows), reverse=True)
+
+
+def _skip(chain: _Chain, gaps: list[tuple[int, str]], place: int) -> None:
+    while gaps and gaps[-1][0] < place:
+        chain.skip(*gaps.pop())
 
 
 def _with_tables(engine: Engine, found: Examined) -> Examined:
@@ -210,7 +245,7 @@ def _with_tables(engine: Engine, found: Examined) -> Examined:
     return found
 
 
-def _common_chain(engine: Engine) -> int | None:
+def common_chain(engine: Engine) -> int | None:
     """Return the place up to which all sessions of a server have one chain, 0 for nowhere, None for everywhere."""
     if engine.schema_version() < 2:
         return None

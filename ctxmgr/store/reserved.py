@@ -5,6 +5,13 @@ Its records are part of the one history, so they are exported, imported, verifie
 
 from __future__ import annotations
 
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log import fast_json
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from ctxmgr.store.engine.interface import Engine
+
 PROJECT = "ctxmgr:project"
 """Id of the session. It is never the latest one, and no agent sees its events: their own commands show what they say."""
 
@@ -20,6 +27,32 @@ EVENT_TYPES = (VERSION, PRUNED, KEY, RULES, NEEDS, PACKAGE, ACCESS)
 
 EXECUTION = "execution"
 """Action and input type of the entries that record a run of an agent; they stand in any session."""
+
+ARCHIVED = "archived:"
+"""How names in ``state`` begin that say of a session that it was archived, and where."""
+
+GAP = "gap:"
+"""How names in ``state`` begin that hold the sum of an archived record, whose place follows."""
+
+
+def require_not_archived(engine: Engine, session: str) -> None:
+    """Refuse a session that was taken out of the store: its records would be there twice, here and in the archive.
+
+    Args:
+        engine: of the store.
+        session: its id as it is stored.
+
+    Raises:
+        InvalidInput: it was archived; says where.
+    """
+    rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
+    if rows:
+        told = fast_json.loads(rows[0][0])
+        place = f"{told['archive']}/{told['file']}"
+        raise InvalidInput(
+            f"session {session!r} was archived in {place}",
+            f"read it with --store {place}, or take it back: ctxmgr store restore {place}",
+        )
 
 
 def untrusted(count: int) -> str:

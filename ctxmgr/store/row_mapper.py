@@ -31,9 +31,12 @@ _STATUS = frozenset(("ok", "error", "denied", "interrupted", "open"))
 _ENTRY = (
     "SELECT entry.seq, entry.session, entry.idx, entry.status, record.body, "
     "CASE WHEN entry.result = entry.seq THEN NULL ELSE done.body END FROM entry {} record ON record.seq = entry.seq "
-    "LEFT JOIN record AS done ON done.seq = entry.result "
+    "AND record.session = entry.session LEFT JOIN record AS done ON done.seq = entry.result AND done.session = entry.session "
 )
-_EVENT = "SELECT event.seq, event.session, event.after, record.body FROM event {} record ON record.seq = event.seq "
+_EVENT = (
+    "SELECT event.seq, event.session, event.after, record.body FROM event {} record ON record.seq = event.seq "
+    "AND record.session = event.session "
+)
 ENTRY_COLUMNS, EVENT_COLUMNS = _ENTRY.format("JOIN"), _EVENT.format("JOIN")
 BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
 """The same columns by kind, for rows of which the places are known: each is looked up there, whatever else is asked of it."""
@@ -262,7 +265,7 @@ def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]
     for batch in batches(list(dict.fromkeys(ids))):
         names, values = placeholders([storable(item) for item in batch], "id")
         found = engine.query(
-            "SELECT record.id, entry.idx FROM record JOIN entry ON entry.seq = record.seq "
+            "SELECT record.id, entry.idx FROM record JOIN entry ON entry.seq = record.seq AND entry.session = record.session "
             f"WHERE record.session = :session AND record.kind = 'entry' AND record.id IN ({names})",
             {"session": key, **values},
         )
@@ -277,7 +280,7 @@ def _notes_on(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[in
         names, values = placeholders([entry for owner, entry in keyed if owner == key], "id")
         rows = engine.query(
             "SELECT note_entry.entry, record.seq, record.session, record.body FROM note_entry "
-            "JOIN record ON record.seq = note_entry.note "
+            "JOIN record ON record.seq = note_entry.note AND record.session = note_entry.session "
             f"WHERE note_entry.session = :session AND note_entry.entry IN ({names}) ORDER BY record.seq",
             {"session": key, **values},
         )

@@ -7,11 +7,13 @@ import threading
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
-from ctxmgr.errors import CtxmgrError, Damaged, NotFound, StorageFailed
+from ctxmgr.errors import CtxmgrError, Damaged, Denied, NotFound, StorageFailed
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
+from ctxmgr.store.engine.postgresql_teams import TEAMS
 from ctxmgr.store.normalise import storable
+from ctxmgr.store.teams import Administration as Administration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +69,7 @@ class ServerStore(Store):
 
     def tell(self) -> None:
         """Say to all who wait that there is something new."""
-        self.engine.execute("SELECT pg_notify('ctxmgr', '')")
+        self._server.tell()
 
     def index(self, progress: Progress | None = None) -> bool:
         """Bring the search index up to date; see `Store.index`."""
@@ -79,7 +81,7 @@ class ServerStore(Store):
         """Return how many records a search has to read because they are not indexed yet."""
         from ctxmgr.store.search.index_on_server import mark
 
-        return max(0, int(self.engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0]) - mark(self.engine))
+        return max(0, int(self.engine.query("SELECT coalesce(max(seq), 0) FROM session")[0][0]) - mark(self.engine))
 
     def examine(self) -> Examined:
         """Check every record against its sum; no anchor of it is kept on any machine."""
@@ -104,14 +106,36 @@ def open_server(location: str, *, create: bool, readonly: bool, masked: bool) ->
         version = postgresql_schema.prepare(engine, create=create)
         if not version:
             raise NotFound(
-                f"no store at {engine.path} yet", "a command that records makes it, e.g. 'ctxmgr import --store URL'"
+                f"no store at {engine.path} yet", "a command that records makes it, e.g. 'ctxmgr store init --store URL'"
             )
         if version < postgresql_schema.LATEST - 1:
             raise Damaged(f"{engine.path} has tables of version {version}, which can't be read any more", _MIGRATE)
+        if version >= TEAMS:
+            _require_team(engine)
     except BaseException:
         engine.close()
         raise
     return ServerStore(engine, location, version, readonly=readonly, masked=masked)
+
+
+def _require_team(engine: PostgresqlEngine) -> None:
+    """Refuse a role that has no team, or that would see all teams mixed.
+
+    Raises:
+        Denied: says which of both.
+    """
+    schema = postgresql_schema.SCHEMA
+    sql = f"SELECT {schema}.team(), {schema}.is_divided(), row_security_active('{schema}.record'), session_user"
+    team, divided, fenced, role = engine.query(sql)[0]
+    if divided and not fenced:
+        raise Denied(
+            f"{engine.path}: the store is divided into teams, and row-level security does not hold for the role {role}",
+            "log in as a role that is no superuser and has no BYPASSRLS",
+        )
+    if team is None:
+        raise Denied(
+            f"{engine.path}: the role {role} belongs to no team", f"have its owner run 'ctxmgr store grant {role} --team NAME'"
+        )
 
 
 def signs_of_life(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:

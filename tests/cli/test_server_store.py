@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from typer.testing import CliRunner
 from ctxmgr.cli import app
 from ctxmgr.log.ids import now
 from ctxmgr.store import open_store
+from ctxmgr.store.engine.postgresql_schema import LATEST
 from tests.builders import entry, steps
+from tests.store.divided import Divided
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("sessions",), ("list",), ("list", "-n", "2", "--offset", "1", "-r"), ("list", "--kind", "all"),
@@ -170,3 +173,40 @@ def test_watching_a_server_follows_all_its_sessions(tmp_path: Path, server_url: 
     filled(str(tmp_path / "a.db"))
     refused = run.invoke(app, ["watch", "--once", "--service", "--store", str(tmp_path / "a.db")])
     assert (refused.exit_code, "--service needs a store on a server" in refused.stderr) == (2, True)
+
+
+def told(location: str, *command: str) -> tuple[int, Any]:
+    """Return exit code and envelope of a command about a store on a server."""
+    ran = CliRunner().invoke(app, [*command, "--store", location, "--json"])
+    assert ran.exception is None or isinstance(ran.exception, SystemExit), (command, ran.exception)
+    return ran.exit_code, json.loads(ran.stdout)
+
+
+def test_an_owner_sets_up_teams_from_the_command_line() -> None:
+    """Made, granted, listed and revoked: each says what it did, and the roles see what they were granted and no more."""
+    made = Divided(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    owner, alice, bob = made.url("owner"), made.roles["alice"], made.roles["bob"]
+    for before in (0, LATEST):
+        code, answer = told(owner, "store", "init")
+        assert (code, answer["data"]) == (0, {"before": before, "now": LATEST})
+    code, first = told(owner, "store", "grant", alice, "--team", "one")
+    assert (code, first["data"]) == (0, {"role": alice, "team": "one", "writes": True})
+    assert "see nothing" in first["warnings"][0]
+    code, second = told(owner, "store", "grant", bob, "--team", "two", "--reader")
+    assert (code, second["data"], second["warnings"]) == (0, {"role": bob, "team": "two", "writes": False}, [])
+    for role, refusal in ((alice, 0), (bob, 4)):
+        url = made.url("alice" if role == alice else "bob")
+        ran = CliRunner().invoke(
+            app, ["record", "--store", url], input=json.dumps(entry("s", 1, "Bash", {"command": "x"})) + "\n"
+        )
+        assert ran.exit_code == refusal, ran.output
+    assert [told(made.url(name), "sessions")[1]["data"] == [] for name in ("alice", "bob")] == [False, True]
+    code, listed = told(owner, "store", "teams")
+    assert [(row["team"], row["role"], row["writes"]) for row in listed["data"]] == [
+        ("default", None, None), ("one", alice, True), ("two", bob, False)
+    ]  # fmt: skip
+    shown = CliRunner().invoke(app, ["store", "teams", "--store", owner])
+    assert shown.stdout.splitlines() == ["default: no role", f"one: {alice} (writer)", f"two: {bob} (reader)"]
+    assert told(owner, "store", "revoke", alice)[0] == 0
+    assert told(made.url("alice"), "sessions")[1]["error"]["kind"] == "denied"
+    assert told(made.url("bob"), "store", "teams")[1]["error"]["kind"] == "denied"

@@ -115,6 +115,10 @@ LINES: list[list[str]] = [
     ship run.jsonl --store shipped.db
     ship --status
     store migrate
+    store init
+    store grant alice --team one --reader
+    store revoke alice
+    store teams
     tap
     schema exits
     demo

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, cast
 
 import psycopg
 import pytest
 
-from ctxmgr.errors import StorageFailed
-from ctxmgr.store import Store, open_store
+from ctxmgr.errors import Damaged, StorageFailed
+from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.write.append import Appender
+from ctxmgr.store.write.append_on_server import ServerAppender
 from ctxmgr.types.query import Filters
 from tests.builders import entry, event, steps, write
 
@@ -161,7 +163,7 @@ def test_what_was_changed_in_one_session_is_told(store: Store, admin: psycopg.Co
 
 @pytest.fixture
 def former(server_url: str, admin: psycopg.Connection[Any]) -> Iterator[str]:
-    """Make a store of the first version, with records of two sessions, and return its URL."""
+    """Make a store of the first version, with records of three sessions, and return its URL."""
     admin.execute("DROP SCHEMA IF EXISTS ctxmgr CASCADE")
     engine = PostgresqlEngine(server_url)
     for statement in postgresql_schema.statements():
@@ -173,23 +175,53 @@ def former(server_url: str, admin: psycopg.Connection[Any]) -> Iterator[str]:
     admin.execute("DROP SCHEMA ctxmgr CASCADE")
 
 
-def test_a_store_of_the_version_before_is_read_and_not_changed(former: str) -> None:
+@pytest.fixture
+def previous(former: str) -> str:
+    """Make a store of the second version of that of the first, with more records, and return its URL."""
+    engine = PostgresqlEngine(former)
+    with engine.transaction():
+        postgresql_schema.advance(engine, 1, 2)
+    ServerAppender(engine, masked=True).append([entry("b", 40, "Bash", {"command": "x"})])
+    engine.close()
+    return former
+
+
+def test_a_store_of_two_versions_before_is_only_migrated(former: str, admin: psycopg.Connection[Any]) -> None:
+    """What is too old to be read is not changed by opening it, and can be migrated in one go."""
+    with pytest.raises(Damaged, match="can't be read any more") as refused:
+        open_store(former)
+    assert "ctxmgr store migrate" in str(refused.value.hint)
+    before = admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall()
+    with closing(administer(former)) as owner:
+        assert owner.migrate() == (1, postgresql_schema.LATEST)
+        assert owner.init() == (postgresql_schema.LATEST, postgresql_schema.LATEST)
+    assert admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall() == before
+    with closing(open_store(former)) as store:
+        write(store, "d", ["Bash:b"])
+        assert store.examine().damaged == []
+
+
+def test_a_store_of_the_version_before_is_read_and_not_changed(previous: str) -> None:
     """Before it is migrated a store is read and verified; appending is refused, and says what to run."""
-    store = open_store(former, create=True)
+    store = open_store(previous, create=True)
     assert store.sessions.count() == 3
     assert store.examine().damaged == []
     with pytest.raises(StorageFailed, match="older") as refused:
         write(store, "a", ["Bash:b"])
     assert "ctxmgr store migrate" in str(refused.value.hint)
-    assert store.engine.schema_version() == 1
+    assert store.queries.search(None, Filters(), "all", "x", 0, 10)[1] > 0
+    assert store.queries.entries(2, Filters(), 0, None)[1] == 3
+    store.tell()
+    store.wait(0.01)
+    assert store.engine.schema_version() == postgresql_schema.LATEST - 1
     store.close()
 
 
-def test_a_migrated_store_goes_on_with_its_sums(former: str, admin: psycopg.Connection[Any]) -> None:
+def test_a_migrated_store_goes_on_with_its_sums(previous: str, admin: psycopg.Connection[Any]) -> None:
     """No record is rewritten; what was recorded before and behind the migration is verified, and the seam between them."""
     before = admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall()
-    reader, store = open_store(former, readonly=True), open_store(former)
-    assert store.migrate() == (1, postgresql_schema.LATEST)
+    reader, store = open_store(previous, readonly=True), open_store(previous)
+    assert store.migrate() == (postgresql_schema.LATEST - 1, postgresql_schema.LATEST)
     assert store.migrate() == (postgresql_schema.LATEST, postgresql_schema.LATEST)
     assert admin.execute("SELECT seq, body, sum FROM ctxmgr.record ORDER BY seq").fetchall() == before
     store.append([entry("a", 50, "Bash", {"command": "x"}), entry("a", 51, "Bash", {"command": "x"})])

@@ -56,6 +56,28 @@ class Migrated(Shape):
     now: int
 
 
+class Granted(Shape):
+    """What a role was granted."""
+
+    role: str
+    team: str
+    writes: bool
+
+
+class Revoked(Shape):
+    """Whose rights were taken."""
+
+    role: str
+
+
+class TeamMember(Shape):
+    """A role of a team, and whether it writes; a team without members has one row without a role."""
+
+    team: str
+    role: str | None
+    writes: bool | None
+
+
 class Shipped(Shape):
     """How far the records of one log or database have been brought to a store; sizes are bytes of a log, else records."""
 
@@ -159,7 +181,11 @@ SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "index": (Indexed, None),
     "record": (Recorded, None),
     "ship": (Shipped, None),
+    "store init": (Migrated, None),
     "store migrate": (Migrated, None),
+    "store grant": (Granted, None),
+    "store revoke": (Revoked, None),
+    "store teams": (TeamMember, None),
     "verify": (Verified, None),
 }
 """Command -> what its ``data`` holds (lists: one row of them), and the request that it builds from its options."""

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer
+from ctxmgr.cli.output import Answer, Shown, answer, answer_alone
+from ctxmgr.cli.progress import ProgressMeter
 from ctxmgr.cli.terminal import Printer
+from ctxmgr.cli.times import moment
+from ctxmgr.cli.views.formatting import plural
+from ctxmgr.config import find_store, load_config
+from ctxmgr.errors import InvalidInput
+from ctxmgr.log.ids import parse_time
+from ctxmgr.store import administer
 from ctxmgr.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ctxmgr.store.retention import Retained
+    from ctxmgr.store.teams import Administration
 
 _HELP = """Look after the store itself.
 
 \b
 Examples:
-  ctxmgr store migrate --store postgresql://ctxmgr_owner@db.example/history
+  ctxmgr store init --store postgresql://ctxmgr_owner@db.example/history
+  ctxmgr store grant alice --team payments
 """
 
 store_app = typer.Typer(no_args_is_help=True, help=_HELP)
+
+Role = Annotated[str, typer.Argument(metavar="ROLE", help="A role that can log in at the server.")]
 
 
 @store_app.command("migrate")
@@ -34,9 +55,7 @@ def migrate(
       ctxmgr store migrate --store postgresql://ctxmgr_owner@db.example/history
     """
 
-    def work(workspace: Workspace) -> Answer:
-        before, now = workspace.store.migrate()
-
+    def told(before: int, now: int) -> Answer:
         def draw(out: Printer) -> None:
             out.line(
                 f"tables of version {before} are now of version {now}" if before < now else f"the tables are of version {now}"
@@ -44,4 +63,261 @@ def migrate(
 
         return Answer({"before": before, "now": now}, draw)
 
-    answer("store migrate", how, work, store=store, writes=True)
+    def alone() -> Answer:
+        with closing(_administration(store)) as owner:
+            return told(*owner.migrate())
+
+    def work(workspace: Workspace) -> Answer:
+        return told(*workspace.store.migrate())
+
+    if "://" in _location(store):
+        answer_alone("store migrate", how, alone)
+    else:
+        answer("store migrate", how, work, store=store, writes=True)
+
+
+@store_app.command("init")
+def init(
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Make the tables of a store on a server; where there are some already nothing is changed.
+
+    The role that makes them owns them: it migrates the store and says who may read or write it.
+
+    Examples:
+      ctxmgr store init --store postgresql://ctxmgr_owner@db.example/history
+    """
+
+    def work() -> Answer:
+        with closing(_administration(store)) as owner:
+            before, now = owner.init()
+
+        def draw(out: Printer) -> None:
+            out.line(f"the tables are there already, of version {now}" if before else f"made the tables, of version {now}")
+
+        return Answer({"before": before, "now": now}, draw)
+
+    answer_alone("store init", how, work)
+
+
+@store_app.command("grant")
+def grant(
+    role: Role,
+    team: Annotated[str, typer.Option("--team", metavar="NAME", help="The team; made if there is none so named.")] = "default",
+    reader: Annotated[bool, typer.Option("--reader", help="It may only read.")] = False,
+    keeper: Annotated[bool, typer.Option("--keeper", help="It may remove what was archived, too.")] = False,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Let a role read and write the history of one team of a store on a server, or only read it; run by the store's owner.
+
+    Teams do not see each other's sessions. A role is of one team: of the one granted last. Once anything is granted, a role
+    that nobody granted anything sees nothing; what was recorded before is the team "default", and so is the owner.
+
+    Examples:
+      ctxmgr store grant alice --team payments
+      ctxmgr store grant dashboard --team payments --reader
+    """
+    if reader and keeper:
+        raise InvalidInput("a role that may only read can't remove anything", "leave out --reader or --keeper")
+
+    def work() -> Answer:
+        with closing(_administration(store)) as owner:
+            divided = owner.grant(role, team, writes=not reader, removes=keeper)
+        warnings = ["from now on roles that were not granted anything by this command see nothing"] if divided else []
+
+        def draw(out: Printer) -> None:
+            out.line(f"{role} {'reads' if reader else 'reads and writes'} the history of the team {team}")
+
+        return Answer({"role": role, "team": team, "writes": not reader}, draw, warnings=warnings)
+
+    answer_alone("store grant", how, work)
+
+
+@store_app.command("revoke")
+def revoke(
+    role: Role,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Take a role out of its team, with all its rights in a store on a server; what it recorded stays.
+
+    Examples:
+      ctxmgr store revoke alice
+    """
+
+    def work() -> Answer:
+        with closing(_administration(store)) as owner:
+            owner.revoke(role)
+        return Answer({"role": role}, lambda out: out.line(f"{role} has no rights in the store any more"))
+
+    answer_alone("store revoke", how, work)
+
+
+@store_app.command("teams")
+def teams(
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """List the teams of a store on a server, and the roles that read or write them; run by the store's owner.
+
+    Examples:
+      ctxmgr store teams
+      ctxmgr store teams --json
+    """
+
+    def work() -> Answer:
+        with closing(_administration(store)) as owner:
+            found = owner.members()
+        rows = [{"team": each.team, "role": each.role, "writes": each.writes if each.role else None} for each in found]
+
+        def draw(out: Printer) -> None:
+            for each in found:
+                rights = "no role" if each.role is None else f"{each.role} ({'writer' if each.writes else 'reader'})"
+                out.line(f"{each.team}: {rights}", hang=2)
+
+        return Answer(rows, draw, columns=("team", "role", "writes"))
+
+    answer_alone("store teams", how, work)
+
+
+@store_app.command("retain")
+def retain(
+    keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep sessions with a record this new: 30d, 12h.")],
+    archive: Annotated[str, typer.Option("--archive", metavar="FOLDER", help="Where the archive is; made if it is not there.")],
+    abandoned: Annotated[
+        str | None,
+        typer.Option("--abandoned", metavar="AGE", help="Take sessions that never ended too, once they are this old."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Move sessions that ended into an archive: Parquet files by day, read with --store like any store.
+
+    A session leaves the store when all its records are on the disk in the archive and were read there again. Open sessions
+    stay, whatever their age: those that are live, being recovered, or whose end was never recorded. On a server the role
+    needs the right to remove records (see store grant --keeper).
+
+    Examples:
+      ctxmgr store retain --keep 30d --archive /srv/archive --dry-run
+      ctxmgr store retain --keep 30d --archive /srv/archive --abandoned 180d
+      ctxmgr search "disk full" --all-sessions --store /srv/archive/day=2026-01-22
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        from ctxmgr.store import retention
+
+        now = workspace.store.clock()
+        before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
+        chosen, kept = retention.aged(workspace.store, before or 0.0, abandoned_before)
+        if dry_run:
+            done = retention.Retained([each.session for each in chosen], 0, [], kept)
+        else:
+            told = ProgressMeter("archiving", "sessions", 1)
+            done = retention.retain(workspace.store, archive if "://" in archive else os.path.abspath(archive), chosen, told)
+            told.end()
+            done = replace(done, passed_over=[*kept, *done.passed_over])
+        return _retained(done, dry_run=dry_run)
+
+    answer("store retain", how, work, store=store, writes=not dry_run)
+
+
+@store_app.command("restore")
+def restore(
+    archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="An archive, a folder of it or one of its files.")],
+    session: Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only this session.")] = None,
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """Take sessions of an archive back into a store; the archive stays as it is.
+
+    Examples:
+      ctxmgr store restore /srv/archive/day=2026-01-22
+      ctxmgr store restore /srv/archive --session 9f2c61d0
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        from ctxmgr.store.retention import restore as take_back
+
+        sessions, added = take_back(workspace.store, archive, session)
+
+        def draw(out: Printer) -> None:
+            out.line(f"{plural(sessions, 'session')}: {plural(added, 'record')} taken back")
+
+        return Answer({"sessions": sessions, "added": added}, draw)
+
+    answer("store restore", how, work, store=store, writes=True)
+
+
+@store_app.command("archived")
+def archived(
+    store: o.Store = None,
+    *,
+    how: Shown,
+) -> None:
+    """List the sessions that were moved from a store into an archive, and where each is.
+
+    Examples:
+      ctxmgr store archived
+      ctxmgr store archived --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        from ctxmgr.store.retention import archived as found
+
+        rows = found(workspace.store)
+
+        def draw(out: Printer) -> None:
+            for row in rows:
+                out.line(f"{row['session']}: {plural(row['records'], 'record')} in {row['archive']}/{row['file']}", hang=2)
+            if not rows:
+                out.line("nothing was archived from this store")
+
+        return Answer(rows, draw, columns=("session", "records", "archive", "file", "at"))
+
+    answer("store archived", how, work, store=store)
+
+
+def _before(age: str, now: float) -> float:
+    found = parse_time(moment(age, now))
+    if found is None or found > now:
+        raise InvalidInput(f"{age!r} is no age", "e.g. 30d, 12h")
+    return found
+
+
+def _retained(done: Retained, *, dry_run: bool) -> Answer:
+    data = {
+        "sessions": done.sessions, "records": done.records, "files": done.files, "dryRun": dry_run,
+        "passedOver": [{"session": session, "reason": reason} for session, reason in done.passed_over],
+    }  # fmt: skip
+
+    def draw(out: Printer) -> None:
+        if dry_run:
+            out.line(f"{plural(len(done.sessions), 'session')} would be archived")
+        else:
+            out.line(f"{plural(len(done.sessions), 'session')} archived: {plural(done.records, 'record')}")
+        for path in done.files:
+            out.line(f"  {path}")
+        if done.passed_over:
+            out.line(f"{plural(len(done.passed_over), 'session')} of that age stay:")
+            for reason, count in Counter(reason for _, reason in done.passed_over).most_common():
+                out.line(f"  {count:,}: {reason}", hang=4)
+
+    return Answer(data, draw)
+
+
+def _location(store: str | None) -> str:
+    folder = Path.cwd()
+    return store if store is not None else find_store(folder, os.environ, load_config(folder))[0]
+
+
+def _administration(store: str | None) -> Administration:
+    return administer(_location(store))

@@ -14,12 +14,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg import pq
+from psycopg import pq, sql
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
 from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, NotFound, StorageFailed
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
+from ctxmgr.store.engine.postgresql_teams import TEAMS
 from ctxmgr.store.engine.postgresql_url import connection_options, shown
 from ctxmgr.store.engine.spelling import SCHEMA, postgresql
 
@@ -57,6 +58,7 @@ class PostgresqlEngine:
     Attributes:
         path: the URL as it may be shown.
         shared: others on other machines use it too, and nothing of it is a file here.
+        version: of the tables, as it was when the store was opened.
     """
 
     shared = True
@@ -64,6 +66,7 @@ class PostgresqlEngine:
     def __init__(self, url: str, *, readonly: bool = False) -> None:
         self.path = shown(url)
         self.readonly = readonly
+        self.version = 0
         self._options = connection_options(url)
         self._depth = self._reading = 0
         self._names = count()
@@ -274,15 +277,23 @@ class PostgresqlEngine:
             raise _ours(self.path, error) from None
 
     def wait(self, seconds: float) -> None:
-        """Wait for a notification on the channel ``ctxmgr``, so long at most; it is only a hint, and may never come."""
+        """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come."""
         try:
             if self._listener is None or self._listener.closed:
                 self._listener = self._connect()
-                self._listener.execute("LISTEN ctxmgr")
+                (channel,) = self._listener.execute(self._channel()).fetchall()[0]
+                self._listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             for _ in self._listener.notifies(timeout=seconds, stop_after=1):
                 time.sleep(_GATHER)  # what others say meanwhile is looked at together
         except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
             time.sleep(seconds)
+
+    def tell(self) -> None:
+        """Notify whoever waits on the team's channel."""
+        self.execute(f"SELECT pg_notify(channel.name, '') FROM ({self._channel().decode()}) AS channel(name)")
+
+    def _channel(self) -> bytes:
+        return f"SELECT {SCHEMA}.channel()".encode() if self.version >= TEAMS else b"SELECT 'ctxmgr'"
 
     def clock(self) -> float:
         """Return the server's time, in seconds since 1970: the one that all machines share."""

@@ -8,6 +8,7 @@ any order: who reads all of them stops at ``settled``, behind which something ma
 from __future__ import annotations
 
 from ctxmgr.store.engine.spelling import SCHEMA
+from ctxmgr.store.reserved import ARCHIVED
 
 WRITERS = 0x63746D67
 """The advisory lock that a transaction holds until its end: shared if it appends, alone if it does anything else."""
@@ -52,6 +53,11 @@ BEGIN
   RETURN ending - ahead;
 END $$"""
 
+# The appender that goes on step by step says where the session is.
+_NOT_ARCHIVED = f"""IF EXISTS (SELECT 1 FROM {SCHEMA}.state WHERE name = '{ARCHIVED}' || session_id) THEN
+      RAISE EXCEPTION 'the session was archived' USING ERRCODE = '{REFUSED}';
+    END IF;"""
+
 _TEXTS, _NUMBERS, _TIME = "TEXT[]", "BIGINT[]", "DOUBLE PRECISION"
 APPEND = {
     "session_id": "TEXT", "kinds": _TEXTS, "ids": _TEXTS, "moments": f"{_TIME}[]", "bodies": _TEXTS,
@@ -85,6 +91,7 @@ BEGIN
   LOOP
     SELECT * INTO own FROM {SCHEMA}.session WHERE id = session_id FOR NO KEY UPDATE;
     EXIT WHEN FOUND;
+    {_NOT_ARCHIVED}
     INSERT INTO {SCHEMA}.session (id) VALUES (session_id) ON CONFLICT DO NOTHING;
   END LOOP;
   IF cardinality(unfinished) > 0 AND EXISTS (SELECT 1 FROM {SCHEMA}.record
@@ -121,7 +128,7 @@ BEGIN
     UPDATE {SCHEMA}.entry SET status = one.status, result = places[one.at]
       FROM unnest(done_at, done_ids, done_statuses) AS one(at, id, status), {SCHEMA}.record AS given
       WHERE given.id = one.id AND given.kind = 'entry' AND given.session = own.key AND entry.seq = given.seq
-        AND entry.status = 'open';
+        AND entry.session = own.key AND entry.status = 'open';
   END IF;
   IF cardinality(begun) > 0 THEN
     INSERT INTO {SCHEMA}.process (session, process, seq)
@@ -163,6 +170,7 @@ BEGIN
       sum = substr(encode(sha256(convert_to(coalesce(sum, '') || new_body, 'UTF8')), 'hex'), 1, 16)
       WHERE id = session_id RETURNING * INTO own;
     EXIT WHEN FOUND;
+    {_NOT_ARCHIVED}
     INSERT INTO {SCHEMA}.session (id) VALUES (session_id) ON CONFLICT DO NOTHING;
   END LOOP;
   INSERT INTO {SCHEMA}.record (seq, session, kind, id, ts, body, sum)
@@ -184,7 +192,7 @@ BEGIN
   ELSE
     UPDATE {SCHEMA}.entry SET status = new_status, result = own.seq FROM {SCHEMA}.record AS given
       WHERE given.id = new_id AND given.kind = 'entry' AND given.session = own.key AND entry.seq = given.seq
-        AND entry.status = 'open';
+        AND entry.session = own.key AND entry.status = 'open';
   END IF;
   IF read IS NOT NULL OR written IS NOT NULL THEN
     INSERT INTO {SCHEMA}.usage (session, seq, input, output) VALUES (own.key, own.seq, read, written);

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from ctxmgr.errors import Damaged, NotFound
 from ctxmgr.store.engine.postgresql_functions import JSON, PLACED
+from ctxmgr.store.engine.postgresql_teams import DIVIDED, TEAMS
 from ctxmgr.store.engine.spelling import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
 
-LATEST = 2
+LATEST = TEAMS
 
 CHAINED = "sums.chained"
 """Names in ``state`` the last place up to which the sums of all sessions are one chain; behind it each session has its own."""
@@ -100,7 +101,7 @@ _OWN_CHAINS = (
     f"UPDATE {SCHEMA}.session SET sum = (SELECT sum FROM {SCHEMA}.record WHERE record.seq = session.seq)",
     f"INSERT INTO {SCHEMA}.state (name, value) SELECT '{CHAINED}', last_value FROM {SCHEMA}.place WHERE last_value > 0",
 )
-MIGRATIONS = {2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED)}
+MIGRATIONS = {2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED}
 """Of each version but the first, the statements that make it of the one before."""
 
 
@@ -130,7 +131,7 @@ def prepare(engine: PostgresqlEngine, *, create: bool) -> int:
         Damaged: the store was written by a newer ctxmgr.
         Denied: the role may not make them.
     """
-    found = engine.schema_version()
+    found = engine.version = engine.schema_version()
     if found > LATEST:
         raise Damaged(
             f"{engine.path} was written by a newer ctxmgr (schema {found}, this one knows {LATEST})",
@@ -141,8 +142,8 @@ def prepare(engine: PostgresqlEngine, *, create: bool) -> int:
             if engine.schema_version() == 0:  # nobody else was faster
                 for statement in statements():
                     engine.run(statement)
-                _advance(engine, 1)
-        return LATEST
+                advance(engine, 1)
+        found = engine.version = LATEST
     return found
 
 
@@ -162,11 +163,25 @@ def migrate(engine: PostgresqlEngine) -> int:
         found = prepare(engine, create=False)
         if found == 0:
             raise NotFound(f"no store at {engine.path} yet", "a command that records makes it")
-        _advance(engine, found)
+        if found < LATEST:
+            become_owner(engine)
+            advance(engine, found)
+    engine.version = LATEST
     return found
 
 
-def _advance(engine: PostgresqlEngine, version: int) -> None:
-    for following in range(version + 1, LATEST + 1):
+def become_owner(engine: PostgresqlEngine) -> None:
+    """Be the role that owns the store until the end of the transaction: what is made or granted is so by it.
+
+    Raises:
+        Denied: the role may not become it.
+    """
+    sql = "SELECT quote_ident(pg_get_userbyid(nspowner)) FROM pg_namespace WHERE nspname = :schema"
+    engine.run(f"SET LOCAL ROLE {engine.query(sql, {'schema': SCHEMA})[0][0]}")
+
+
+def advance(engine: PostgresqlEngine, version: int, until: int = LATEST) -> None:
+    """Make of the tables of one version those of another; call it in a transaction."""
+    for following in range(version + 1, until + 1):
         for statement in (*MIGRATIONS[following], _made(following)):
             engine.run(statement)

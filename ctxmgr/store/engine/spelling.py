@@ -36,9 +36,17 @@ SCHEMA = "ctxmgr"
 TABLES = (
     "session", "process", "record", "entry", "event", "note_entry", "note_tag", "superseded", "usage", "milestone", "lease",
     "imported", "state", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
-    "package_item", "summary", "search_text", "schema_version", "live",
+    "package_item", "summary", "search_text", "schema_version", "live", "team", "member",
 )  # fmt: skip
 """Every table of a PostgreSQL store."""
+
+TEAM_TABLES = {
+    "lease": "session", "live": "session, process", "imported": "path", "state": "name", "version": "number",
+    "artifact": "id", "dependency": "artifact, target", "context_key": "key",
+    "access_rule": "agent, resource, pattern, permission", "need": "agent, pattern", "execution": "seq", "package": "id",
+    "package_item": "package, artifact", "summary": "hash, strategy, counter",
+}  # fmt: skip
+"""Tables of a PostgreSQL store that have a column ``team``, and their keys within one team."""
 
 _FUNCTIONS = {
     "instr": "0 < strpos",
@@ -58,7 +66,10 @@ def postgresql(sql: str) -> bytes:
     if found is None:
         if len(_spelled) >= _MOST:
             _spelled.clear()
-        found = _spelled[sql] = _pattern().sub(_replaced, sql).encode()
+        spelled = _pattern().sub(_replaced, sql)
+        if sql.startswith("INSERT INTO ") and sql.split(" ", 3)[2] in TEAM_TABLES:
+            spelled = spelled.replace("ON CONFLICT (", "ON CONFLICT (team, ")
+        found = _spelled[sql] = spelled.encode()
     return found
 
 

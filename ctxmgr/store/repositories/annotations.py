@@ -196,7 +196,8 @@ class Annotations:
         """
         rows = self._engine.query(
             "SELECT kind, id FROM record WHERE session = :session AND kind IN ('entry', 'result', 'event') AND NOT EXISTS "
-            "(SELECT 1 FROM event WHERE event.seq = record.seq AND event.type IN ('stuck', 'heartbeat')) "
+            "(SELECT 1 FROM event WHERE event.seq = record.seq AND event.session = record.session "
+            "AND event.type IN ('stuck', 'heartbeat')) "
             "ORDER BY seq DESC LIMIT 1",
             {"session": key},
         )

@@ -86,10 +86,11 @@ def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]
     if table == "entry":
         return [f"entry.process IN {known}"], values
     return [
-        "(EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq WHERE record.session = event.session "
+        "(EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq AND entry.session = record.session "
+        "WHERE record.session = event.session "
         f"AND record.kind = 'entry' AND record.id = event.entry AND entry.process IN {known}) OR (SELECT "
         "CASE WHEN json_valid(record.body) THEN json_extract(record.body, '$.process') END FROM record "
-        f"WHERE record.seq = event.seq) IN {known})"
+        f"WHERE record.seq = event.seq AND record.session = event.session) IN {known})"
     ], values
 
 
@@ -132,7 +133,8 @@ def event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]
     more, bound = _columns(filters)
     if more:  # an event has no action of its own: it is found by that of the entry it belongs to
         conditions.append(
-            "EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq WHERE record.session = event.session "
+            "EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq AND entry.session = record.session "
+            "WHERE record.session = event.session "
             f"AND record.kind = 'entry' AND record.id = event.entry AND {' AND '.join(more)})"
         )
         values |= bound

@@ -75,7 +75,7 @@ def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, n
         return None
     values |= {"seq": found[0][1], "skip": begin - found[0][0], "count": end - begin, "reach": end - found[0][0]}
     if series == "all":
-        values["idx"] = _entries_before(engine, found[0][1])
+        values["idx"] = _entries_before(engine, key, found[0][1])
         rows = engine.query(_ALL, values)
     elif series == "event":
         rows = engine.query(_EVENTS.format(""), values)
@@ -86,10 +86,12 @@ def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, n
     return cast("list[tuple[int, str]]", rows), total
 
 
-def _entries_before(engine: Engine, place: int) -> int:
+def _entries_before(engine: Engine, key: int, place: int) -> int:
     """Return how many entries of its session stand before the row at a place."""
     index, after = engine.query(
-        "SELECT (SELECT idx FROM entry WHERE seq = :place), (SELECT after FROM event WHERE seq = :place)", {"place": place}
+        "SELECT (SELECT idx FROM entry WHERE seq = :place AND session = :session), "
+        "(SELECT after FROM event WHERE seq = :place AND session = :session)",
+        {"place": place, "session": key},
     )[0]
     if index is not None:
         return int(index)
@@ -239,6 +241,10 @@ class Rows:
 
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
+        if key is None and self._engine.shared:
+            from ctxmgr.store.repositories.tail import end_of
+
+            return 0, end_of(self._engine)
         where = "" if key is None else "WHERE session = :session"
         ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
         rows = self._engine.query(ends, {} if key is None else {"session": key})
@@ -258,9 +264,10 @@ class Rows:
 
     def _at(self, places: Sequence[int], kind: str) -> list[Row]:
         rows: list[Row] = []
+        table = "record" if self._engine.shared else kind  # which one has an index by the place alone
         for batch in batches(places):
             names, values = placeholders(batch, "s")
-            rows += self._engine.query(f"{BY_PLACE[kind]} WHERE {kind}.seq IN ({names})", values)
+            rows += self._engine.query(f"{BY_PLACE[kind]} WHERE {table}.seq IN ({names})", values)
         return rows
 
     def entry_at(self, key: int, index: int) -> Plain | None:

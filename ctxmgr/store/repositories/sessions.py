@@ -7,7 +7,7 @@ from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.spelling import NO_LIMIT
 from ctxmgr.store.normalise import fold, storable
-from ctxmgr.store.reserved import PROJECT
+from ctxmgr.store.reserved import PROJECT, require_not_archived
 from ctxmgr.store.row_mapper import load, placeholders
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -63,10 +63,11 @@ class Sessions:
         The reserved session is given by its whole id alone.
 
         Raises:
-            InvalidInput: when several ids start so.
+            InvalidInput: when several ids start so, or the session was archived.
         """
         rows = self._engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
         if not rows and session:
+            require_not_archived(self._engine, storable(session))
             rows = self._engine.query(
                 "SELECT key, id FROM session WHERE id >= :id AND id < :after AND id <> :project ORDER BY id LIMIT 6",
                 {"id": storable(session), "after": storable(session) + "\U0010ffff", "project": PROJECT},
@@ -111,7 +112,9 @@ class Sessions:
             if kind in _SAID:
                 return None
             if kind == "error":
-                body = self._engine.query("SELECT body FROM record WHERE seq = :seq", {"seq": seq})
+                body = self._engine.query(
+                    "SELECT body FROM record WHERE seq = :seq AND session = :key", {"seq": seq, "key": key}
+                )
                 data = load(body[0][0]).get("data")
                 return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         return None
@@ -206,7 +209,8 @@ class Sessions:
         """Return {published, captured, lost} of the last process that was recorded from an event bus, or None."""
         rows = self._engine.query(
             # Not by its order: then all records of a session would be looked at that did not end yet.
-            "SELECT body FROM record WHERE seq = (SELECT max(+seq) FROM record WHERE session = :key AND kind = 'sessionEnd')",
+            "SELECT body FROM record WHERE session = :key "
+            "AND seq = (SELECT max(+seq) FROM record WHERE session = :key AND kind = 'sessionEnd')",
             {"key": key},
         )
         return load(rows[0][0]).get("capture") if rows else None
@@ -214,7 +218,7 @@ class Sessions:
     def agents(self, key: int) -> list[str]:
         """Return the agents that acted in a session, in order of appearance."""
         rows = self._engine.query(
-            "SELECT record.body FROM record WHERE record.seq IN "
+            "SELECT record.body FROM record WHERE record.session = :key AND record.seq IN "
             "(SELECT min(seq) FROM entry WHERE session = :key GROUP BY agent) ORDER BY record.seq",
             {"key": key},
         )
@@ -278,7 +282,7 @@ class Sessions:
     def first_said(self, key: int) -> Record | None:
         """Return the first message of a person in a session, or None."""
         rows = self._engine.query(
-            "SELECT body FROM record WHERE seq = (SELECT seq FROM event WHERE session = :key "
+            "SELECT body FROM record WHERE session = :key AND seq = (SELECT seq FROM event WHERE session = :key "
             "AND type IN ('user_message', 'user_message_chunk') ORDER BY seq LIMIT 1)",
             {"key": key},
         )
@@ -325,7 +329,7 @@ class Sessions:
     def open_before(self, key: int, index: int, most: int = 200) -> list[tuple[int, Record]]:
         """Return (index, record) of the newest entries before an index that have no result yet, in order."""
         rows = self._engine.query(
-            "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq "
+            "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq AND record.session = entry.session "
             "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT :most",
             {"key": key, "index": index, "most": most},
         )

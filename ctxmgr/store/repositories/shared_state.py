@@ -92,7 +92,7 @@ class Shared:
         wanted = storable(identity)
         for condition in ("execution.id = :id", "execution.id >= :id AND execution.id < :after") if wanted else ():
             rows = self._engine.query(
-                f"{ENTRY_COLUMNS} JOIN execution ON execution.seq = entry.seq WHERE {condition} LIMIT 2",
+                f"{ENTRY_COLUMNS} JOIN execution ON execution.seq = record.seq WHERE {condition} LIMIT 2",
                 {"id": wanted, "after": wanted + "\U0010ffff"},
             )
             if len(rows) > 1:
@@ -114,7 +114,7 @@ class Shared:
             stored = {"started": "= 'open'", "completed": "= 'ok'"}.get(status, "NOT IN ('open', 'ok')")
             conditions.append(f"entry.status {stored}")
         rows = self._engine.query(
-            f"{ENTRY_COLUMNS} JOIN execution ON execution.seq = entry.seq WHERE {' AND '.join(conditions)} "
+            f"{ENTRY_COLUMNS} JOIN execution ON execution.seq = record.seq WHERE {' AND '.join(conditions)} "
             "ORDER BY entry.seq DESC",
             values,
         )
@@ -124,7 +124,8 @@ class Shared:
         """Return the events of one type of the reserved session, in the order of the log."""
         order = "DESC" if newest_first else "ASC"
         rows = self._engine.query(
-            "SELECT record.body FROM event JOIN record ON record.seq = event.seq JOIN session ON session.key = event.session "
+            "SELECT record.body FROM event JOIN record ON record.seq = event.seq AND record.session = event.session "
+            "JOIN session ON session.key = event.session "
             f"WHERE session.id = :session AND event.type = :type ORDER BY event.seq {order}",
             {"session": reserved.PROJECT, "type": kind},
         )

@@ -6,6 +6,9 @@ its mark, and by what bodies can't hold the text behind it. The answer is that o
 
 from __future__ import annotations
 
+from ctxmgr.log.fast_json import cast
+from ctxmgr.store.engine.postgresql_teams import TEAMS
+from ctxmgr.store.engine.spelling import SCHEMA
 from ctxmgr.store.row_mapper import BY_PLACE, batches
 from ctxmgr.store.search.find import LONG_ROW, MOST_KEPT, SHORTEST, Search
 from ctxmgr.store.search.index_on_server import TOO_LONG, mark
@@ -20,13 +23,15 @@ if TYPE_CHECKING:
 
 _NOTED = (
     "SELECT entry.seq, note.body FROM note_entry JOIN record AS note ON note.seq = note_entry.note "
+    "AND note.session = note_entry.session "
     "JOIN record AS own ON own.id = note_entry.entry AND own.kind = 'entry' AND own.session = note_entry.session "
-    "JOIN entry ON entry.seq = own.seq WHERE {session} AND {where} AND {body}"
+    "JOIN entry ON entry.seq = own.seq AND entry.session = own.session WHERE {session} AND {where} AND {body}"
 )
 _INDEXED = (
     "SELECT seq FROM search_text WHERE seq > :low AND seq <= :high AND {session} AND (text LIKE :pattern ESCAPE '!' "
     "OR text LIKE :long) ORDER BY seq LIMIT :limit"
 )
+_PROPOSED_TO_TEAM = f"SELECT proposed FROM {SCHEMA}.proposed(:pattern, :long, :low, :high, :session, :limit) AS proposed"
 _LATE = (
     "SELECT own.seq FROM record AS done JOIN record AS own ON own.session = done.session AND own.kind = 'entry' "
     "AND own.id = done.id WHERE done.seq > :mark AND done.kind = 'result' AND own.seq > :low AND own.seq <= :mark"
@@ -62,7 +67,9 @@ class SearchOnServer(Search):
         }  # fmt: skip
         session = next((bound["session"] for _, _, bound in self._scopes if "session" in bound), None)
         sql = _INDEXED.format(session="TRUE" if session is None else "session = :session")
-        values |= {} if session is None else {"session": session}
+        if cast("Any", self._engine).version >= TEAMS:
+            sql = _PROPOSED_TO_TEAM
+        values["session"] = session
         late = sorted({int(row[0]) for row in self._engine.query(_LATE, {"low": place, "mark": mark(self._engine)})})
         while place < limit:
             rows = [int(row[0]) for row in self._engine.query(sql, {**values, "low": place})]
@@ -72,12 +79,12 @@ class SearchOnServer(Search):
             yield place, self._listed(both)
 
     def _between(self, low: int, high: int) -> list[Hit]:
-        return self._compared_at("{kind}.seq BETWEEN :low AND :high", {"low": low, "high": high})
+        return self._compared_at("record.seq BETWEEN :low AND :high", {"low": low, "high": high})
 
     def _listed(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
         found: list[Hit] = []
         for batch in batches(sorted(places)):
-            found += self._compared_at("{kind}.seq = ANY(:places)", {"places": list(batch)})
+            found += self._compared_at("record.seq = ANY(:places)", {"places": list(batch)})
         return found
 
     def _compared_at(self, places: str, values: dict[str, Any]) -> list[Hit]:
@@ -88,7 +95,7 @@ class SearchOnServer(Search):
             held = condition.format("record.body")
             if kind == "entry":
                 held = f"({held} OR {condition.format('done.body')})"
-            sql = f"{BY_PLACE[kind]} WHERE {places.format(kind=kind)} AND ({where}) AND {held}"
+            sql = f"{BY_PLACE[kind]} WHERE {places} AND ({where}) AND {held}"
             for row in self._engine.stream(sql, {**bound, **values, **likely}):
                 if (match := self._sought.match(kind, row)) is None:
                     continue

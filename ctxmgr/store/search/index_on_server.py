@@ -34,7 +34,7 @@ _RECORDS = (
 )
 _ADD = (
     "INSERT INTO search_text (seq, session, text) VALUES (:seq, :session, :text) "
-    "ON CONFLICT (seq) DO UPDATE SET text = search_text.text || excluded.text"
+    "ON CONFLICT (session, seq) DO UPDATE SET text = search_text.text || excluded.text"
 )
 
 

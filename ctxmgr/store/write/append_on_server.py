@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.log import codec
 from ctxmgr.store.normalise import storable
-from ctxmgr.store.reserved import EXECUTION, PROJECT
+from ctxmgr.store.reserved import EXECUTION, PROJECT, require_not_archived
 from ctxmgr.store.write.append import TOGETHER, Appender, AppendResult
 from ctxmgr.store.write.batch import SAID, STEP, Derivation
 from ctxmgr.store.write.derived_rows import SessionCounters
@@ -92,6 +92,7 @@ class ServerAppender(Appender):
         if touched is None:
             name = {"id": storable(session)}
             while not (rows := self._engine.query(_SESSION, name)):
+                require_not_archived(self._engine, name["id"])
                 self._engine.execute("INSERT INTO session (id) VALUES (:id) ON CONFLICT DO NOTHING", name)
             *counted, total = rows[0]
             touched = self._touched[session] = SessionCounters(*map(int, counted))

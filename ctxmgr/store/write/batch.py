@@ -27,7 +27,7 @@ _EVENT = "INSERT INTO event (seq, session, type, agent, entry, after, ts) VALUES
 _USAGE = "INSERT INTO usage (session, seq, input, output) VALUES (?, ?, ?, ?)"
 _MILESTONE = "INSERT INTO milestone (session, series, number, seq) VALUES (?, ?, ?, ?)"
 RESULT = (
-    "UPDATE entry SET status = ?, result = ? WHERE status = 'open' AND seq = "
+    "UPDATE entry SET status = ?, result = ? WHERE status = 'open' AND session = ? AND seq = "
     "(SELECT seq FROM record WHERE session = ? AND kind = 'entry' AND id = ?)"
 )
 STEP = 128
@@ -187,4 +187,4 @@ class Derivation:
         if self._milestones:
             self._engine.many(_MILESTONE, self._milestones)
         if late := self.late_results():
-            self._engine.many(RESULT, late)
+            self._engine.many(RESULT, [(status, place, key, key, name) for status, place, key, name in late])

@@ -133,7 +133,7 @@ class BulkWriter:
                 engine, [(key, name, base + place, status) for name, (place, status) in part.loose.items()]
             )
         elif part.loose:
-            engine.many(RESULT, [(status, base + place, key, name) for name, (place, status) in part.loose.items()])
+            engine.many(RESULT, [(status, base + place, key, key, name) for name, (place, status) in part.loose.items()])
 
     @staticmethod
     def _see(part: SessionRows, touched: SessionCounters, base: int) -> None:

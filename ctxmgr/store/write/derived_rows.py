@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.normalise import fold, storable
+from ctxmgr.store.reserved import require_not_archived
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def touched(engine: Engine, session: str) -> tuple[SessionCounters, bool]:
     rows = engine.query(_SESSION, name)
     if rows:
         return SessionCounters(*map(int, rows[0])), False
+    require_not_archived(engine, name["id"])
     return SessionCounters(int(engine.query(_NEW_SESSION, name)[0][0])), True
 
 

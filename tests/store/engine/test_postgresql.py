@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -119,7 +122,7 @@ def test_the_tables_are_those_that_statements_are_qualified_for(store: Store, ad
     assert sorted(name for (name,) in found) == sorted(TABLES)
     columns = admin.execute(
         "SELECT data_type, collation_name FROM information_schema.columns WHERE table_schema = 'ctxmgr' "
-        "AND table_name <> 'schema_version'"
+        "AND table_name NOT IN ('schema_version', 'member')"
     ).fetchall()
     assert set(columns) == {("bigint", None), ("text", "C"), ("double precision", None)}
 
@@ -335,7 +338,7 @@ def test_one_of_many_contenders_gets_a_lease(store: Store, server_url: str) -> N
             won.append(name)
         own.close()
 
-    threads = [threading.Thread(target=contend, args=(f"h{number}",)) for number in range(8)]
+    threads = [threading.Thread(target=contend, args=(f"h{number}",)) for number in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -358,7 +361,7 @@ def test_a_lease_changes_hands_no_sooner_than_it_ends(store: Store, server_url: 
                 time.sleep(0.25)  # too long: by then it is somebody else's
         own.close()
 
-    threads = [threading.Thread(target=contend, args=(f"h{number}", (number - 3) * 3600.0)) for number in range(8)]
+    threads = [threading.Thread(target=contend, args=(f"h{number}", (number % 3 - 1) * 3600.0)) for number in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -367,6 +370,59 @@ def test_a_lease_changes_hands_no_sooner_than_it_ends(store: Store, server_url: 
     assert [fence for fence, _ in wins] == list(range(1, len(wins) + 1))
     assert len(wins) > 3
     assert min(later - earlier for (_, earlier), (_, later) in pairwise(wins)) >= 0.2
+
+
+_HOLDER = """
+import sys
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.store import open_store
+from ctxmgr.store.engine import postgresql
+from tests.builders import entry
+timeout = "idle_in_transaction_session_timeout = '{}s'"
+assert timeout.format(60) in postgresql._BEGIN
+postgresql._BEGIN = postgresql._BEGIN.replace(timeout.format(60), timeout.format(1))
+store, stopped = open_store(sys.argv[1]), sys.argv[2]
+def ready():
+    print("ready", flush=True)
+    sys.stdin.readline()
+assert store.leases.take("s", "paused", 0.0, 0.5)
+if stopped == "before it writes":
+    ready()
+try:
+    with store.leases.kept("s", "paused", store.clock) as kept:
+        if stopped == "while it writes":
+            ready()
+        if kept:
+            store.append([entry("s", 1, "Bash", {"command": "stale"})])
+        print("written" if kept else "refused", flush=True)
+except CtxmgrError as error:
+    print("refused", error, flush=True)
+"""
+
+
+@pytest.mark.parametrize("stopped", ["before it writes", "while it writes"])
+def test_a_paused_holder_writes_nothing_when_it_goes_on(store: Store, server_url: str, stopped: str) -> None:
+    """A holder is stopped, another takes the lease with a greater number, and what the first wanted to write is refused."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, server_url, stopped], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == "ready\n"
+        holder.send_signal(signal.SIGSTOP)
+        ((first,),) = store.engine.query("SELECT fence FROM lease WHERE session = 's'")
+        while not store.leases.take("s", "next", 0.0, 30.0):
+            time.sleep(0.05)
+        assert cast("ServerLeases", store.leases).fence("s", "next") > int(first)
+        holder.send_signal(signal.SIGCONT)
+        told, _ = holder.communicate("go\n", timeout=30)
+    finally:
+        holder.kill()
+        holder.wait()
+    assert told.startswith("refused")
+    assert store.sessions.count() == 0
+    assert store.leases.holds("s", "next", 0.0)
 
 
 def test_a_lease_won_again_is_not_the_one_before(store: Store, server_url: str) -> None:

@@ -1,0 +1,313 @@
+"""Archives of sessions: Parquet files by day, written whole or not at all, and read as a store that can only be read.
+
+Each row is one record: its body as it was recorded, and a sum that follows from the row before. What any Parquet reader can
+filter by (session, kind, action, ...) stands beside it. To be read here, the rows of an archive are written as a log into the
+cache folder, once; the log is then read in place like any other, page by page. DuckDB reads and writes Parquet, in an extra:
+``pip install 'ctxmgr-cli[archive]'``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Any, cast
+
+from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
+from ctxmgr.log import codec
+from ctxmgr.log.ids import parse_time
+from ctxmgr.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
+from ctxmgr.store.damage import DamagedRange
+from ctxmgr.store.integrity import Examined
+from ctxmgr.store.log.log_store import LogStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.store.log.log_rows import Progress
+
+SUFFIX = ".parquet"
+MAGIC = b"PAR1"
+"""How every Parquet file begins."""
+
+_COLUMNS = {
+    "session": "VARCHAR", "place": "BIGINT", "kind": "VARCHAR", "id": "VARCHAR", "time": "TIMESTAMP WITH TIME ZONE",
+    "agent": "VARCHAR", "action": "VARCHAR", "status": "VARCHAR", "body": "VARCHAR", "sum": "VARCHAR",
+}  # fmt: skip
+_AT_ONCE = 1_000
+_DRAFT = ".draft-"
+
+
+def is_archive(path: str) -> bool:
+    """Whether a path is a Parquet file, or a folder with one in it or in the folders of its days."""
+    if os.path.isdir(path):
+        return next(files_of(path), None) is not None
+    return path.lower().endswith(SUFFIX) and os.path.isfile(path)
+
+
+def files_of(path: str) -> Iterator[str]:
+    """Yield the files of an archive in the order of their names; links are passed over."""
+    if not os.path.isdir(path):
+        yield path
+        return
+    try:
+        with os.scandir(path) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
+    for entry in entries:
+        if entry.is_file(follow_symlinks=False) and entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+            yield entry.path
+        elif entry.is_dir(follow_symlinks=False) and entry.name.startswith(("day=", "team=")):
+            yield from files_of(entry.path)
+
+
+def write_file(folder: str, records: Iterable[tuple[str, Record, str]]) -> str:
+    """Write the records of whole sessions into a new file; return its path when it is on the disk and was read again.
+
+    Args:
+        folder: of the day, made when it is not there.
+        records: (session, record, body as it is stored) of each, in order.
+
+    Raises:
+        InvalidInput: DuckDB is not installed.
+        StorageFailed: it can't be written.
+    """
+    database = _duckdb(folder_for_spilling=folder)
+    draft = os.path.join(folder, f"{_DRAFT}{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        make_private_folder(folder)
+        database.execute(f"CREATE TABLE record ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})")
+        count, total = _fill(database, records)
+        database.table("record").write_parquet(draft, compression="zstd")
+        database.close()
+        place = os.path.join(folder, f"{total}-{count}{SUFFIX}")
+        _require_same(draft, count, total)
+        _sync(draft)
+        os.replace(draft, place)
+        sync_folder(folder)
+        sync_folder(os.path.dirname(folder))
+    except OSError as error:
+        raise StorageFailed(
+            f"can't write below {folder}: {error.strerror}", "free space there, or name another folder"
+        ) from None
+    except _faults() as error:
+        raise StorageFailed(f"can't write below {folder}: {_said(error)}", "free space there, or name another folder") from None
+    finally:
+        database.close()
+        if os.path.exists(draft):
+            os.unlink(draft)
+    return place
+
+
+def _fill(database: Any, records: Iterable[tuple[str, Record, str]]) -> tuple[int, str]:
+    count, total, rows = 0, "", list[tuple[object, ...]]()
+
+    def insert() -> None:
+        if rows:
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            database.execute(f"INSERT INTO record SELECT {', '.join('unnest(?)' for _ in _COLUMNS)}", columns)
+            rows.clear()
+
+    for session, record, body in records:
+        total = codec.chain(total, body.encode())
+        rows.append((_plain(session), count, *_told(record), body, total))
+        count += 1
+        if len(rows) >= _AT_ONCE:
+            insert()
+    insert()
+    return count, total
+
+
+def _told(record: Record) -> tuple[str | None, ...]:
+    """Return what other readers of Parquet may want to filter by; nothing here reads it."""
+    moment = record.get("ts")
+    known = isinstance(moment, str) and parse_time(moment) is not None
+    named = record.get("entry") if record["kind"] == "result" else record.get("id")
+    told = (record["kind"], named, moment if known else None, *(record.get(name) for name in ("agent", "action", "status")))
+    return tuple(_plain(value) if isinstance(value, str) else None for value in told)
+
+
+def _plain(text: str) -> str:
+    """Return a text that any reader can take: what is no text elsewhere (lone surrogates, NUL) is spelled as JSON does."""
+    if "\0" in text or not text.isprintable():
+        return codec.encode_value(text, 0).decode()[1:-1]
+    return text
+
+
+def _require_same(path: str, count: int, total: str) -> None:
+    """Read a file again.
+
+    Raises:
+        StorageFailed: it is not what was written.
+    """
+    found, last = 0, ""
+    for body, said in read_rows(path):
+        last = codec.chain(last, body.encode())
+        found += last == said
+    if (found, last) != (count, total):
+        raise StorageFailed(f"{path} does not hold what was written to it", "check the disk; nothing was removed")
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_rows(path: str) -> Iterator[tuple[str, str]]:
+    """Yield (body, sum) of each record of a file in order, some at a time.
+
+    Raises:
+        Damaged: it can't be read, or is another program's.
+        InvalidInput: DuckDB is not installed.
+    """
+    database = _duckdb()
+    try:
+        found = database.execute("SELECT body, sum FROM read_parquet(?, hive_partitioning = false)", [path])
+        while rows := found.fetchmany(_AT_ONCE):
+            yield from rows
+    except _faults() as error:
+        raise Damaged(f"{path}: {_said(error)}", "it is damaged, or no archive that 'ctxmgr store retain' made") from None
+    finally:
+        database.close()
+
+
+def read_records(path: str, session: str | None = None) -> Iterator[Record]:
+    """Yield the records of an archive, or of one session of it, in order; each file is checked while it is read.
+
+    Raises:
+        Damaged: a file can't be read, or a record was changed.
+    """
+    for file in files_of(path):
+        for record, _ in _checked(file):
+            if session is None or record["session"] == session:
+                yield record
+
+
+def _checked(file: str) -> Iterator[tuple[Record, str]]:
+    last = ""
+    for number, (body, said) in enumerate(read_rows(file)):
+        last = codec.chain(last, body.encode())
+        if last != said:
+            raise Damaged(f"{file}: record {number:,} was changed, or one before it was removed", "take a copy of the file")
+        try:
+            yield codec.decode(body.encode()), body
+        except ValueError:
+            raise Damaged(f"{file}: record {number:,} is no record", "take a copy of the file") from None
+
+
+class ArchiveStore(LogStore):
+    """An archive as a store that can only be read."""
+
+    def __init__(self, location: str, log: str, files: list[str], *, scratch: bool, progress: Progress | None) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="ctxmgr-") if scratch else None
+        if self._scratch is not None:
+            log = shutil.copy(log, self._scratch)
+        super().__init__(log, readonly=not scratch, progress=progress)
+        self.location = location
+        self._files = files
+
+    def close(self) -> None:
+        """Release the store, and remove what was written for its time."""
+        super().close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def examine(self) -> Examined:
+        """Check every record of every file against its sum."""
+        records, damaged = 0, list[DamagedRange]()
+        for file in self._files:
+            try:
+                for _ in _checked(file):
+                    records += 1
+            except Damaged as error:
+                damaged.append(DamagedRange(records, 1, error.message, "altered"))
+        told = f"the sums of {records:,} records, each of which follows from the one before in its file"
+        return Examined(records, damaged, [] if damaged else [told], ["whether a whole file was removed can't be told"])
+
+    def is_live(self, session: str) -> bool:
+        """Return False: what is archived has ended."""
+        del session
+        return False
+
+
+def open_archive(path: str, *, scratch: bool = False, progress: Progress | None = None) -> ArchiveStore:
+    """Open an archive, a folder of it or one of its files as a store that can only be read.
+
+    Args:
+        path: of the archive.
+        scratch: what is written is taken, and gone when the store is closed.
+        progress: hears of long indexing.
+
+    Raises:
+        NotFound: nothing is there.
+        Damaged: a file can't be read, or a record was changed.
+        InvalidInput: DuckDB is not installed.
+        StorageFailed: the cache folder can't be written.
+    """
+    files = list(files_of(os.path.realpath(path)))
+    if not files or not os.path.exists(files[0]):
+        raise NotFound(f"no archive at {path}", "check the path")
+    states = [(file, status.st_size, status.st_mtime_ns) for file in files for status in [os.stat(file)]]
+    state = codec.digest(repr(states).encode()).encode()
+    folder = os.path.join(user_folder(os.environ, "XDG_CACHE_HOME", ".cache"), "ctxmgr", "archive")
+    stem = os.path.join(folder, codec.digest(os.fsencode(os.path.realpath(path)))[:32])
+    log, note = f"{stem}.jsonl", f"{stem}.state"
+    try:
+        if not (os.path.exists(log) and os.path.exists(note) and read_regular(note, 128) == state):
+            make_private_folder(folder)
+            _write_log(log, files)
+            replace_file(note, state)
+        return ArchiveStore(path, log, files, scratch=scratch, progress=progress)
+    except OSError as error:
+        raise StorageFailed(f"can't write {log}: {error.strerror}", "free space in the cache folder") from None
+
+
+def _write_log(log: str, files: list[str]) -> None:
+    """Write the records of all files as one log, whole or not at all; what several files hold is written once."""
+    draft = f"{log}.{os.getpid()}"
+    known, total = set[bytes](), ""
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as stream:
+            for file in files:
+                for _, body in _checked(file):
+                    line = body.encode()
+                    if len(files) > 1:
+                        mark = hashlib.blake2b(line, digest_size=12).digest()
+                        if mark in known:
+                            continue
+                        known.add(mark)
+                    total = codec.chain(total, line)
+                    stream.write(codec.seal(line, total, b"\n"))
+        os.replace(draft, log)
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+
+
+def _duckdb(folder_for_spilling: str | None = None) -> Any:
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise InvalidInput("archives need DuckDB", "pip install 'ctxmgr-cli[archive]'") from None
+    config = {
+        "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "1", "memory_limit": "1GB",
+    }  # fmt: skip
+    if folder_for_spilling is not None:
+        config["temp_directory"] = os.path.join(folder_for_spilling, f"{_DRAFT}spilled-{os.getpid()}")
+    return cast("Any", duckdb).connect(config=config)
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    import duckdb
+
+    return (duckdb.Error,)
+
+
+def _said(error: Exception) -> str:
+    return str(error).splitlines()[0][:200]

@@ -1,0 +1,311 @@
+"""Take sessions that ended out of a store into an archive, and back.
+
+A session is only removed when its records are on the disk elsewhere and were read there again. What stays behind of it is a
+mark in ``state``, by which a store refuses its records, so that a log that is imported or shipped once more stores nothing
+twice; and the sums of the records that another session's record followed, by which `ctxmgr.store.integrity` follows the
+chain over what is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
+
+from ctxmgr.errors import Damaged, InvalidInput, NotFound
+from ctxmgr.light_dataclass import dataclass
+from ctxmgr.log.codec import chain
+from ctxmgr.log.ids import format_time
+from ctxmgr.store.archive import files_of, read_records, read_rows, write_file
+from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT
+from ctxmgr.store.integrity import common_chain, session_faults
+from ctxmgr.store.log.log_store import LogStore
+from ctxmgr.store.normalise import storable
+from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT
+from ctxmgr.store.row_mapper import load
+from ctxmgr.store.write.append import TOGETHER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ctxmgr.log.codec import Record
+    from ctxmgr.store.base import Store
+
+    Heard = Callable[[int, int], None]
+    """Called with the sessions done and in all."""
+
+_TABLES = (
+    "usage", "milestone", "note_entry", "note_tag", "superseded", "event", "entry", "process", "record",
+)  # fmt: skip
+"""What a session has rows in, by its key; the session's own row goes last."""
+
+_FILE_BYTES = 64 << 20
+"""Bytes of records after which a new file of the day begins."""
+
+_OLD = (
+    "SELECT key, id, seq, first, last, source IS NOT NULL, entries + events FROM session "
+    "WHERE id <> :project AND last < :before ORDER BY first, key"
+)
+_GAPS = (
+    "SELECT seq, sum FROM record AS own WHERE session = :key AND seq <= :until AND NOT EXISTS "
+    "(SELECT 1 FROM record AS following WHERE following.seq = own.seq + 1 AND following.session = :key)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aged:
+    """A session that may be archived.
+
+    Attributes:
+        key: its key; session: its id.
+        place: of its last record.
+        day: of its first record, YYYY-MM-DD in UTC.
+        last: seconds since 1970 of its last record.
+    """
+
+    key: int
+    session: str
+    place: int
+    day: str
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What was done.
+
+    Attributes:
+        sessions: ids of those that were archived and removed.
+        records: in them.
+        files: of the archive that hold them.
+        passed_over: (session, why it stays) of those that were old enough.
+    """
+
+    sessions: list[str]
+    records: int
+    files: list[str]
+    passed_over: list[tuple[str, str]]
+
+
+def aged(store: Store, before: float, abandoned_before: float | None = None) -> tuple[list[Aged], list[tuple[str, str]]]:
+    """Return the sessions that may be archived, oldest first, and those that are old enough and stay, with the reason.
+
+    A session has ended when each of its processes recorded its end; one that was imported, whose log tells no end, when no
+    call in it is open. None is taken that is live, that somebody recovers now, or whose end the whole store's chain of sums
+    needs.
+
+    Args:
+        store: to look at.
+        before: seconds since 1970: only sessions whose last record is older.
+        abandoned_before: sessions that never ended are taken too, where their last record is older than this.
+
+    Raises:
+        InvalidInput: the store is a log.
+    """
+    if isinstance(store, LogStore):
+        raise InvalidInput(
+            f"{store.location} is a log, from which nothing is removed",
+            "take it into a database: ctxmgr import LOG --store h.db",
+        )
+    found, kept = list[Aged](), list[tuple[str, str]]()
+    newest = None if store.engine.shared else store.sessions.last_record(None)[0]
+    for key, session, place, first, last, imported, shown in store.engine.query(_OLD, {"before": before, "project": PROJECT}):
+        reason = _open(store, int(key), str(session), imported=bool(imported))
+        if reason is not None and abandoned_before is not None and float(last) < abandoned_before and reason != _LIVE:
+            reason = None
+        if reason is None and newest is not None and _last_place(store, int(key)) == newest:
+            reason = "it holds the last record of the store"
+        if reason is None and not shown and not store.sessions.holds(int(key), ("sessionEnd",)):
+            reason = "it holds nothing yet"
+        if reason is not None:
+            kept.append((str(session), reason))
+            continue
+        found.append(Aged(int(key), str(session), int(place), format_time(float(first))[:10], float(last)))
+    return found, kept
+
+
+_LIVE = "it is live"
+
+
+def _open(store: Store, key: int, session: str, *, imported: bool) -> str | None:
+    """Return why a session counts as open, or None."""
+    if store.is_live(session) or store.leases.held_until(session, store.clock()) is not None:
+        return _LIVE
+    outcomes = [process.outcome for process in store.sessions.processes(key)]
+    if outcomes and all(outcome is not None for outcome in outcomes):
+        return None
+    if not imported:
+        return "no end of it was recorded"
+    pending = store.engine.query("SELECT 1 FROM entry WHERE session = :key AND status = 'open' LIMIT 1", {"key": key})
+    return "a call in it is open" if pending else None
+
+
+def _last_place(store: Store, key: int) -> int:
+    return store.sessions.last_record(key)[0]
+
+
+def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None = None) -> Retained:
+    """Archive sessions and remove them from the store; what is killed in between is done again by the next run.
+
+    Args:
+        store: open for writing, with the right to remove records.
+        archive: folder of the archive, made when it is not there.
+        sessions: from `aged`.
+        heard: hears of sessions done.
+
+    Raises:
+        InvalidInput: the archive can't be written here.
+        StorageFailed, Busy, Denied: the archive or the store can't be written; what was not archived stays.
+    """
+    if "://" in archive:
+        raise InvalidInput(
+            f"{archive} is no folder", "archive into a folder of this machine, and copy that to where it is kept"
+        )
+    if not store.engine.shared and (damaged := store.examine().damaged):
+        raise Damaged(f"{store.location}: {damaged[0].reason}; nothing was archived", "'ctxmgr verify' lists what is damaged")
+    done, records, files, passed = list[str](), 0, list[str](), list[tuple[str, str]]()
+    for day, group in groupby(sessions, key=lambda each: each.day):
+        folder = os.path.join(archive, f"day={day}")
+        there = _contents(folder)
+        waiting = list(group)
+        new = [each for each in waiting if there.get(each.session, _NOWHERE).sum != _sum_of(store, each)]
+        for part in _parts(store, new):
+            written = write_file(folder, _records(store, part))
+            files.append(written)
+            there.update(_contents_of(written))
+        for each in waiting:
+            removed, reason = _remove(store, each, there[each.session], archive)
+            if reason is None:
+                done.append(each.session)
+                records += removed
+            else:
+                passed.append((each.session, reason))
+            if heard is not None:
+                heard(len(done) + len(passed), len(sessions))
+    store.forget_sessions()
+    return Retained(done, records, files, passed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Archived:
+    """A session in an archive: the file, its records, and the chain of sums of its own bodies."""
+
+    file: str
+    records: int
+    sum: str
+
+
+_NOWHERE = _Archived("", 0, "")
+
+
+def _contents(folder: str) -> dict[str, _Archived]:
+    """Return the sessions in the files of a day; of one that several hold the longest counts."""
+    found: dict[str, _Archived] = {}
+    for file in files_of(folder) if os.path.isdir(folder) else ():
+        for session, archived in _contents_of(file).items():
+            if archived.records > found.get(session, _NOWHERE).records:
+                found[session] = archived
+    return found
+
+
+def _contents_of(file: str) -> dict[str, _Archived]:
+    counts, sums = Counter[str](), dict[str, str]()
+    for body, _ in read_rows(file):
+        session = str(load(body)["session"])
+        counts[session] += 1
+        sums[session] = chain(sums.get(session, ""), body.encode())
+    return {session: _Archived(file, counts[session], total) for session, total in sums.items()}
+
+
+def _bodies(store: Store, session: Aged) -> Iterator[str]:
+    sql = "SELECT body FROM record WHERE session = :key ORDER BY seq"
+    for (body,) in store.engine.stream(sql, {"key": session.key}):
+        yield str(body)
+
+
+def _sum_of(store: Store, session: Aged) -> str:
+    total = ""
+    for body in _bodies(store, session):
+        total = chain(total, body.encode())
+    return total
+
+
+def _parts(store: Store, sessions: list[Aged]) -> Iterator[list[Aged]]:
+    """Yield sessions that go into one file together."""
+    part, size = list[Aged](), 0
+    for each in sessions:
+        part.append(each)
+        sql = "SELECT coalesce(sum(length(body)), 0) FROM record WHERE session = :key"
+        size += int(store.engine.query(sql, {"key": each.key})[0][0])
+        if size >= _FILE_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _records(store: Store, sessions: list[Aged]) -> Iterator[tuple[str, Record, str]]:
+    for each in sessions:
+        if store.engine.shared and (faults := session_faults(store.engine, each.key)):
+            raise Damaged(f"session {each.session!r}: {faults[0].reason}", "'ctxmgr verify' lists what is damaged")
+        for body in _bodies(store, each):
+            yield each.session, load(body), body
+
+
+def _remove(store: Store, session: Aged, archived: _Archived, archive: str) -> tuple[int, str | None]:
+    """Remove a session from the store if it is what was archived; return how many records, or why it stays."""
+    engine, values = store.engine, {"key": session.key}
+    with engine.transaction():
+        if store.is_live(session.session):
+            return 0, _LIVE
+        if _sum_of(store, session) != archived.sum:
+            return 0, "something was recorded in it meanwhile"
+        until = NO_LIMIT if not engine.shared else common_chain(engine)
+        for place, total in engine.query(_GAPS, {**values, "until": until}):
+            engine.execute(KEEP_STATE, {"name": f"{GAP}{place}", "value": total or ""})
+        for table in _TABLES:
+            engine.execute(f"DELETE FROM {table} WHERE session = :key", values)
+        if engine.shared:
+            engine.execute("DELETE FROM search_text WHERE session = :key", values)
+        engine.execute("DELETE FROM session WHERE key = :key", values)
+        engine.execute("DELETE FROM lease WHERE session = :id", {"id": storable(session.session)})
+        told = {"file": os.path.relpath(archived.file, archive), "records": archived.records, "at": format_time(store.clock())}
+        mark = {"name": f"{ARCHIVED}{storable(session.session)}", "value": json.dumps({"archive": archive, **told})}
+        engine.execute(KEEP_STATE, mark)
+    return archived.records, None
+
+
+def restore(store: Store, archive: str, session: str | None = None) -> tuple[int, int]:
+    """Take the sessions of an archive, or one, back into a store; return how many (sessions, records) were not there.
+
+    Raises:
+        NotFound: no such session is in the archive.
+        Damaged: a file of it can't be read.
+        Conflict: the store holds another record of the same id.
+    """
+    restored, added = set[str](), 0
+    for records in _batches(read_records(archive, session)):
+        with store.engine.transaction():
+            for name in sorted({str(record["session"]) for record in records} - restored):
+                store.engine.execute("DELETE FROM state WHERE name = :name", {"name": f"{ARCHIVED}{storable(name)}"})
+                restored.add(name)
+            added += store.append(records).added
+    if not restored:
+        raise NotFound(f"no session {session!r} in {archive}" if session else f"no session in {archive}", "check the path")
+    return len(restored), added
+
+
+def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+    while batch := list(islice(records, TOGETHER)):
+        yield batch
+
+
+def archived(store: Store) -> list[dict[str, Any]]:
+    """Return what was archived from a store: session, archive, file, records and the time of each, by session."""
+    rows = store.engine.query(
+        "SELECT name, value FROM state WHERE name >= :name AND name < :after ORDER BY name",
+        {"name": ARCHIVED, "after": ARCHIVED + "\U0010ffff"},
+    )
+    return [{"session": str(name)[len(ARCHIVED) :], **json.loads(value)} for name, value in rows]

@@ -1,0 +1,278 @@
+"""Sessions that ended move into an archive, whole and once; nothing of an open session is ever touched (007, retention)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxmgr.errors import Damaged, InvalidInput, NotFound
+from ctxmgr.history.query.requests import list_, messages, search, show
+from ctxmgr.log.codec import Record, encode
+from ctxmgr.log.ids import format_time
+from ctxmgr.store import Store, archive, open_store, retention
+from ctxmgr.store.archive import open_archive
+from ctxmgr.store.retention import Aged, aged, retain
+from ctxmgr.types.plain_records import build
+from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
+
+DAY = 86_400.0
+NOW = 1_790_000_000.0
+ODD = "x'; DROP TABLE record; -- \u202e \0 \ud800 ../../etc"
+
+
+def story(session: str, *, age: float, calls: int = 3, ended: bool = True, pending: bool = False) -> list[Record]:
+    """Return a session whose last record is so many days old."""
+    moments = iter(format_time(NOW - age * DAY - 60 + second) for second in range(60))
+    records = [build("session", session, next(moments), process=f"p-{session}", workflow="w")]
+    for number in range(calls):
+        name = f"{session}-{number}"
+        records.append(
+            build("entry", session, next(moments), id=name, agent="coder", action="Bash", input=f"needle {ODD} {number}")
+        )
+        if not pending:
+            records.append(build("result", session, next(moments), entry=name, status="ok", output={"said": ODD}))
+    records.append(build("event", session, next(moments), id=f"{session}-said", type="message", data={"text": "a word"}))
+    if ended:
+        records.append(build("sessionEnd", session, next(moments), process=f"p-{session}", outcome="completed"))
+    return records
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Name the place of an empty store of each kind from which anything can be removed."""
+    return str(request.getfixturevalue("server_url") if request.param == "postgresql" else tmp_path / "history.db")
+
+
+@pytest.fixture
+def store(place: str) -> Iterator[Store]:
+    """Open the store, empty."""
+    opened = open_store(place, create=True)
+    yield opened
+    opened.close()
+
+
+def bodies(store: Store, session: str | None = None) -> list[bytes]:
+    """Return the records of a store, or of one session, as they are spelled."""
+    key = None if session is None else store.sessions.key(session)
+    return [encode(record) for record in store.sessions.records(key)]
+
+
+def chosen(store: Store, *, days: float = 30, abandoned: float | None = None) -> list[Aged]:
+    """Return what may be archived."""
+    return aged(store, NOW - days * DAY, None if abandoned is None else NOW - abandoned * DAY)[0]
+
+
+def test_what_ended_moves_and_reads_the_same(store: Store, tmp_path: Path) -> None:
+    """An archive answers as the store did, byte for byte; the store holds the rest, and its sums still follow."""
+    for session, age in (("old", 40), ("older", 90), ("new", 1)):
+        store.append(story(session, age=age))
+    before = {session: bodies(store, session) for session in ("old", "older", "new")}
+    asked = ListRequest(session="old", limit=10)
+    answers = [list_(store, asked), search(store, SearchRequest(query="NEEDLE", session="old"))]
+
+    done = retain(store, str(tmp_path / "kept"), chosen(store))
+
+    assert done.sessions == ["older", "old"]
+    assert bodies(store) == before["new"]
+    assert store.verify() == (len(before["new"]), [])
+    assert [view.session for _, view in store.sessions.page(0, None)] == ["new"]
+    opened = open_archive(str(tmp_path / "kept"))
+    assert {session: bodies(opened, session) for session in ("old", "older")} == {k: before[k] for k in ("old", "older")}
+    assert list_(opened, asked).entries == answers[0].entries
+    assert len(search(opened, SearchRequest(query="NEEDLE", session="old")).hits) == len(answers[1].hits) > 0
+    assert show(opened, ShowRequest(session="old", index=1)).entry.index == 1
+    assert len(messages(opened, MessagesRequest(session="old")).messages) == 1
+    assert opened.verify() == (sum(map(len, before.values())) - len(before["new"]), [])
+    opened.close()
+
+
+def test_nothing_open_is_touched(store: Store, tmp_path: Path) -> None:
+    """Whatever its age, a session without an end, or that somebody recovers, stays; an old one goes where that is said."""
+    store.append(story("unended", age=400, ended=False))
+    store.append(story("held", age=400))
+    store.append(story("ended", age=400))
+    store.append(story("last", age=1))
+    assert store.leases.take("held", "somebody", store.clock(), 60)
+    found, kept = aged(store, NOW - 30 * DAY)
+
+    assert [each.session for each in found] == ["ended"]
+    assert sorted(session for session, _ in kept) == ["held", "unended"]
+    assert [each.session for each in chosen(store, abandoned=300)] == ["unended", "ended"]
+    assert chosen(store, abandoned=500)[0].session == "ended"
+    retain(store, str(tmp_path / "kept"), found)
+    assert {view.session for _, view in store.sessions.page(0, None)} == {"unended", "held", "last"}
+
+
+def test_an_imported_session_has_ended_when_no_call_is_open(store: Store) -> None:
+    """Logs of other agents tell no end; one with an open call may still go on."""
+    for session, pending in (("whole", False), ("open", True)):
+        first, *rest = story(session, age=50, ended=False, pending=pending)
+        store.append([{**first, "source": {"agent": "codex"}}, *rest])
+    store.append(story("last", age=1))
+
+    assert [each.session for each in chosen(store)] == ["whole"]
+
+
+def test_what_was_archived_is_refused_until_it_is_taken_back(store: Store, tmp_path: Path) -> None:
+    """The same records again are stored nowhere twice; who asks for the session hears where it is."""
+    records = story("old", age=40)
+    store.append(records)
+    store.append(story("last", age=1))
+    before = bodies(store, "old")
+    retain(store, str(tmp_path / "kept"), chosen(store))
+
+    for again in (records, records[1:2], records[1:3]):
+        with pytest.raises(InvalidInput, match="was archived in"):
+            store.append(again)
+    with pytest.raises(InvalidInput, match="was archived in"):
+        store.sessions.key("old")
+    assert [row["session"] for row in retention.archived(store)] == ["old"]
+    assert retention.restore(store, str(tmp_path / "kept"), "old") == (1, len(before))
+    assert bodies(store, "old") == before
+    assert store.verify()[1] == []
+    assert retention.archived(store) == []
+    with pytest.raises(NotFound):
+        retention.restore(store, str(tmp_path / "kept"), "other")
+
+
+def test_a_session_that_went_on_stays(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was recorded after the archive was written is not lost: the session stays as it is, and goes next time."""
+    store.append(story("old", age=40))
+    store.append(story("last", age=1))
+    found, wrote = chosen(store), archive.write_file
+
+    def slowly(folder: str, records: Iterator[tuple[str, Record, str]]) -> str:
+        path = wrote(folder, records)
+        store.append([build("event", "old", format_time(NOW), id="late", type="message", data={"text": "more"})])
+        return path
+
+    monkeypatch.setattr(retention, "write_file", slowly)
+    done = retain(store, str(tmp_path / "kept"), found)
+
+    assert (done.sessions, [session for session, _ in done.passed_over]) == ([], ["old"])
+    assert len(bodies(store, "old")) == len(story("old", age=40)) + 1
+
+
+@pytest.mark.parametrize("step", ["write_parquet", "replace", "DELETE FROM entry", "DELETE FROM session"])
+def test_a_kill_loses_and_doubles_nothing(step: str, tmp_path: Path) -> None:
+    """Killed anywhere, the next run finishes: every record is in the store or in the archive, and read once."""
+    place, kept = str(tmp_path / "history.db"), str(tmp_path / "kept")
+    with open_store(place, create=True).engine.transaction():
+        pass
+    store = open_store(place)
+    for session, age in (("a", 40), ("b", 40), ("last", 1)):
+        store.append(story(session, age=age))
+    wanted = sorted(bodies(store))
+    store.close()
+    ended = subprocess.run([sys.executable, "-c", KILLED, place, kept, step], cwd=Path(__file__).parents[2], check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+    store = open_store(place)
+    assert store.verify()[1] == []
+    retain(store, kept, chosen(store))
+    opened = open_archive(kept)
+
+    assert sorted([*bodies(store), *bodies(opened)]) == wanted
+    opened.close()
+    store.close()
+
+
+KILLED = f"""
+import os, signal, sys
+sys.path.insert(0, os.getcwd())
+from ctxmgr.store import open_store, retention
+from ctxmgr.store.engine.sqlite import SqliteEngine
+place, kept, step = sys.argv[1:]
+def dies(call, when):
+    def instead(*given, **named):
+        if when(*given, **named):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*given, **named)
+    return instead
+if step == "replace":
+    os.replace = dies(os.replace, lambda *paths: str(paths[-1]).endswith(".parquet"))
+elif step == "write_parquet":
+    retention.write_file = dies(retention.write_file, lambda *_: True)
+else:
+    SqliteEngine.execute = dies(SqliteEngine.execute, lambda self, sql, values=None: sql.startswith(step))
+store = open_store(place)
+retention.retain(store, kept, retention.aged(store, {NOW - 30 * DAY})[0])
+"""
+
+
+def test_a_damaged_store_is_not_archived(tmp_path: Path) -> None:
+    """A changed record would get a new sum in the archive, and nobody would ever know."""
+    store = open_store(str(tmp_path / "history.db"), create=True)
+    store.append(story("old", age=40))
+    store.append(story("last", age=1))
+    store.engine.execute("UPDATE record SET body = replace(body, 'needle', 'noodle') WHERE kind = 'entry'")
+
+    with pytest.raises(Damaged, match="nothing was archived"):
+        retain(store, str(tmp_path / "kept"), chosen(store))
+    assert not (tmp_path / "kept").exists()
+    store.close()
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    """A file that is cut, changed or another program's is said by its name, and never read as an empty history."""
+    store = open_store(str(tmp_path / "history.db"), create=True)
+    store.append(story("old", age=40))
+    store.append(story("last", age=1))
+    (file,) = retain(store, str(tmp_path / "kept"), chosen(store)).files
+    whole = Path(file).read_bytes()
+    for damaged in (whole[:-9], whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :], b"PAR1 nothing"):
+        Path(file).write_bytes(damaged)
+        with pytest.raises(Damaged, match=Path(file).name):
+            open_archive(str(tmp_path / "kept"))
+    store.close()
+
+
+def test_a_log_is_refused(tmp_path: Path) -> None:
+    """From a log nothing is removed; what to do instead is said."""
+    store = open_store(str(tmp_path / "history.jsonl"), create=True)
+    with pytest.raises(InvalidInput, match="a log"):
+        aged(store, NOW)
+    store.close()
+
+
+sessions = st.lists(
+    st.tuples(st.sampled_from([1, 29, 31, 400]), st.booleans(), st.booleans(), st.integers(0, 4)), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=sessions, mixed=st.booleans())
+def test_store_and_archive_hold_all_there_was(drawn: list[tuple[int, bool, bool, int]], mixed: bool, tmp_path: Path) -> None:
+    """Whatever sessions there are, and however their records lie among each other."""
+    folder = tmp_path / os.urandom(6).hex()
+    folder.mkdir()
+    store = open_store(str(folder / "history.db"), create=True)
+    stories = [
+        story(f"s{number}", age=age, ended=ended, pending=pending, calls=calls)
+        for number, (age, ended, pending, calls) in enumerate(drawn)
+    ]
+    for records in zip(*stories, strict=False) if mixed else ():
+        store.append(records)
+    for records in stories:
+        store.append(records)
+    wanted, open_ones = sorted(bodies(store)), [f"s{n}" for n, (age, ended, *_) in enumerate(drawn) if age < 30 or not ended]
+    untouched = {session: bodies(store, session) for session in open_ones}
+
+    done = retain(store, str(folder / "kept"), chosen(store))
+
+    assert not set(done.sessions) & set(open_ones)
+    assert {session: bodies(store, session) for session in open_ones} == untouched
+    kept = [encode(record) for record in archive.read_records(str(folder / "kept"))] if done.files else []
+    assert sorted([*bodies(store), *kept]) == wanted
+    assert store.verify()[1] == []
+    store.append(story("later", age=0))
+    assert store.verify()[1] == []
+    store.close()
