@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import closing
@@ -25,7 +28,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.reserved import PROJECT
-from tests.builders import entry, steps
+from tests.builders import entry, steps, write
 
 
 @pytest.fixture(params=["sqlite", "jsonl", "postgresql"])
@@ -316,3 +319,28 @@ def test_a_recorder_of_a_shipped_log_is_live_everywhere(tmp_path: Path, server_u
             service.follow(1.0, ignore)
         with closing(open_store(server_url, readonly=True)) as store:
             assert store.is_live("s")
+
+
+def test_who_follows_says_that_it_ships_again(tmp_path: Path, server_url: str) -> None:
+    """While the server is away the command says why and when it tries again, and when it is back it says that too."""
+    log, absent = tmp_path / "run.jsonl", Path(tempfile.mkdtemp(prefix="ctxmgr-", dir="/tmp")) / "s"  # a socket's name is short
+    with closing(open_store(str(log), create=True)) as store:
+        write(store, "s", ["Bash:a"])
+    place = re.findall(r"host=([^&]+)", server_url)[0]
+    away = server_url.replace(place, str(absent))
+    shipper = subprocess.Popen(
+        [sys.executable, "-m", "ctxmgr", "ship", str(log), "--follow", "--every", "0.1", "--store", away],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert shipper.stderr is not None
+    try:
+        assert "the next try is in" in shipper.stderr.readline()
+        absent.symlink_to(place)
+        told = next(line for line in shipper.stderr if "the next try" not in line)
+        assert told == "ctxmgr: shipping again\n"
+    finally:
+        shipper.terminate()
+        shipper.communicate(timeout=30)
+        shutil.rmtree(absent.parent)
+    with closing(open_store(server_url, readonly=True)) as store:
+        assert store.sessions.count() == 1
