@@ -205,7 +205,7 @@ def beside_a_file(url: str, folder: Path, rounds: int) -> None:
 
 def reads(store: Store) -> None:
     """Tell what a page and a search take in a store of the records written so far."""
-    key = max(range(1, store.sessions.count() + 1), key=store.sessions.entry_count)
+    key = int(store.engine.query("SELECT key FROM session ORDER BY entries DESC LIMIT 1")[0][0])
     count = store.sessions.entry_count(key)
     say(f"records {store.engine.query('SELECT count(*) FROM record')[0][0]:,}, the longest session {count:,} entries")
     began = time.perf_counter()
@@ -271,8 +271,8 @@ def main() -> int:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(_BARE)
             open_store(url, create=True).close()
+            costs(url, 4_000)  # while nothing else, such as a vacuum, writes ahead
             appends(url, chosen.rounds, chosen.seconds)
-            costs(url, 4_000)
             beside_a_file(url, Path(folder), chosen.rounds)
             shipping(url, Path(folder), chosen.ship)
             with closing(open_store(url)) as store:
