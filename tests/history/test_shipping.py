@@ -278,6 +278,30 @@ def test_what_fails_is_tried_again_until_it_arrives(
     assert not told or told[-1] is None
 
 
+def test_that_it_goes_on_is_told_before_all_is_shipped(tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an outage the first batch that is taken ends it: whoever watches need not wait for what was left behind."""
+    recorded(tmp_path / "run.jsonl", 600)
+    heard: list[tuple[bool, int]] = []
+    away = [True]
+
+    def opened(location: str, **how: Any) -> Store:
+        if away:
+            away.clear()
+            raise StorageFailed("away")
+        return open_store(location, **how)
+
+    def sleep(_seconds: float) -> None:
+        if shipper.progress.lag == 0:
+            raise KeyboardInterrupt
+
+    shipper = Shipper(str(tmp_path / "run.jsonl"), target, target)
+    monkeypatch.setattr(shipping, "open_store", opened)
+    with closing(Service([shipper], target, sleep=sleep)) as service, pytest.raises(KeyboardInterrupt):
+        service.follow(1.0, lambda error, _: heard.append((error is None, shipper.progress.done)))
+    assert [again for again, _ in heard] == [False, True]
+    assert 0 < heard[1][1] < shipper.progress.done
+
+
 def test_a_failure_stands_in_the_status_until_it_is_over(tmp_path: Path, server_url: str) -> None:
     """While nothing can be reached, lag and reason are noted without the store being asked."""
     recorded(tmp_path / "run.jsonl", 5)
