@@ -331,6 +331,10 @@ def test_a_store_that_is_not_divided_needs_no_grant_by_team(whole: Divided) -> N
         connection.execute(f"GRANT USAGE ON SCHEMA ctxmgr TO {whole.roles['stranger']}".encode())
         connection.execute(f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ctxmgr TO {whole.roles['stranger']}".encode())
         connection.execute(f"GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA ctxmgr TO {whole.roles['stranger']}".encode())
+    with whole.sql("stranger") as connection:  # "all tables" holds those of teams too: that gives nothing
+        assert connection.execute("SELECT count(*) FROM ctxmgr.team").fetchone() == (0,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute("INSERT INTO ctxmgr.member SELECT oid, 0 FROM pg_roles LIMIT 1")
     with closing(whole.open("stranger")) as store:
         assert store.append([entry("s", 5, "Bash", {"command": "b"})]).added == 1
         assert store.sessions.count() == 1
