@@ -88,8 +88,11 @@ class Ours:
 
 
 def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], None]]], writers: int, batch: int,
-         seconds: float, name: str) -> tuple[float, float]:  # fmt: skip
-    """Return records a second of so many writers, each with a session of its own, and the median time of a batch in ms."""
+         seconds: float, name: str, *, together: bool = False) -> tuple[float, float]:  # fmt: skip
+    """Return records a second of so many writers, each with a session of its own, and the median time of a batch in ms.
+
+    With ``together`` all of them write one session.
+    """
     done, took = [0] * writers, list[float]()
     ready, end = threading.Barrier(writers + 1), time.monotonic() + 3600
 
@@ -97,10 +100,11 @@ def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], N
         nonlocal end
         holder, write = open_writer()
         with closing(holder):
-            session, made = f"{name}-{number}", 0
+            session, made = name if together else f"{name}-{number}", 0
             ready.wait()
             while time.monotonic() < end:
-                records = [record(session, made + each) for each in range(batch)]
+                first = made * writers + number * batch if together else made
+                records = [record(session, first + each) for each in range(batch)]
                 began = time.perf_counter()
                 write(records)
                 took.append(time.perf_counter() - began)
@@ -118,8 +122,8 @@ def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], N
     return sum(done) / (time.monotonic() - began), statistics.median(took) * 1000
 
 
-def appends(url: str, rounds: int, seconds: float) -> None:
-    """Tell rates of single appends and of batches, beside bare ones."""
+def ways_to_write(url: str) -> dict[str, Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], None]]]]:
+    """Return, by name, what opens a writer and returns it with its way of writing."""
 
     def bare(way: str) -> Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], None]]]:
         def opened() -> tuple[Any, Callable[[list[dict[str, Any]]], None]]:
@@ -132,22 +136,76 @@ def appends(url: str, rounds: int, seconds: float) -> None:
         made = Ours(url)
         return made, made.append
 
-    for writers, batch in ((1, 1), (4, 1), (16, 1), (1, 100), (4, 100), (1, 256)):
-        ways = {"INSERT": bare("insert"), "ours": ours} | ({"COPY": bare("copy")} if batch > 1 else {})
+    return {"INSERT": bare("insert"), "ours": ours, "COPY": bare("copy")}
+
+
+def appends(url: str, rounds: int, seconds: float) -> None:
+    """Tell rates of single appends and of batches, beside bare ones."""
+    every = ways_to_write(url)
+    cases = [(writers, batch, False) for writers, batch in ((1, 1), (4, 1), (16, 1), (1, 100), (4, 100), (1, 256))]
+    for writers, batch, together in (*cases, (16, 1, True)):
+        ways = {way: opened for way, opened in every.items() if batch > 1 or way != "COPY"}
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
         for turn in range(rounds):
             for way, opened in ways.items():
-                found[way].append(rate(opened, writers, batch, seconds, f"{way}{writers}x{batch}r{turn}-{os.getpid()}"))
+                name = f"{way}{writers}x{batch}r{turn}{together}-{os.getpid()}"
+                found[way].append(rate(opened, writers, batch, seconds, name, together=together))
         rates = {way: statistics.median(each[0] for each in told) for way, told in found.items()}
         times = {way: statistics.median(each[1] for each in told) for way, told in found.items()}
         told = ", ".join(f"{way} {rates[way]:,.0f}/s (p50 {times[way]:.1f} ms)" for way in ways)
         ratios = ", ".join(f"ours : {way} {rates['ours'] / rates[way]:.2f}" for way in ways if way != "ours")
-        say(f"writers {writers:2}, batch {batch:3}: {told}; {ratios}")
+        say(f"writers {writers:2}, batch {batch:3}{', one session' if together else ''}: {told}; {ratios}")
+
+
+def costs(url: str, count: int) -> None:
+    """Tell what a record costs: bytes written ahead, and processor time of the client; one writer, its own session."""
+    with psycopg.connect(url, autocommit=True) as probe:
+        for batch in (1, 100):
+            spent: dict[str, tuple[float, float]] = {}
+            for way, opened in ways_to_write(url).items():
+                holder, write = opened()
+                parts = [
+                    [record(f"cost-{way}{batch}", start + each) for each in range(batch)] for start in range(0, count, batch)
+                ]
+                with closing(holder):
+                    write([record(f"warm-{way}{batch}", each) for each in range(batch)])
+                    probe.execute("CHECKPOINT")  # the first change of a page behind it is written ahead as a whole
+                    ((before,),) = probe.execute("SELECT pg_current_wal_insert_lsn()").fetchall()
+                    began = time.thread_time()
+                    for part in parts:
+                        write(part)
+                    used = time.thread_time() - began
+                    ((size,),) = probe.execute("SELECT pg_current_wal_insert_lsn() - %s::pg_lsn", (before,)).fetchall()
+                spent[way] = float(size) / count, used / count * 1e6
+            for way, (size, used) in spent.items():
+                bare_size, bare_used = spent["INSERT"]
+                say(f"batch {batch:3}, {way}: {size:,.0f} B written ahead a record ({size / bare_size:.2f} of INSERT), "
+                    f"{used:,.0f} us CPU of the client ({used / bare_used:.2f})")  # fmt: skip
+
+
+def beside_a_file(url: str, folder: Path, rounds: int) -> None:
+    """Tell the median time of one append beside that of a database on this machine that waits for its disk too."""
+    times: dict[str, list[float]] = {"server": [], "file, level os": []}
+    stores = {
+        "server": open_store(url, create=True),
+        "file, level os": open_store(str(folder / "a.db"), create=True, durable=True),
+    }
+    for turn in range(rounds):
+        for name, store in stores.items():
+            for number in range(60):
+                made = [record(f"beside-{turn}", number)]
+                began = time.perf_counter()
+                store.append(made)
+                times[name].append(time.perf_counter() - began)
+    for store in stores.values():
+        store.close()
+    server, file = (statistics.median(told) * 1000 for told in times.values())
+    say(f"one append, p50: server {server:.1f} ms, file at level os {file:.1f} ms; server : file {server / file:.2f}")
 
 
 def reads(store: Store) -> None:
     """Tell what a page and a search take in a store of the records written so far."""
-    key = max(range(1, store.sessions.count() + 1), key=store.sessions.entry_count)
+    key = int(store.engine.query("SELECT key FROM session ORDER BY entries DESC LIMIT 1")[0][0])
     count = store.sessions.entry_count(key)
     say(f"records {store.engine.query('SELECT count(*) FROM record')[0][0]:,}, the longest session {count:,} entries")
     began = time.perf_counter()
@@ -213,7 +271,9 @@ def main() -> int:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(_BARE)
             open_store(url, create=True).close()
+            costs(url, 4_000)  # while nothing else, such as a vacuum, writes ahead
             appends(url, chosen.rounds, chosen.seconds)
+            beside_a_file(url, Path(folder), chosen.rounds)
             shipping(url, Path(folder), chosen.ship)
             with closing(open_store(url)) as store:
                 reads(store)

@@ -75,6 +75,7 @@ def start(worker: str, pool_size: int = 20) -> int:
             cwd=place,
             **who,
         )
+    (folder / "pid").write_text(f"{_running[port].pid}\n", encoding="ascii")  # for who ends what a killed run left
     atexit.register(stop)
     for _ in range(200):
         if (place / f".s.PGSQL.{port}").exists():

@@ -68,7 +68,8 @@ def server(settings: dict[str, str] | None = None) -> Path:
 def _guard(place: Path) -> None:
     """Let a shell of its own stop the server and remove its folder when the run was killed before it could."""
     waiting = f"while kill -0 {os.environ[_OWNER]} && test -e {place}/started; do sleep 1; done"
-    stopping = f"kill -INT $(head -n 1 {place}/data/postmaster.pid) && sleep 2; rm -rf {place}"
+    poolers = f"kill -KILL $(cat {place}/pooler*/pid)"
+    stopping = f"{poolers}; kill -INT $(head -n 1 {place}/data/postmaster.pid) && sleep 2; rm -rf {place}"
     subprocess.call(["sh", "-c", f"(sleep 2; {waiting}; {stopping}) > /dev/null 2>&1 < /dev/null &"], start_new_session=True)
 
 

@@ -217,8 +217,12 @@ class Shipper:
         self._trusted = trusted
         self.progress = _read_note(self._note) or Progress(os.path.abspath(path), shown)
 
-    def ship(self, store: Store) -> AppendResult:
+    def ship(self, store: Store, recovered: Callable[[], None] | None = None) -> AppendResult:
         """Bring what is new to the store; return what that did.
+
+        Args:
+            store: to bring it to.
+            recovered: called when the store takes something for the first time since a try failed.
 
         Raises:
             StorageFailed, Busy: the store, or the log, can't be reached now; what was acknowledged stays.
@@ -237,8 +241,10 @@ class Shipper:
             progress.left_out += batch.left_out
             progress.done, progress.shipped = batch.end, ids.now()
             progress.last = batch.last or progress.last
-            progress.error = progress.since = None
+            failed, progress.error, progress.since = progress.error is not None, None, None
             self.keep()
+            if failed and recovered is not None:
+                recovered()
         if not progress.done:
             self._source.require_own(progress.target)
         self.keep()
@@ -343,8 +349,11 @@ class Service:
         self._alive = 0.0
         self._failures = 0
 
-    def once(self) -> None:
+    def once(self, recovered: Callable[[], None] | None = None) -> None:
         """Ship what is there.
+
+        Args:
+            recovered: see `Shipper.ship`.
 
         Raises:
             CtxmgrError: it can't be done now; the places know it too.
@@ -353,7 +362,7 @@ class Service:
         done: list[AppendResult] = []
         for shipper in self._shippers:
             try:
-                done.append(shipper.ship(self._opened()))
+                done.append(shipper.ship(self._opened(), recovered))
             except CtxmgrError as error:  # the others may be readable all the same
                 shipper.fail(error)
                 failure = failure or error
@@ -372,14 +381,18 @@ class Service:
             every: seconds between two looks.
             told: hears of a failure and of the seconds until the next try, and of None when it works again.
         """
+
+        def again() -> None:  # what was left behind meanwhile may take long
+            if self._failures:
+                told(None, 0.0)
+            self._failures = 0
+
         while True:
             wait = every
             try:
-                self.once()
+                self.once(again)
                 self._tell_alive()
-                if self._failures:
-                    told(None, 0.0)
-                self._failures = 0
+                again()
             except (StorageFailed, Busy, Damaged, NotFound) as error:
                 self.close()
                 wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**self._failures) * random.uniform(0.5, 1.0)  # not all at once

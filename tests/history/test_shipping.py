@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import closing
@@ -25,7 +28,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.reserved import PROJECT
-from tests.builders import entry, steps
+from tests.builders import entry, steps, write
 
 
 @pytest.fixture(params=["sqlite", "jsonl", "postgresql"])
@@ -275,6 +278,30 @@ def test_what_fails_is_tried_again_until_it_arrives(
     assert not told or told[-1] is None
 
 
+def test_that_it_goes_on_is_told_before_all_is_shipped(tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an outage the first batch that is taken ends it: whoever watches need not wait for what was left behind."""
+    recorded(tmp_path / "run.jsonl", 600)
+    heard: list[tuple[bool, int]] = []
+    away = [True]
+
+    def opened(location: str, **how: Any) -> Store:
+        if away:
+            away.clear()
+            raise StorageFailed("away")
+        return open_store(location, **how)
+
+    def sleep(_seconds: float) -> None:
+        if shipper.progress.lag == 0:
+            raise KeyboardInterrupt
+
+    shipper = Shipper(str(tmp_path / "run.jsonl"), target, target)
+    monkeypatch.setattr(shipping, "open_store", opened)
+    with closing(Service([shipper], target, sleep=sleep)) as service, pytest.raises(KeyboardInterrupt):
+        service.follow(1.0, lambda error, _: heard.append((error is None, shipper.progress.done)))
+    assert [again for again, _ in heard] == [False, True]
+    assert 0 < heard[1][1] < shipper.progress.done
+
+
 def test_a_failure_stands_in_the_status_until_it_is_over(tmp_path: Path, server_url: str) -> None:
     """While nothing can be reached, lag and reason are noted without the store being asked."""
     recorded(tmp_path / "run.jsonl", 5)
@@ -316,3 +343,28 @@ def test_a_recorder_of_a_shipped_log_is_live_everywhere(tmp_path: Path, server_u
             service.follow(1.0, ignore)
         with closing(open_store(server_url, readonly=True)) as store:
             assert store.is_live("s")
+
+
+def test_who_follows_says_that_it_ships_again(tmp_path: Path, server_url: str) -> None:
+    """While the server is away the command says why and when it tries again, and when it is back it says that too."""
+    log, absent = tmp_path / "run.jsonl", Path(tempfile.mkdtemp(prefix="ctxmgr-", dir="/tmp")) / "s"  # a socket's name is short
+    with closing(open_store(str(log), create=True)) as store:
+        write(store, "s", ["Bash:a"])
+    place = re.findall(r"host=([^&]+)", server_url)[0]
+    away = server_url.replace(place, str(absent))
+    shipper = subprocess.Popen(
+        [sys.executable, "-m", "ctxmgr", "ship", str(log), "--follow", "--every", "0.1", "--store", away],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert shipper.stderr is not None
+    try:
+        assert "the next try is in" in shipper.stderr.readline()
+        absent.symlink_to(place)
+        told = next(line for line in shipper.stderr if "the next try" not in line)
+        assert told == "ctxmgr: shipping again\n"
+    finally:
+        shipper.terminate()
+        shipper.communicate(timeout=30)
+        shutil.rmtree(absent.parent)
+    with closing(open_store(server_url, readonly=True)) as store:
+        assert store.sessions.count() == 1

@@ -14,6 +14,7 @@ from ctxmgr.errors import Damaged, StorageFailed
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
+from ctxmgr.store.server_store import signs_of_life
 from ctxmgr.store.write.append import Appender
 from ctxmgr.store.write.append_on_server import ServerAppender
 from ctxmgr.types.query import Filters
@@ -201,7 +202,7 @@ def test_a_store_of_two_versions_before_is_only_migrated(former: str, admin: psy
         assert store.examine().damaged == []
 
 
-def test_a_store_of_the_version_before_is_read_and_not_changed(previous: str) -> None:
+def test_a_store_of_the_version_before_is_read_and_not_changed(previous: str, admin: psycopg.Connection[Any]) -> None:
     """Before it is migrated a store is read and verified; appending is refused, and says what to run."""
     store = open_store(previous, create=True)
     assert store.sessions.count() == 3
@@ -210,6 +211,17 @@ def test_a_store_of_the_version_before_is_read_and_not_changed(previous: str) ->
         write(store, "a", ["Bash:b"])
     assert "ctxmgr store migrate" in str(refused.value.hint)
     assert store.queries.search(None, Filters(), "all", "x", 0, 10)[1] > 0
+    admin.execute("INSERT INTO ctxmgr.search_text (seq, session, text) SELECT seq, session, 'indexed bash' FROM ctxmgr.record")
+    admin.execute("INSERT INTO ctxmgr.state (name, value) SELECT 'search.mark', max(seq) FROM ctxmgr.record")
+    assert store.queries.search(None, Filters(), "all", "bash", 0, 10)[1] == 6
+    for write_down in (
+        store.index,
+        lambda: store.leases.take("s", "me", 0.0, 1.0),
+        lambda: signs_of_life(store.engine, [("s", "p")]),
+    ):
+        admin.execute("DELETE FROM ctxmgr.state WHERE name = 'search.mark'")
+        with pytest.raises(StorageFailed, match="another version"):
+            write_down()
     assert store.queries.entries(2, Filters(), 0, None)[1] == 3
     store.tell()
     store.wait(0.01)

@@ -147,6 +147,19 @@ def test_an_insert_never_tells_that_another_team_has_such_a_row(divided: Divided
             assert alice.execute(f"SELECT count(*) FROM ctxmgr.{table}".encode()).fetchone() == (1,), table
 
 
+def test_no_row_is_moved_to_another_team(divided: Divided) -> None:
+    """A writer can't put a row of its own under a session, or a team, of somebody else."""
+    with divided.sql("bob") as bob, divided.sql("alice") as alice:
+        key, team = filled(bob)["session"]["key"], bob.execute("SELECT ctxmgr.team()").fetchall()[0][0]
+        filled(alice)
+        for table, change in (
+            ("session", f"key = {key}"), ("entry", f"session = {key}"), ("search_text", f"session = {key}"),
+            ("lease", f"team = {team}"), ("state", f"team = {team}"),
+        ):  # fmt: skip
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                alice.execute(f"UPDATE ctxmgr.{table} SET {change}".encode())
+
+
 def test_records_are_not_changed_by_a_writer(divided: Divided) -> None:
     """What was recorded stays for its own team's writers too; and a table is not emptied by anybody but the owner."""
     with divided.sql("alice") as alice:
@@ -294,6 +307,22 @@ def test_a_fenced_search_uses_the_trigrams(divided: Divided, bob: Store) -> None
     assert "search_text_trigrams" not in plans["bob"]
 
 
+def test_a_team_is_indexed_whatever_others_wrote_between(divided: Divided, alice: Store, bob: Store) -> None:
+    """Few records far apart among those of another team are indexed in a few steps, and found."""
+    for number in range(3):
+        alice.append([entry("a", number, "Bash", {"command": f"sesame {number}"})])
+        with divided.sql("bob") as other:
+            other.execute("SELECT count(ctxmgr.places(1000)) FROM generate_series(1, 20)")
+    steps_done: list[tuple[int, int]] = []
+    assert alice.index(lambda done, whole: steps_done.append((done, whole)))
+    assert alice.unindexed() == 0
+    assert len(steps_done) < 12
+    with divided.sql("alice") as own:
+        assert own.execute("SELECT count(*) FROM ctxmgr.search_text").fetchone() == (3,)
+    assert alice.queries.search(None, Filters(), "all", "sesame", 0, 10)[1] == 3
+    assert alice.queries.search(None, Filters(), "all", "2", 0, 10)[1] == 1
+
+
 def test_a_store_that_is_not_divided_needs_no_grant_by_team(whole: Divided) -> None:
     """Until the first grant the owner, and whoever it gave rights by hand, are of one team; after it only who is named."""
     with closing(whole.open("owner")) as owner:
@@ -302,6 +331,10 @@ def test_a_store_that_is_not_divided_needs_no_grant_by_team(whole: Divided) -> N
         connection.execute(f"GRANT USAGE ON SCHEMA ctxmgr TO {whole.roles['stranger']}".encode())
         connection.execute(f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ctxmgr TO {whole.roles['stranger']}".encode())
         connection.execute(f"GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA ctxmgr TO {whole.roles['stranger']}".encode())
+    with whole.sql("stranger") as connection:  # "all tables" holds those of teams too: that gives nothing
+        assert connection.execute("SELECT count(*) FROM ctxmgr.team").fetchone() == (0,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute("INSERT INTO ctxmgr.member SELECT oid, 0 FROM pg_roles LIMIT 1")
     with closing(whole.open("stranger")) as store:
         assert store.append([entry("s", 5, "Bash", {"command": "b"})]).added == 1
         assert store.sessions.count() == 1

@@ -382,7 +382,7 @@ def _ours(place: str, error: psycopg.Error) -> CtxmgrError:
         return StorageFailed(f"{place} can't be written now: {said}", "name the primary server, or wait for the fail-over")
     if state in ("42P01", "3F000"):
         return NotFound(f"no store at {place} yet", "a command that records makes it, e.g. 'ctxmgr import --store URL'")
-    if state in ("42703", "42883"):  # a column or a function that a former version does not have
+    if state in ("42703", "42883", "42P10"):  # a column, a function or a key that a former version does not have
         return StorageFailed(
             f"{place} has tables of another version of ctxmgr: {said}", "have its owner run 'ctxmgr store migrate'"
         )

@@ -118,7 +118,9 @@ def _fenced(table: str, team: str) -> list[str]:
     ]
 
 
+# Without a policy nobody but the owner sees or changes a row, whatever was granted on all tables at once.
 _FENCES = (
+    *(f"ALTER TABLE {SCHEMA}.{table} ENABLE ROW LEVEL SECURITY" for table in ("team", "member")),
     *_fenced("session", f"(key >> {TEAM_BITS})"),
     *(each for table in SESSION_TABLES for each in _fenced(table, f"(session >> {TEAM_BITS})")),
     *(each for table in TEAM_TABLES for each in _fenced(table, "team")),

@@ -117,6 +117,8 @@ class Search:
         if not engine.shared:
             know_holds(engine)
 
+    _window = _WINDOW
+
     def _mark(self) -> int:
         """Return the place up to which the index can be asked."""
         return mark(self._engine)
@@ -184,7 +186,7 @@ class Search:
         while place < last:
             start, place = place + 1, min(place + size, last)
             yield place, self._between(start, place)
-            size = max(size, min(size * 2, _WINDOW))
+            size = max(size, min(size * 2, self._window))
 
     def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
         from ctxmgr.store.search.index_query import Proposals

@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
 _MARK = "search.mark"
 _SLICE = 512
+"""Records that are indexed together."""
+_WIDEST = 1 << 22
+"""Places that are looked at together: most of them may be other teams'."""
 _LONGEST = 1_000_000
 """Characters of a text that are indexed; of a longer one the place is proposed whatever is asked for."""
 
 TOO_LONG = "ctxmgrtoolongtobeindexed"
 """What stands for a text that is too long to be indexed; trigrams find it as they find any text."""
 
+_NEXT = (
+    "SELECT count(*), max(seq) FROM "
+    "(SELECT seq FROM record WHERE seq > :low AND seq <= :far ORDER BY seq LIMIT :most) AS following"
+)
 _RECORDS = (
     "SELECT record.seq, record.session, record.kind, record.body, other.seq, other.body FROM record LEFT JOIN record AS other "
     "ON other.session = record.session AND other.id = record.id AND (record.kind = 'result' AND other.kind = 'entry' "
@@ -46,14 +53,17 @@ def mark(engine: Engine) -> int:
 
 def advance(engine: PostgresqlEngine, progress: Progress | None = None) -> bool:
     """Index what was appended since last time; return whether there was anything. Several may do it at once."""
-    moved = False
+    moved, width = False, _SLICE
     while True:
         with engine.appending():  # appends go on meanwhile
             engine.query("SELECT pg_advisory_xact_lock(:indexers)", {"indexers": INDEXERS})
             low, last = mark(engine), int(engine.query("SELECT settled()")[0][0])
             if low >= last:
                 return moved
-            high = min(low + _SLICE, last)
+            far = min(low + width, last)
+            count, end = engine.query(_NEXT, {"low": low, "far": far, "most": _SLICE})[0]
+            high = int(end) if count == _SLICE else far
+            width = _SLICE if count == _SLICE else min(width * 4, _WIDEST)
             _add(engine, low, high)
             engine.execute(KEEP_STATE, {"name": _MARK, "value": str(high)})
         moved = True

@@ -173,7 +173,10 @@ def test_nothing_is_set_or_prepared_on_a_connection(store: Store, admin: psycopg
     assert store.engine.query("SELECT count(*) FROM pg_prepared_statements")[0][0] == 0
     assert store.engine.query("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')") == [("0", "0")]
     assert "ctxmgr" not in str(store.engine.query("SHOW search_path")[0][0])
-    held = admin.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+    held = admin.execute(
+        "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+        "WHERE locktype = 'advisory' AND datname = current_database()"
+    ).fetchone()
     assert held == (0,)
 
 
