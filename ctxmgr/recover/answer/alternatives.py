@@ -1,4 +1,4 @@
-"""What else could be done, as far as the history itself shows it; never a call that was already tried in vain."""
+"""What could be done beside the diagnosis's next step, as far as the history shows it; never a call already made in vain."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from ctxmgr.light_dataclass import dataclass
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import call, cited, command_of, named, quoted
-from ctxmgr.recover.evidence.records import PEOPLE, changes_something, is_bookkeeping, program, same_call, texts, words
+from ctxmgr.recover.evidence.records import PEOPLE, program, same_call, words
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
-from ctxmgr.recover.evidence.unread_files import PATH, unread
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Alternative
 from ctxmgr.types.view import EntryView
 
 _MOST = 5
-_ENOUGH = 2
 _MOST_ELSEWHERE = 2
 _CALL = 160
 
@@ -30,15 +28,10 @@ class _Lead:
 
 
 def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
-    """Return up to five leads, the most specific first; general ones only where specific ones are few."""
+    """Return up to five leads, the most specific first; a general one only where there is none."""
     if finding is None:
         return _asking(brief)
-    leads = [*_elsewhere(brief), *_for_stall(reader, brief), *_for_launcher(brief)] if finding.severity == "hung" else [
-        *_refused_change(brief), *_unread(reader, brief), *_elsewhere(brief), *_worked(reader, brief),
-        *_other_change(brief, finding), *_other_cause(brief, finding), *_for_launcher(brief),
-    ]  # fmt: skip
-    if len(leads) < _ENOUGH and brief.members and finding.severity != "hung":
-        leads += _other_tools(reader, brief)
+    leads = [*_elsewhere(brief), *(_for_stall if finding.severity == "hung" else _worked)(reader, brief), *_for_launcher(brief)]
     if not leads and brief.last_success is not None:
         last = brief.last_success
         leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
@@ -83,17 +76,6 @@ def _common(found: RetrievedRecord) -> str:
     return ", ".join(quoted(word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
 
 
-def _unread(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
-    for pointer in unread(reader, brief):
-        basis, entries = f"result of @{pointer.entry.index}", [pointer.entry.id]
-        path = quoted(pointer.path, 200)
-        if pointer.missing:
-            yield _Lead(f"find out why {path} is not there, or do without it: the error names it", basis, entries)
-        else:
-            where = f", line {pointer.line}" if pointer.line else ""
-            yield _Lead(f"look at {path}{where}: the error names it, and it was not looked at yet", basis, entries)
-
-
 def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     """Yield a success of the very call that fails now, and one of a call much like it."""
     vain = {same_call(step) for step in brief.rounds}
@@ -130,37 +112,6 @@ def _alike(step: EntryView, other: EntryView) -> bool:
     return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
 
 
-def _refused_change(brief: Brief) -> Iterator[_Lead]:
-    """Yield the reading that a refused change should rest on."""
-    for step in brief.rounds:
-        if step.status != "error" or not changes_something(step):
-            continue
-        asked = "\n".join(texts(step.input))[:20_000]
-        names = {match.group(1).rpartition("/")[2] for match in PATH.finditer(asked)}
-        readings = (e for e in reversed([*brief.latest, *brief.rounds]) if e.status == "ok" and not changes_something(e))
-        read = next((e for e in readings if any(name in text for text in texts(e.input) for name in names)), None)
-        if read is not None:
-            text = f"make the next change from what @{read.index} shows: the one of @{step.index} was refused"
-            yield _Lead(text, f"result of @{step.index}", [read.id, step.id])
-            return
-
-
-def _other_change(brief: Brief, finding: Finding) -> Iterator[_Lead]:
-    if finding.period < 2:
-        return
-    for step in brief.rounds:
-        if step.status == "ok" and changes_something(step):
-            text = f"change something other than @{step.index} did"
-            yield _Lead(text, f"the same outcome followed it in all {finding.count} rounds", [step.id])
-            return
-
-
-def _other_cause(brief: Brief, finding: Finding) -> Iterator[_Lead]:
-    if finding.kind == "errorRepetition" and len(brief.rounds) > 2:
-        text = f"remove the cause that the error names before calling {named(brief.rounds[-1].action)} in yet another form"
-        yield _Lead(text, f"{len(brief.rounds)} forms met the same error", [entry.id for entry in brief.rounds[-3:]])
-
-
 def _for_stall(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     calls = [entry for entry in brief.members if entry.status == "open"]
     for entry in calls[:2]:
@@ -185,19 +136,3 @@ def _for_launcher(brief: Brief) -> Iterator[_Lead]:
     if start is not None:
         text = f"do the work of @{start.index} without launching it again, or launch it with other instructions"
         yield _Lead(text, "the agent it launched is stuck", [start.id])
-
-
-def _other_tools(reader: HistoryReader, brief: Brief) -> list[_Lead]:
-    """Return tools that served this session before the trouble began and were not used since."""
-    recent = reader.newest(200)
-    used = {entry.action for entry in recent if entry.index >= brief.onset} | {entry.action for entry in brief.members}
-    served: dict[str, EntryView] = {}
-    for entry in recent:
-        if entry.status == "ok" and entry.action not in used and not is_bookkeeping(entry.action):
-            served.setdefault(entry.action, entry)
-    if not served:
-        return []
-    found = list(served.values())[:4]
-    names = ", ".join(named(entry.action) for entry in found)
-    text = f"try what has not been used since the trouble began: {names}"
-    return [_Lead(text, "worked earlier in this session", [entry.id for entry in found])]

@@ -1,6 +1,6 @@
 """State what is known, each statement with the records it rests on and how sure it is (ruling 12).
 
-A quote that claims what only a person can grant (approvals, permissions, orders) is never called verified. That is a broad
+A quote that claims what only a person can grant (approvals, permissions, orders) is called unknown. That is a broad
 warning and no wall: whatever it misses is still only quoted. The patterns of `ctxmgr.recover.injection`, which withhold
 texts, are narrower.
 """
@@ -142,7 +142,7 @@ def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
 
 def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     text = f"{lead}: {quoted(saying.text, amounts.words)}"
-    return Fact(text=text, entries=cited(saying.events, 3), label="verified")
+    return Fact(text=text, entries=cited(saying.events, 3), label="recorded")
 
 
 def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
@@ -157,7 +157,7 @@ def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
         who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
         place = "" if row.after is None else f", after @{row.after}"
         if row.type in PEOPLE:
-            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="verified")
+            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="recorded")
         return Fact(text=f"{lead}: {who} said{place}", entries=cited([row.id]), label=_claimed(found.excerpt), quote=excerpt)
     shown = f" -> … {excerpt} …" if found.excerpt else ""
     text = f"{lead} (@{row.index}, {named(row.agent)}, {row.status}); the record says"
@@ -204,7 +204,7 @@ def _quoting(text: str, quote: str, entry: EntryView) -> Fact:
 
 def _claimed(quote: str) -> Label:
     """Return ``unknown`` for a quote that claims what only a person can grant or ask for: that proves nothing."""
-    return "unknown" if claims(quote) else "verified"
+    return "unknown" if claims(quote) else "recorded"
 
 
 def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[DoNotRepeat]:

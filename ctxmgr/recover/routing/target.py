@@ -11,8 +11,7 @@ from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.recover.evidence.brief import launcher_of
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import answer_text, named
-from ctxmgr.recover.evidence.records import changes_something, texts
-from ctxmgr.recover.evidence.unread_files import PATH
+from ctxmgr.recover.evidence.records import PATH, changes_something, texts
 from ctxmgr.recover.routing.routes import RoutingTable, role_of
 from ctxmgr.recover.stuck_request import entwined
 from ctxmgr.types.finding import Finding
