@@ -21,13 +21,13 @@ from ctxmgr.types.view import EntryView
 MOST = 6
 _MOST_LEADS = 4
 _MOST_WORDS = 24
-_MOST_STEPS, _MOST_OWN = 6, 3
+_MOST_STEPS, _MOST_OWN, _MOST_SENT = 6, 3, 2
 _TOLD = 500
 _MOST_NAMING, _SHORTEST_NAME = 20, 4
 _MOST_STATING = 60
 _FILE = lazy_pattern(r"[^.]\.[A-Za-z]\w{0,7}$")
-_TASK, _SAID = 0.8, 0.6
-"""How much a word counts that only the task or the agent's last words hold."""
+_TASK, _SAID, _SUBJECT = 0.8, 0.6, 0.7
+"""How much a word counts that only the task, the agent's last words, or what is under review holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,22 @@ def asked(reader: HistoryReader, request: ContextRequest, recent: Sequence[Entry
     if not reviews and not found.unanswered:
         return found
     subject = [(clause, 1.0 if clause.asks else _TASK) for clause in wanted]
+    if reviews:
+        subject += [(part, _SUBJECT) for part in _under_review(wanted, sent[-_MOST_SENT:], mine)]
     near = seek_around(reader, subject, MOST if reviews else _MOST_LEADS, replace(scope, without={*scope.without, *known}))
     return together(found, near, MOST + 2, answers=reviews)
+
+
+def _under_review(wanted: Sequence[Clause], sent: Sequence[EntryView], mine: Sequence[EntryView]) -> list[Clause]:
+    """Return what the asker was sent, and what it looked at of that: it says in the records' words what is asked about."""
+    parts = [_of(step) for step in sent]
+    names = {term.word.casefold() for clause in [*wanted, *parts] for term in clause.terms if term.strong}
+    own = [_of(step) for step in mine]
+    return [*parts, *(part for part in own if any(term.word.casefold() in names for term in part.terms))]
+
+
+def _of(step: EntryView) -> Clause:
+    return _part(f"{_given(step)}\n{answer_text(step)[:_TOLD]}")
 
 
 def asked_elsewhere(related: RelatedReader, request: ContextRequest, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
