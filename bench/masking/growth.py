@@ -9,8 +9,18 @@ from functools import partial
 from bench.masking.measures import seconds
 from ctxmgr.log.codec import encode
 from ctxmgr.log.masking import mask, mask_unsieved
-from ctxmgr.recover.injection.deobfuscate import decoded, squeezed, unescaped, unmasked, visible, words_of
-from ctxmgr.recover.injection.filter import WHOLE, expression, patterns, suspicion
+from ctxmgr.recover.injection.filter import (
+    WHOLE,
+    decoded,
+    expression,
+    patterns,
+    squeezed,
+    suspicion,
+    unescaped,
+    unmasked,
+    visible,
+    words_of,
+)
 
 SHORT, LONG = 500_000, 1_000_000
 

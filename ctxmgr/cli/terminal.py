@@ -28,7 +28,7 @@ _WIDEST_PLAIN = 60
 
 _COLOURS: Mapping[str, str] = {
     "ok": "32", "healthy": "32", "error": "31", "denied": "35", "interrupted": "33", "open": "36",
-    "loop": "1;31", "hung": "1;33", "warn": "33", "verified": "32", "reconstructed": "36", "unknown": "33",
+    "loop": "1;31", "hung": "1;33", "warn": "33", "verified": "32", "recorded": "32", "reconstructed": "36", "unknown": "33",
     "dim": "2", "head": "2", "strong": "1", "match": "1;7", "name": "1;34",
 }  # fmt: skip
 # Terminals disagree on how wide these make a sign; without them columns stay straight.

@@ -16,7 +16,6 @@ from ctxmgr.diagnose.error_words import is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
 from ctxmgr.diagnose.texts import clean, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 
 ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
@@ -37,20 +36,26 @@ _DULL = lazy_pattern(
 """What looks like a name, and is a number, a time or a mode."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
 _SPECIAL = lazy_pattern(r"\d|[_/.@:=~-]\w|[a-z][A-Z]|^[~/.-]+\w")
-_COMMON = frozenset(
+COMMON = frozenset(
     [
         "with", "that", "this", "from", "have", "been", "were", "will", "would", "could", "should", "there", "their",
         "then", "than", "when", "what", "which", "into", "your", "please", "make", "sure", "also", "just", "like", "some",
         "them", "they", "does", "error", "errors", "failed", "file", "files", "line", "command", "output", "code", "exit",
         "true", "false", "null", "none", "http", "https", "main", "home", "user", "dev", "usr", "local", "test", "tests",
-        "run", "running", "and", "for", "the", "not", "are", "was", "has", "can", "but", "all", "you", "description",
+        "run", "running",
+    ]
+)  # fmt: skip
+"""Words that say nothing of what a text is about."""
+_COMMON = COMMON | frozenset(
+    [
+        "and", "for", "the", "not", "are", "was", "has", "can", "but", "all", "you", "description",
         "traceback", "recent", "call", "last", "module", "self", "return", "import", "print", "echo", "head", "tail", "grep",
         "2>&1", "bin", "lib", "workspace", "usage", "info", "warning", "help", "log", "logs", "var", "etc", "src", "app", "web",
         "srv", "opt", "tmp", "cat", "exec", "node", "python", "bash", "shell", "git", "name", "type", "value", "get", "set",
         "new", "data", "main", "result", "status", "json", "version",
     ]
 )  # fmt: skip
-_LOOKED_AT, _READ, _LINES, _LINE, _SHORT, _SHOWN = 300, 3_000, 80, 200, 170, 140
+_LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 3_000, 80, 200, 170
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM = 0.5, 0.2, 2, 3, 3, 5
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
@@ -63,16 +68,14 @@ class Bearing(NamedTuple):
         source: whose and which, in words.
         line: what it says of it, or "".
         names: names in that line which no failing call has.
-        entry: the entry, or None for a message.
-        quote: the line as evidence.
+        entry: id of the entry, or None for a message.
     """
 
     rank: float
     source: str
     line: str
     names: Sequence[str]
-    entry: EntryView | None
-    quote: Quote
+    entry: str | None
 
     @property
     def told(self) -> str:
@@ -236,11 +239,10 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
     names = [name for name in names_in(line) if name not in search.known]
     place = record.place
     if isinstance(place, Message):
-        quote = evidence.quote_of(place, line)
-        return Bearing(rank, clean(quote.source), line, names, None, quote) if line else None
+        return Bearing(rank, clean(evidence.quote_of(place, line).source), line, names, None) if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
-    return Bearing(rank, evidence.source(place), line, names, place, evidence.quote(place, line or given(place)[:300]))
+    return Bearing(rank, evidence.source(place), line, names, place.id)
 
 
 def names_in(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Which lines of an output say why: the error itself, and what the tool says of its reason and of a way out.
 
-Tools write a reason in few forms, whatever they are: "must be", "expected A, got B", "because", "hint:", "did you mean". A line
-is quoted as it stands, inside a fence; what could be an order of somebody else is not.
+Tools write a reason in few forms, whatever they are: "must be", "expected A, got B", "because", "hint:", "did you mean". Of
+a line that is told in a sentence only known words and names are shown (`told_words`); what could be an order is left out.
 """
 
 from __future__ import annotations

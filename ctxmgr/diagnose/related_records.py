@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.bearing_records import Bearing, bearing_on, names_in
+from ctxmgr.diagnose.bearing_records import COMMON, Bearing, bearing_on, names_in
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.error_details import error_details, error_members, offered
 from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
@@ -45,15 +45,6 @@ _LEAST_LINE = 16
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
 _WORD = lazy_pattern(r"\w{3,40}")
-_COMMON = frozenset(
-    [
-        "with", "that", "this", "from", "have", "been", "were", "will", "would", "could", "should", "there", "their",
-        "then", "than", "when", "what", "which", "into", "your", "please", "make", "sure", "also", "just", "like", "some",
-        "them", "they", "does", "error", "errors", "failed", "file", "files", "line", "command", "output", "code", "exit",
-        "true", "false", "null", "none", "http", "https", "main", "home", "user", "dev", "usr", "local", "test", "tests",
-        "run", "running",
-    ]
-)  # fmt: skip
 _LOOKED_AT, _MOST_LINE, _LEAST = 300, 240, 2
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
@@ -85,7 +76,7 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
         return _with(found, [details], [], [], last=True)
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
-    bearings = [each for each in bearing_on(evidence, about) if each.quote.entry not in cited]
+    bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
     person = None if sure else _of_person(evidence, entry, topic_of(said), found)
     named = None if sure or person or not evidence.failed(entry) else _named_by_user(evidence, about, found)
     spoken = [each for each in (person, named) if each is not None]
@@ -232,7 +223,7 @@ def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
 
 
 def _stems(text: str) -> set[str]:
-    return {word[:6].casefold() for word in _STEM.findall(text[:4_000]) if word.casefold() not in _COMMON}
+    return {word[:6].casefold() for word in _STEM.findall(text[:4_000]) if word.casefold() not in COMMON}
 
 
 def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _Related | None:

@@ -153,11 +153,15 @@ def _finish(state: State, item: Item, record: Record, ts: str | None) -> None:
 
 
 def _continued(state: State, record: Record) -> None:
-    """Lift what the guard blocked; the evidence stays, or a loop would reset it against itself (ruling 8)."""
+    """Lift what the guard blocked; the evidence stays, or a loop would reset it against itself (ruling 8).
+
+    The next step is the diagnosis's, where there is one, else the first alternative.
+    """
     lift_all(state, by_hand=False, evidence=False)
-    options = record.get("alternatives")
+    cause, options = record.get("diagnosis"), record.get("alternatives")
+    text = cast("dict[str, object]", cause).get("nextStep") if isinstance(cause, dict) else None
     first = cast("list[object]", options)[0] if isinstance(options, list) and options else None
-    text = cast("dict[str, object]", first).get("text") if isinstance(first, dict) else None
+    text = text or (cast("dict[str, object]", first).get("text") if isinstance(first, dict) else None)
     state.next_step = plain_line(text or record.get("goal") or record.get("reason") or "", 500) or state.next_step
 
 

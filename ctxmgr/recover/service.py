@@ -31,7 +31,8 @@ _SEEN = {True: "holds", False: "does not hold", None: "could not be asked"}
 def goal_facts(source: GoalSource | None) -> tuple[Fact, ...]:
     """Return the facts of a goal that the next agent needs; none without a goal.
 
-    They are verified, as they are read off the goal's history, and cite no record: that history is not the session's.
+    They are recorded in the goal's own history, and cite no record: that history is not the session's. What probes saw is
+    verified.
     """
     if source is None:
         return ()
@@ -43,10 +44,11 @@ def goal_facts(source: GoalSource | None) -> tuple[Fact, ...]:
     told += [f"Begun for the goal, its effect is unknown: {_text(text)}" for text in source.in_flight[-_MOST:]]
     told += [f"The goal's next step, as last advised: {_text(source.next_step)}"] if source.next_step else []
     told += [f"The next subtask of the same task: {_text(source.next)}"] if source.next else []
+    facts = [Fact(text=text, entries=[], label="recorded") for text in told]
     if source.probe_state:
-        seen = [f"{_text(each.name)} {_SEEN[each.ok]}" for each in source.probe_state[:10]]
-        told.append(f"Last seen by the goal's probes: {'; '.join(seen)}")
-    return tuple(Fact(text=text, entries=[], label="verified") for text in told)
+        seen = "; ".join(f"{_text(each.name)} {_SEEN[each.ok]}" for each in source.probe_state[:10])
+        facts.append(Fact(text=f"Last seen by the goal's probes: {seen}", entries=[], label="verified"))
+    return tuple(facts)
 
 
 def _text(text: str) -> str:

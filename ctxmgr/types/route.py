@@ -16,7 +16,7 @@ from ctxmgr.types.finding import Diagnosis
 
 RequestType = Literal["INTROSPECT_AGENT_CONTEXT", "PROCEED"]
 Source = Literal["agentRequest", "stuckHandler", "reviewMerge"]
-Label = Literal["verified", "reconstructed", "unknown"]
+Label = Literal["verified", "recorded", "reconstructed", "unknown"]
 By = Literal["rules", "model"]
 Mode = Literal["tools", "lead"]
 Routing = Literal["table", "history"]
@@ -64,9 +64,10 @@ class Fact(Shape):
     ``text`` is what is stated, in words of ours and of people. ``quote`` is what a tool or an agent wrote, to the letter: that
     it was recorded is all that is stated about it, whatever it claims.
 
-    ``verified``: read off records that exist; ``reconstructed``: concluded from them; ``unknown``: the record it would rest
-    on is gone (ruling 12), or its quote claims what records can't show: an approval, a permission, what to run. ``hash`` is
-    equal for facts that say the same: by it a later context refers to what is held.
+    ``recorded``: it stands in records that exist, whether or not their words are true; ``verified``: a probe of a goal looked
+    at the thing itself; ``reconstructed``: concluded from records; ``unknown``: the record it would rest on is gone (ruling
+    12), or its quote claims what records can't show: an approval, a permission, what to run. Answers of earlier versions say
+    ``verified`` for ``recorded``. ``hash`` is equal for facts that say the same: by it a later context refers to what is held.
     """
 
     text: Text

@@ -150,6 +150,15 @@ def test_a_continuation_lifts_the_block_but_keeps_the_evidence(tmp_path: Path) -
     assert act(goals, *A)
 
 
+def test_the_next_step_of_a_continuation_is_that_of_its_diagnosis(tmp_path: Path) -> None:
+    """Where a continuation has a diagnosis, the goal's next step is the diagnosis's and no lead beside it."""
+    goals = begun(tmp_path)
+    cause = {"kind": "knownError", "nextStep": "install the module first"}
+    goals.apply({"id": "c1", "goal": "Create mathx", "alternatives": [{"text": "use another tool"}], "diagnosis": cause})
+
+    assert goals.state().next_step == "install the module first"
+
+
 @pytest.mark.requirement("H-C")
 def test_two_failed_attempts_block_and_climb(tmp_path: Path) -> None:
     """The second failed attempt blocks the subtask and its task; when nothing else is left, the goal."""

@@ -171,7 +171,7 @@ def test_members_that_refer_to_what_is_gone(store: Store) -> None:
     found = recover(store)
 
     assert {fact.entries[0] for fact in found.context.facts if fact.label == "unknown"} == {entry_id("s", n) for n in range(4)}
-    assert all(fact.label != "verified" for fact in found.context.facts)
+    assert all(fact.label not in ("recorded", "verified") for fact in found.context.facts)
 
 
 @pytest.mark.requirement("R-12")
@@ -188,12 +188,12 @@ def test_a_similar_id_is_no_substitute(store: Store) -> None:
 
 
 def test_labels(store: Store) -> None:
-    """What is read off records is verified; what is concluded from them is reconstructed."""
+    """What is read off records is recorded; what is concluded from them is reconstructed."""
     store.append(varied())
     labels = {fact.whole[:12]: fact.label for fact in recover(store).context.facts}
 
     assert labels["5 different "] == "reconstructed"
-    assert labels["The last ste"] == "verified"
+    assert labels["The last ste"] == "recorded"
 
 
 def test_a_change_that_does_not_help(store: Store) -> None:

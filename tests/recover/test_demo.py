@@ -40,7 +40,9 @@ def test_the_circle(tmp_path: Path, folder: Path, start: str) -> None:
     found = continuation(tmp_path, log(folder, start))
 
     assert [step.times for step in found.do_not_repeat] == [7, 7, 7]
-    assert found.alternatives[0].text == "make the next change from what @30 shows: the one of @31 was refused"
+    assert found.diagnosis is not None
+    assert found.diagnosis.kind == "wrongEditTarget"
+    assert found.diagnosis.next_step.startswith("Make the edit with line 8")
     assert "off by one cent" in found.context.summary
     assert "@11" in found.context.summary
 
@@ -51,7 +53,8 @@ def test_the_repetition(tmp_path: Path, folder: Path, start: str) -> None:
     found = continuation(tmp_path, log(folder, start))
 
     assert [step.times for step in found.do_not_repeat] == [7]
-    assert found.alternatives[0].text.startswith('find out why "data/2026-10.csv" is not there')
+    assert found.diagnosis is not None
+    assert "data/2026-10.csv" in found.diagnosis.cause
 
 
 @pytest.mark.requirement("US11-2", "US11-3")

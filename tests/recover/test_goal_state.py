@@ -49,7 +49,7 @@ def test_a_goal_is_told_first_and_takes_the_answer_up(store: Store, tmp_path: Pa
     assert facts[3].whole.startswith('Blocked in the goal: "look: ')
     assert facts[4].whole == r'Begun for the goal, its effect is unknown: "deploy {\"to\":\"test\"}"'
     assert facts[5].whole == 'Last seen by the goal\'s probes: "there" does not hold'
-    assert {fact.label for fact in facts[:6]} == {"verified"}
+    assert [fact.label for fact in facts[:6]] == ["recorded"] * 5 + ["verified"]
     assert all(fact.whole in found.context.prompt for fact in facts[:6])
     assert goals.state().blocked_actions
 

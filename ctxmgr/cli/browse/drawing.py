@@ -31,8 +31,9 @@ _STYLES: Mapping[str, Style] = {
     name: Style.parse(words)
     for name, words in {
         "ok": "green", "healthy": "green", "error": "red", "denied": "magenta", "interrupted": "yellow", "open": "cyan",
-        "loop": "bold red", "hung": "bold yellow", "warn": "yellow", "verified": "green", "reconstructed": "cyan",
-        "unknown": "yellow", "dim": "dim", "head": "dim", "strong": "bold", "match": "bold reverse", "name": "bold cyan",
+        "loop": "bold red", "hung": "bold yellow", "warn": "yellow", "verified": "green", "recorded": "green",
+        "reconstructed": "cyan", "unknown": "yellow", "dim": "dim", "head": "dim", "strong": "bold",
+        "match": "bold reverse", "name": "bold cyan",
     }.items()
 }  # fmt: skip
 _CLIPPED = 20_000

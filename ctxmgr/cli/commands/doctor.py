@@ -26,7 +26,7 @@ from ctxmgr.history.health import (
     check_store,
 )
 from ctxmgr.live.status import check_clients
-from ctxmgr.recover.model.disclosure import check_model
+from ctxmgr.recover.model.config import check_model
 from ctxmgr.recover.routing.routes import check_routes
 from ctxmgr.types.setup import Check
 

@@ -10,8 +10,7 @@ from ctxmgr.history.evidence import RelatedEntries
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
-from ctxmgr.recover.answer.alternatives import alternatives
-from ctxmgr.recover.answer.facts import BARE, FULL, SHORT, Amounts, do_not_repeat, facts
+from ctxmgr.recover.answer.facts import BARE, FULL, SHORT, Amounts, alternatives, do_not_repeat, facts
 from ctxmgr.recover.answer.prompt import Told, prompt_of
 from ctxmgr.recover.answer.rendering import context_of, count_tokens, written
 from ctxmgr.recover.earlier_answers import KnownFacts, without_held
@@ -20,8 +19,7 @@ from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, cited, clean, clipped
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.routes import RoutingTable
-from ctxmgr.recover.routing.target import Target, choose
-from ctxmgr.recover.routing.target_requests import request_for
+from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
 from ctxmgr.types.finding import Diagnosis, Finding
 from ctxmgr.types.route import (

@@ -1,6 +1,6 @@
-"""State what is known, each statement with the records it rests on and how sure it is (ruling 12).
+"""State what is known, what not to repeat and what else could be done, each with its records and how sure it is (ruling 12).
 
-A quote that claims what only a person can grant (approvals, permissions, orders) is never called verified. That is a broad
+A quote that claims what only a person can grant (approvals, permissions, orders) is called unknown. That is a broad
 warning and no wall: whatever it misses is still only quoted. The patterns of `ctxmgr.recover.injection`, which withhold
 texts, are narrower.
 """
@@ -8,19 +8,21 @@ texts, are narrower.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.recover.evidence.brief import Brief, aside
 from ctxmgr.recover.evidence.excerpts import WINDOW
-from ctxmgr.recover.evidence.quotes import call, cited, compact, fitted, named, outcome, quoted
-from ctxmgr.recover.evidence.records import PEOPLE, SpokenMessage, changes_something, same_call, words
+from ctxmgr.recover.evidence.history_reader import HistoryReader
+from ctxmgr.recover.evidence.quotes import call, cited, command_of, compact, fitted, named, outcome, quoted
+from ctxmgr.recover.evidence.records import PEOPLE, SpokenMessage, changes_something, program, same_call, words
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.route import DoNotRepeat, Fact, Label
+from ctxmgr.types.route import Alternative, DoNotRepeat, Fact, Label
 from ctxmgr.types.view import EntryView, EventView
 
 _LONGEST = 20_000
@@ -142,7 +144,7 @@ def _beside(brief: Brief, amounts: Amounts) -> Iterable[Fact]:
 
 def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     text = f"{lead}: {quoted(saying.text, amounts.words)}"
-    return Fact(text=text, entries=cited(saying.events, 3), label="verified")
+    return Fact(text=text, entries=cited(saying.events, 3), label="recorded")
 
 
 def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
@@ -157,7 +159,7 @@ def _holds(found: RetrievedRecord, amounts: Amounts, *, asked: bool) -> Fact:
         who = "a person" if row.type in PEOPLE else named(row.agent or "an agent")
         place = "" if row.after is None else f", after @{row.after}"
         if row.type in PEOPLE:
-            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="verified")
+            return Fact(text=f"{lead}: {who} said{place}: {excerpt}", entries=cited([row.id]), label="recorded")
         return Fact(text=f"{lead}: {who} said{place}", entries=cited([row.id]), label=_claimed(found.excerpt), quote=excerpt)
     shown = f" -> … {excerpt} …" if found.excerpt else ""
     text = f"{lead} (@{row.index}, {named(row.agent)}, {row.status}); the record says"
@@ -204,7 +206,7 @@ def _quoting(text: str, quote: str, entry: EntryView) -> Fact:
 
 def _claimed(quote: str) -> Label:
     """Return ``unknown`` for a quote that claims what only a person can grant or ask for: that proves nothing."""
-    return "unknown" if claims(quote) else "verified"
+    return "unknown" if claims(quote) else "recorded"
 
 
 def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[DoNotRepeat]:
@@ -234,3 +236,130 @@ def _times(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
         return seen
     one_round = brief.members[-max(1, len(finding.members) // max(1, finding.count)) :]
     return max(seen, finding.count * sum(1 for entry in one_round if same_call(entry) == same_call(step)))
+
+
+_MOST = 5
+_MOST_ELSEWHERE = 2
+_LEAD_CALL = 160
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    text: str
+    basis: str
+    entries: list[str]
+
+
+def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
+    """Return up to five leads, the most specific first; a general one only where there is none."""
+    if finding is None:
+        return _asking(brief)
+    leads = [
+        *_known_elsewhere(brief),
+        *(_for_stall if finding.severity == "hung" else _worked)(reader, brief),
+        *_for_launcher(brief),
+    ]
+    if not leads and brief.last_success is not None:
+        last = brief.last_success
+        leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
+    leads = leads[: _MOST - 1]
+    if attempt > 1 or not leads or brief.unanswered:
+        basis = "advice did not help before" if attempt > 1 else "nothing in this history was left untried"
+        basis = "no record of this session says what would end it" if leads and attempt == 1 else basis
+        first = "if that does not help, stop and " if leads else ""
+        leads.append(_Lead(f"{first}ask the person who gave the task, and say what is missing", basis, []))
+    return [Alternative(text=lead.text, basis=lead.basis, entries=cited(lead.entries)) for lead in leads]
+
+
+def _asking(brief: Brief) -> list[Alternative]:
+    """Return whom to ask for what the history does not hold: it is handed back, not made up."""
+    basis = "no record of this session answers it"
+    return [
+        Alternative(text=f"ask the person who gave the task: {quoted(text, 300)}", basis=basis, entries=[])
+        for text in brief.unanswered[:_MOST]
+    ]
+
+
+def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
+    """Yield the records outside of the trouble that have most in common with it."""
+    sure = sorted((each for each in brief.relevant if each.sure), key=lambda each: -each.cover)
+    for found in sure[:_MOST_ELSEWHERE]:
+        row = found.row
+        if isinstance(row, EntryView):
+            worked = ", which worked" if row.status == "ok" else ""
+            yield _Lead(
+                f"go by what @{row.index} shows, {call(row, _LEAD_CALL)}{worked}", f"it speaks of {_common(found)}", [row.id]
+            )
+        else:
+            place = "" if row.after is None else f" after @{row.after}"
+            if row.type in PEOPLE:
+                text = f"go by what a person said: {quoted(words(row.data), _LEAD_CALL)}"
+            else:  # an agent's words are shown where they are quoted, and advised to nobody
+                text = f"compare what {named(row.agent or 'an agent')} said{place}"
+            yield _Lead(text, f"it speaks of {_common(found)}", [row.id])
+
+
+def _common(found: RetrievedRecord) -> str:
+    return ", ".join(quoted(word, 40) for word in sorted(found.met, key=lambda word: (-len(word), word))[:4])
+
+
+def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
+    """Yield a success of the very call that fails now, and one of a call much like it."""
+    vain = {same_call(step) for step in brief.rounds}
+    failing = [step for step in brief.rounds if step.status in ("error", "denied")][:3]
+    told: set[str] = set()
+    served: dict[tuple[str, str], list[EntryView]] = {}
+    for step in failing:
+        if (step.action, step.agent) not in served:
+            served[step.action, step.agent] = _successes(reader, step)
+        worked = served[step.action, step.agent]
+        own = next((e for e in worked if same_call(e) == same_call(step) and e.index < brief.onset), None)
+        if own is not None and own.id not in told:
+            told.add(own.id)
+            text = f"find what has changed since @{own.index}, where the same call worked"
+            yield _Lead(text, f"@{own.index} ended ok, @{step.index} did not", [own.id, step.id])
+        like = next((e for e in worked if same_call(e) not in vain and _alike(step, e)), None)
+        if like is not None and like.id not in told:
+            told.add(like.id)
+            yield _Lead(f"start from {call(like, _LEAD_CALL)}, which worked", f"@{like.index} ended ok", [like.id])
+
+
+def _successes(reader: HistoryReader, step: EntryView) -> list[EntryView]:
+    return reader.newest(40, action=step.action, agent=step.agent, status=("ok",))
+
+
+def _alike(step: EntryView, other: EntryView) -> bool:
+    """Whether two calls of one action are about the same thing: the same program, or a value in common."""
+    mine, theirs = program(command_of(step)), program(command_of(other))
+    if mine or theirs:
+        return mine == theirs
+    if not isinstance(step.input, dict) or not isinstance(other.input, dict):
+        return False
+    first, second = cast("dict[str, Any]", step.input), cast("dict[str, Any]", other.input)
+    return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
+
+
+def _for_stall(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
+    calls = [entry for entry in brief.members if entry.status == "open"]
+    for entry in calls[:2]:
+        text = f"find out whether @{entry.index} took effect before anything is done again"
+        yield _Lead(text, "no result is recorded", [entry.id])
+        again = next((e for e in _successes(reader, entry) if same_call(e) == same_call(entry)), None)
+        if again is not None:
+            took = f" after {again.duration_ms / 1000:,.1f} s" if again.duration_ms is not None else ""
+            text = f"find out what differs from @{again.index}, where the same call returned{took}"
+            yield _Lead(text, f"@{again.index} ended ok", [again.id, entry.id])
+        else:
+            text = f"if the work of @{entry.index} is still needed, give it a time limit, run it in the background or split it"
+            yield _Lead(text, "it did not return", [entry.id])
+    if not calls and brief.latest:
+        last = brief.latest[-1]
+        text = f"go on after @{last.index}: its result is recorded, and nothing has to be waited for"
+        yield _Lead(text, "no call is open", [last.id])
+
+
+def _for_launcher(brief: Brief) -> Iterator[_Lead]:
+    start = brief.launcher
+    if start is not None:
+        text = f"do the work of @{start.index} without launching it again, or launch it with other instructions"
+        yield _Lead(text, "the agent it launched is stuck", [start.id])

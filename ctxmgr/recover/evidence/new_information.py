@@ -123,7 +123,7 @@ def replaced(told: Sequence[Told]) -> dict[str, SupersededRecord]:
     value under the same name; when it says that something has changed, speaks of the same words, and gives another value;
     or when who said the one says the same of another value.
     """
-    ordered = sorted(told, key=lambda each: _place(each[0]))
+    ordered = sorted(told, key=lambda each: place(each[0]))
     found: dict[str, SupersededRecord] = {}
     newest: dict[str, EntryView] = {}
     for row, _, _ in reversed(ordered):
@@ -191,5 +191,6 @@ def _body(row: EntryView | EventView) -> object:
     return row.data if isinstance(row, EventView) else [row.input, row.error, row.output]
 
 
-def _place(row: EntryView | EventView) -> int:
+def place(row: Row) -> int:
+    """Return where a record stands in the log, comparable among entries and messages."""
     return 2 * row.index + 1 if isinstance(row, EntryView) else 2 * (row.after if row.after is not None else -1) + 2

@@ -69,7 +69,7 @@ def asked(reader: HistoryReader, request: ContextRequest, recent: Sequence[Entry
     if not introspects:
         # The goal is an instruction for whoever goes on, and no question to the history (ruling 26).
         return replace(found, unanswered=[])
-    found = _with_stated(reader, _with_named(reader, found))
+    found = _with_stated(reader, found)
     if not reviews and not found.unanswered:
         return found
     subject = [(clause, 1.0 if clause.asks else _TASK) for clause in wanted]
@@ -148,21 +148,6 @@ def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]
     if _naming(reader, _given(step), trouble.members, read=True):
         return found  # what the call runs or works on was read: that nothing says why it fails can't be claimed
     return replace(found, unanswered=[_unknown(step)])
-
-
-def _with_named(reader: HistoryReader, sought: Retrieval) -> Retrieval:
-    """Return what was found, with whole records that hold what a question names and the search did not take for an answer."""
-    rows: dict[str, RetrievedRecord] = {}
-    still: list[str] = []
-    for text in sought.unanswered:
-        named = _naming(reader, text, ())
-        if named is None:
-            still.append(text)
-        elif named.id not in rows:
-            said = answer_text(named) if isinstance(named, EntryView) else words(named.data)
-            rows[named.id] = RetrievedRecord(named, said[:_TOLD], 1.0, sure=True)
-    others = [each for each in sought.found if each.row.id not in rows]
-    return replace(sought, found=[*others, *rows.values()], unanswered=still)
 
 
 def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:

@@ -9,12 +9,21 @@ from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import command_of
+from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
 PEOPLE = ("user_message", "user_message_chunk")
 AGENTS = ("message", "agent_message_chunk", "thought", "agent_thought_chunk")
 _KEYS = ("text", "content", "message", "summary")
 _MOST_BLOCKS = 200
+_ENDINGS = (
+    "c|cc|cfg|conf|cpp|cs|css|csv|env|ex|exs|go|gradle|h|hpp|hs|html|ini|ipynb|java|js|json|jsx|kt|lock|log|lua|md|mjs|ml|"
+    "mod|php|pl|properties|proto|py|pyi|r|rb|rs|rst|scala|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml"
+)
+PATH = lazy_pattern(
+    rf"(?<![\w/.:~-])((?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,60}}/){{0,12}}[\w.@+-]{{1,80}}\.(?:{_ENDINGS}))(?![\w/])"
+)
+"""A file as an error names it. Bounded repetitions, so that no text can make it slow."""
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.light_dataclass import dataclass, field, replace
 from ctxmgr.recover.evidence import excerpts
 from ctxmgr.recover.evidence.excerpts import Passage, Row, Scale, Text, best_passage, text_of
-from ctxmgr.recover.evidence.new_information import SupersededRecord, news, replaced
+from ctxmgr.recover.evidence.new_information import SupersededRecord, news, place, replaced
 from ctxmgr.recover.evidence.query_parser import Clause, Term
 from ctxmgr.recover.evidence.quotes import command_of
 from ctxmgr.recover.evidence.records import changes_something, explains, is_synthetic, program, same_call, texts, words
@@ -227,11 +227,6 @@ def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -
     gone = first.replaced | second.replaced
     kept = sorted((each for each in kept if each.row.id not in gone), key=lambda each: place(each.row))
     return Retrieval(kept, [] if sure else first.unanswered, gone)
-
-
-def place(row: Row) -> int:
-    """Return where a record stands in the log, comparable among entries and messages."""
-    return 2 * row.index + 1 if isinstance(row, EntryView) else 2 * (row.after if row.after is not None else -1) + 2
 
 
 def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:

@@ -30,6 +30,7 @@ from ctxmgr.recover.model.exchange import (
 )
 from ctxmgr.recover.model.fence import entry_row, event_row, size
 from ctxmgr.types.base import Shape
+from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.query import (
     ListRequest,
     MessagesRequest,
@@ -353,7 +354,9 @@ def _filled(text: str, otherwise: str) -> str:
 
 
 def _tags(tags: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(clipped(tag.strip(), _TAG) for tag in tags if tag.strip()))[:_TAGS]
+    """Return the tags of a note, without that by which a memory is known: `retain` writes those, and fewer of them."""
+    fair = (clipped(tag.strip(), _TAG) for tag in tags if tag.strip() and tag.strip().casefold() != MEMORY_TAG)
+    return tuple(dict.fromkeys(fair))[:_TAGS]
 
 
 def _one(name: str | None) -> list[str]:

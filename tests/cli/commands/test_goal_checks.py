@@ -193,10 +193,10 @@ def test_recover_answers_a_goal_that_is_stuck(project: Path) -> None:
     planned = RecoverAnswer.model_validate_json(json.dumps(_shown(data("recover", "--plan"))))
     assert planned.state is None
     facts = [(fact.whole, fact.label) for fact in planned.continuation.context.facts[:3]]
-    assert facts[0] == ('The goal that is worked on (in_progress, 20 %): "Create the mathx package"', "verified")
+    assert facts[0] == ('The goal that is worked on (in_progress, 20 %): "Create the mathx package"', "recorded")
     assert facts[1:] == [
-        ('Its current task: "t1 Create package"', "verified"),
-        ('Its current subtask, attempt 1: "t1.2 Add add()"', "verified"),
+        ('Its current task: "t1 Create package"', "recorded"),
+        ('Its current subtask, attempt 1: "t1.2 Add add()"', "recorded"),
     ]
     assert (project / ".agent_context" / "history.jsonl").read_bytes() == before
 

@@ -13,7 +13,7 @@ from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.query import ListRequest
 from ctxmgr.types.route import Continuation
 from tests.builders import entry_id
-from tests.recover.runs import call, cycle, hung, launched, looped, recover, varied, workspace
+from tests.recover.runs import call, hung, launched, recover, workspace
 
 ASK = "ask the person who gave the task, and say what is missing"
 LAST = f"if that does not help, stop and {ASK}"
@@ -56,63 +56,6 @@ def test_no_lead_is_a_call_made_in_vain(before: list[tuple[str, int, str]], roun
     store.close()
 
 
-def test_a_file_nobody_looked_at(store: Store) -> None:
-    """A file that the error points at is a lead, with its line, where no action's input names it."""
-    store.append(looped())
-    leads = recover(store).alternatives
-
-    assert leads[0].text.startswith('look at "tests/test_parser.py", line 14')
-    assert leads[0].entries == [entry_id("cycle", 15)]
-    assert not any("src/parser.py" in lead.text for lead in leads)
-
-
-@pytest.mark.parametrize(
-    "looked",
-    [
-        ("Read", {"file_path": "/home/dev/project/src/lexer.py"}),
-        ("Bash", {"command": "sed -n 1,80p src/lexer.py"}),
-        ("MultiEdit", {"edits": [{"nested": [{"deeper": ["x"] * 30 + ["src/lexer.py"]}]}]}),
-    ],
-)
-def test_a_file_that_was_looked_at(store: Store, looked: tuple[str, Any]) -> None:
-    """No file is said to be unread that some action named, by whatever tool, folder or place in its input."""
-    store.append([*call("s", 0, *looked, "def lex(): ..."), *failing({"command": "make"}, "src/lexer.py:7: bad token")])
-
-    assert not any("look at" in text for text in texts(recover(store)))
-
-
-def test_a_file_named_too_often_to_tell(store: Store) -> None:
-    """Where a file's name occurs in more entries than are read, nothing is claimed about it."""
-    store.append([r for n in range(90) for r in call("s", n, "Bash", {"command": f"step {n}"}, error="see src/lexer.py")])
-    store.append(failing({"command": "make"}, "see src/lexer.py", start=90))
-
-    assert not any("lexer" in text for text in texts(recover(store)))
-
-
-def test_a_file_that_is_not_there(store: Store) -> None:
-    """A file that the error says is missing is not to be looked at but to be accounted for."""
-    error = "File \"app/report.py\", line 16, in main\nFileNotFoundError: No such file or directory: 'data/2026-10.csv'"
-    store.append([*call("s", 0, "Bash", {"command": "ls"}, "app"), *failing({"command": "make report"}, error)])
-    found = texts(recover(store))
-
-    assert found[0].startswith('find out why "data/2026-10.csv" is not there')
-    assert found[1].startswith('look at "app/report.py", line 16')
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        "self.assertEqual failed in 0.61s, see example.com or os.path, version 1.2.3, e.g. this",
-        'File "/usr/lib/python3.11/runpy.py", line 198\nFile "/x/site-packages/click/core.py", line 3',
-    ],
-)
-def test_what_is_no_file_of_the_project(store: Store, error: str) -> None:
-    """Words with a dot, versions, hosts and files of libraries are no leads."""
-    store.append([*call("s", 0, "Bash", {"command": "ls"}, "x"), *failing({"command": "make"}, error)])
-
-    assert not any("look at" in text for text in texts(recover(store)))
-
-
 def test_the_same_call_worked_before(store: Store) -> None:
     """A call that fails now and worked earlier leads to what has changed since."""
     store.append([*call("s", 0, "Bash", {"command": "make"}, "built"), *failing({"command": "make"}, "no rule")])
@@ -137,18 +80,6 @@ def test_a_call_that_worked_since(store: Store) -> None:
     finding = workspace(store).detect(DetectRequest()).verdicts[0].findings[0]
 
     assert not any("changed since" in text for text in texts(recover(store, finding=finding.id)))
-
-
-def test_the_last_named_file_first(store: Store) -> None:
-    """Of the files in an error those named last come first, each once: there it happened."""
-    error = "src/a.py:1\nsrc/b.py:2\nsrc/c.py:3\nsrc/b.py:4"
-    store.append([*call("s", 0, "Bash", {"command": "ls"}, "x"), *failing({"command": "make"}, error)])
-
-    assert [text.partition(":")[0] for text in texts(recover(store))] == [
-        'look at "src/b.py", line 4',
-        'look at "src/c.py", line 3',
-        LAST,
-    ]
 
 
 @pytest.mark.parametrize(
@@ -179,52 +110,13 @@ def test_another_form_of_a_tool_call(store: Store) -> None:
     assert [lead.entries for lead in found.alternatives if "start from" in lead.text] == [[entry_id("s", 0)]]
 
 
-def test_a_refused_change(store: Store) -> None:
-    """A change that is refused each round is to be made from what the file was last read to hold."""
-    for turn in range(4):
-        store.append(call("s", 3 * turn, "Read", {"file_path": "/p/rounding.py"}, "return int(x)"))
-        edit = {"file_path": "/p/rounding.py", "old_string": "return round(x)", "new_string": "return 1"}
-        store.append(call("s", 3 * turn + 1, "Edit", edit, error="String to replace not found"))
-        store.append(call("s", 3 * turn + 2, "Bash", {"command": "pytest"}, error="1 failed"))
-    lead = recover(store).alternatives[0]
-
-    assert lead.text == "make the next change from what @9 shows: the one of @10 was refused"
-    assert lead.entries == [entry_id("s", 9), entry_id("s", 10)]
-
-
-def test_another_change(store: Store) -> None:
-    """A change that each round makes in vain leads to another change."""
-    store.append([*call("cycle", 4, "Read", {"file_path": "tests/test_parser.py"}, "text"), *cycle()])
-
-    assert texts(recover(store))[0] == "change something other than @10 did"
-
-
-def test_one_error_in_many_forms(store: Store) -> None:
-    """An error that any form of a call meets leads to its cause, not to one more form."""
-    store.append(varied())
-    found = texts(recover(store))
-
-    assert found[0].startswith('look at "docs/deploy.md"')
-    assert found[1].startswith("remove the cause that the error names")
-    assert found[2:] == [LAST]
-
-
-def test_tools_that_keep_books_are_no_leads(store: Store) -> None:
-    """Tools that were not used since the trouble began are named only when they do something."""
-    for number, action in enumerate(["TodoWrite", "update_plan", "ExitPlanMode", "think", "AskUserQuestion", "Grep"]):
-        store.append(call("s", number, action, {"x": 1}, "ok"))
-    store.append(failing({"command": "make"}, "no rule", start=6))
-    found = recover(store)
-
-    assert texts(found) == ["try what has not been used since the trouble began: Grep", LAST]
-    assert found.alternatives[0].entries == [entry_id("s", 5)]
-
-
 def test_specific_leads_come_alone(store: Store) -> None:
-    """Where the history shows specific leads, general ones are left out."""
-    store.append(looped())
+    """Where the history shows a specific lead, the general one is left out; where it shows none, it stands."""
+    store.append([*call("s", 0, "Bash", {"command": "make"}, "built"), *failing({"command": "make"}, "no rule")])
+    assert not any("go back" in text for text in texts(recover(store)))
 
-    assert not any("trouble began" in text or "go back" in text for text in texts(recover(store)))
+    store.append([*call("t", 0, "Bash", {"command": "ls"}, "x"), *failing({"command": "make"}, "no rule", session="t")])
+    assert texts(recover(store, session="t"))[0] == "go back to @0 and take another way from there"
 
 
 def test_nothing_left_to_try(store: Store) -> None:

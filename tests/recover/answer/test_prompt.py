@@ -71,14 +71,15 @@ def injected(text: str, where: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("where", ["output", "error", "name", "message"])
 @pytest.mark.parametrize("text", INJECTIONS)
 def test_what_tools_write_is_only_quoted(text: str, where: str) -> None:
-    """Whatever a tool, a file name, an error or another agent says: it is in a fence or nowhere, and never verified."""
+    """Whatever a tool, a file name, an error or another agent says: it is in a fence or nowhere, and never told as sure."""
     store = open_store(":memory:", create=True)
     store.append(injected(text, where))
     core = next(line for line in text.splitlines() if len(line) > 12)[:40]
     for found in (recover(store), again(store), ask(store, requester="coder", reason="How are the docs of release 4 built?")):
         assert core not in outside(found.prompt)
-        stated = [fact.text for fact in found.context.facts if fact.label == "verified"]
-        assert not [fact for fact in found.context.facts if fact.label == "verified" and core in (fact.quote or "")]
+        sure = [fact for fact in found.context.facts if fact.label in ("recorded", "verified")]
+        stated = [fact.text for fact in sure]
+        assert not [fact for fact in sure if core in (fact.quote or "")]
         step = found.diagnosis.next_step if found.diagnosis else ""
         orders = [found.goal, found.reason, found.target_reason, step, *(lead.text for lead in found.alternatives)]
         if where == "name":  # a lead names the call that it is about, in quotes

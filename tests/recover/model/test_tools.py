@@ -106,7 +106,7 @@ def test_nothing_is_written(stuck: Store) -> None:
     before = written(stuck)
     kit.show("@0")
 
-    kit.note(["@0"], "the port", ["diagnostic", "  ", "diagnostic"])
+    kit.note(["@0"], "the port", ["diagnostic", "  ", "diagnostic", "Memory "])
     kit.snapshot(["@0", entry_id("stuck", 2)], "port and poll", "they belong together")
     kit.retain("the service listens on 8471", ["@0"])
 

@@ -15,7 +15,7 @@ from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.routing.routes import Route, checked_schema
-from ctxmgr.recover.routing.target_requests import request_for
+from ctxmgr.recover.routing.target import request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import AgentRequest
 from ctxmgr.types.route import ContextRequest
