@@ -10,12 +10,13 @@ from ctxmgr.importers.interface import Coverage
 from ctxmgr.importers.json_importer import JsonImporter, Log, named_session
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text, whole
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
-_COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
+_COMMAND = lazy_pattern(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 _SUBMITTED = "action was not executed"
 """How the last command is answered, which hands in the work."""
 
-_CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
+_CODE = lazy_pattern(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 
 
 _NOTHING: dict[str, Any] = {}
