@@ -160,7 +160,8 @@ def test_times_and_logs_load_what_reads_them(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text("", "utf-8")
     for arguments in (("list", "--since", "2h", "--json"), ("list", "--json", "--store", str(log))):
-        _ran(*arguments, folder=tmp_path)  # indexes the log
+        indexed = _ran(*arguments, folder=tmp_path)
+        assert indexed.loaded & NEVER == set()
         ran = _ran(*arguments, folder=tmp_path)
 
         assert ran.code == 0
