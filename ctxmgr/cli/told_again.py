@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.cli.output import Answer
+    from ctxmgr.config import Config
     from ctxmgr.types.operations import RecoverRequest, RecoverResponse
     from ctxmgr.workspace import Workspace
 
@@ -22,18 +23,27 @@ _HARMLESS = frozenset({"CTXMGR_STORE", "CTXMGR_FORMAT", "CTXMGR_PAGER", "CTXMGR_
 """Variables of ours that change no answer; all others may name a model."""
 
 
-def settings_here() -> dict[str, Any] | None:
-    """Return the settings that a continuation follows from, or None where they are not all in the files of settings."""
-    if any(name.startswith(_VARIABLES) and name not in _HARMLESS for name in os.environ):
-        return None
+def config_here() -> Config | None:
+    """Return the configuration that holds in this folder; None, with nothing loaded, where there is no file of settings."""
     folder = os.getcwd()
     if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
-        return {}
+        return None
     from pathlib import Path
 
     from ctxmgr.config import load_config
 
-    config = load_config(Path(folder))
+    return load_config(Path(folder))
+
+
+def settings_here() -> dict[str, Any] | None:
+    """Return the settings that a continuation follows from, or None where they are not all in the files of settings."""
+    if any(name.startswith(_VARIABLES) and name not in _HARMLESS for name in os.environ):
+        return None
+    config = config_here()
+    if config is None:
+        return {}
+    from pathlib import Path
+
     if config.model or isinstance(config.routes, Path):
         return None
     return {"detect": config.detect, "attempts": config.attempts, "diff": config.diff, "routes": config.routes}

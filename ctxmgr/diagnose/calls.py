@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
@@ -21,6 +22,8 @@ _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
 _EDITOR_VERBS = frozenset(("view", "create", "str_replace", "insert", "undo_edit"))
 _MOST_COMMAND = 4_000
 _MOST_WORDS = 80
+_KEPT = 1_000
+"""Commands whose words are remembered."""
 _MOST_BLANKS = 2
 _WRAPPER = lazy_pattern(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
 _PART = lazy_pattern(r"&&|\|\||;|\||\n")
@@ -64,7 +67,12 @@ def command_of(entry: EntryView) -> str:
 
 def parts_of(command: str) -> list[list[str]]:
     """Return the commands within a command, each as words; leading assignments and redirections are left out."""
-    found: list[list[str]] = []
+    return [list(words) for words in _parts(command)]
+
+
+@lru_cache(_KEPT)  # each failure class asks for those of the same calls
+def _parts(command: str) -> tuple[tuple[str, ...], ...]:
+    found: list[tuple[str, ...]] = []
     for part in _PART.split(command)[:20]:
         try:
             words = shlex.split(part[:_MOST_COMMAND])[:_MOST_WORDS]
@@ -74,8 +82,8 @@ def parts_of(command: str) -> list[list[str]]:
             words = words[1:]
         words = [word for word in words if not re.match(r"\d?[<>]", word)]
         if words:
-            found.append(words)
-    return found
+            found.append(tuple(words))
+    return tuple(found)
 
 
 def in_background(command: str) -> bool:

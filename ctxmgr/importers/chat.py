@@ -11,6 +11,7 @@ from typing import Any
 
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, mapping, parsed, sequence, text, whole
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 PEOPLE = frozenset(("user", "human"))
 MODELS = frozenset(("assistant", "ai", "model", "agent"))
@@ -22,17 +23,17 @@ CALL_PARTS = frozenset(("tool_use", "toolCall", "tool_call", "tool-call", "serve
 RESULT_PARTS = frozenset(("tool_result", "tool_call_response", "tool-result", "function_call_output", "toolResult"))
 _THOUGHTS = frozenset(("thinking", "reasoning", "thought", "redacted_thinking"))
 
-_HARNESS_TEXT = re.compile(
+_HARNESS_TEXT = lazy_pattern(
     r"\s*(?:<(system-reminder|environment_context|environment_details|session_context|system_message|hook_context"
     r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|notification|explicit_instructions|summary|conversation_summary)[\s>]"
     r"|(System: Potential loop detected|\[SYSTEM|Loop detection halted|\[Context: conversation summarized))"
 )
-_WRAPPED = re.compile(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
-_DETAILS = re.compile(r"\s*<environment_details>.*?</environment_details>\s*", re.DOTALL)
-_EXIT = re.compile(
+_WRAPPED = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+_DETAILS = lazy_pattern(r"\s*<environment_details>.*?</environment_details>\s*", re.DOTALL)
+_EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
 )
-_DENIED = re.compile(
+_DENIED = lazy_pattern(
     r"(?:the )?(?:user|operator) (?:rejected|denied|declined|did not (?:approve|allow)|doesn't want)|permission denied by user"
     r"|denied by (?:the )?user|rejected by (?:the )?user|tool call was (?:denied|rejected)|user has rejected",
     re.IGNORECASE,

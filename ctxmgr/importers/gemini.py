@@ -15,6 +15,8 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text, whole
 
 _TYPES = frozenset(("user", "gemini", "info", "warning", "error"))
+_BLOCKED = "Command injection detected: "
+"""Begins the result of a command that the shell tool did not run; the client calls that a success."""
 _ENDS = {"success": "ok", "error": "error", "cancelled": "interrupted"}
 _SHELL = frozenset(("run_shell_command", "shell"))
 _HEAD = 1 << 16
@@ -118,6 +120,8 @@ class _Session:
         code = exit_code(output) if isinstance(output, str) and text(call.get("name")) in _SHELL else None
         if status == "ok" and code:
             status, kind = "error", "exitCode"
+        elif status == "ok" and text(call.get("name")) in _SHELL and isinstance(output, str) and output.startswith(_BLOCKED):
+            status, error = "error", output
         told = {"sourceStatus": source, "exitCode": code}
         t.result(key, output, call.get("timestamp"), status=status, error=error, kind=kind, meta=told)
 

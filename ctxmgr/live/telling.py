@@ -18,6 +18,8 @@ from typing import Any, cast
 from ctxmgr.clients import event_bytes, parsed
 from ctxmgr.clients.interface import LONGEST, Client, Event
 from ctxmgr.config import Config, load_config
+from ctxmgr.history.detection import judge
+from ctxmgr.history.query.address import session_key
 from ctxmgr.live.excerpt import add_late_results, excerpt
 from ctxmgr.live.notice import call_person
 from ctxmgr.live.rounds import Rounds, fingerprints
@@ -26,7 +28,7 @@ from ctxmgr.log.ids import format_time
 from ctxmgr.paths import replace_file
 from ctxmgr.recover.stuck_request import worst
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.operations import DetectRequest, ModelRequest, RecoverRequest
+from ctxmgr.types.operations import ModelRequest, RecoverRequest
 from ctxmgr.workspace import Workspace
 
 AGAIN = "You were told this before, and it goes on."
@@ -99,8 +101,7 @@ def confirmed(asked: Client, event: Event, config: Config, folder: Path, hung_at
             if asked.writes_late:
                 add_late_results(workspace, event)
             now = None if hung_at is None else format_time(hung_at)
-            verdicts = workspace.detect(DetectRequest(now=now)).verdicts
-            findings = [each for verdict in verdicts for each in verdict.findings]
+            findings = _findings(workspace, now)
             meant = worst([each for each in findings if _is_meant(each, config, "loop" if hung_at is None else "hung")])
             if meant is None:
                 return None
@@ -108,6 +109,12 @@ def confirmed(asked: Client, event: Event, config: Config, folder: Path, hung_at
             named = None if meant is worst(findings, warned=True) else meant.id
             request = RecoverRequest(finding=named, now=now, diff=False, model=ModelRequest(off=True))
             return workspace.recover(request).continuation.prompt
+
+
+def _findings(workspace: Workspace, now: str | None) -> list[Finding]:
+    """Return what the detectors find in the latest session, without the causes: the recovery looks for that of its own."""
+    key = session_key(workspace.store, None)
+    return [] if key is None else judge(workspace.store, key, workspace.config.detect, now)[0].findings
 
 
 def _is_meant(finding: Finding, config: Config, severity: str) -> bool:

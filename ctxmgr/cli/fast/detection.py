@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast.answer import Answer, FastRequest
+from ctxmgr.cli.told_again import config_here
 from ctxmgr.history.kept_verdicts import STUCK, KeptVerdicts, worst_of
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log.ids import parse_time
-from ctxmgr.paths import settings_files, user_file
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -23,15 +21,9 @@ if TYPE_CHECKING:
 
 
 def _settings() -> dict[str, Any]:
-    """Return the settings of detection that hold here; what reads files of settings is loaded where there is one."""
-    folder = os.getcwd()
-    if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
-        return {}
-    from pathlib import Path
-
-    from ctxmgr.config import load_config
-
-    return dict(load_config(Path(folder)).detect)
+    """Return the settings of detection that hold here."""
+    config = config_here()
+    return {} if config is None else dict(config.detect)
 
 
 def _workspace(store: Store) -> Workspace:

@@ -9,6 +9,7 @@ from typing import Any
 from ctxmgr.importers.codex.head import CALLS
 from ctxmgr.importers.codex.thread import Item, Thread
 from ctxmgr.importers.values import clean, mapping, milliseconds, number, parsed, sequence, spoken, text, whole
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LIMITS = ("timeout_ms", "timeout")
 _LONGEST_LIMIT = 1e12
@@ -217,7 +218,7 @@ def _limit(given: Any) -> float | None:
 
 # What a tool returned: output, status, exit code and time.
 
-_HEADER = re.compile(
+_HEADER = lazy_pattern(
     r"(?:Chunk ID: \S{1,64}"
     r"|Wall time: (?P<wall>\d{1,12}(?:\.\d{1,12})?) ?s(?:econds?)?"
     r"|Exit code: (?P<exit>-?\d{1,18})"
@@ -227,20 +228,20 @@ _HEADER = re.compile(
     r"|Total output lines: \d{1,18}"
     r"|(?P<body>Output:))(?:\n|\Z)"
 )
-_ABORTED = re.compile(r"aborted(?: by user(?: after [\d.]+ ?s(?:econds)?)?)?\.?\s*\Z")
-_DENIED = re.compile(
+_ABORTED = lazy_pattern(r"aborted(?: by user(?: after [\d.]+ ?s(?:econds)?)?)?\.?\s*\Z")
+_DENIED = lazy_pattern(
     r"(?:exec command |patch |apply_patch )?rejected by user|patch rejected|command rejected by user"
     r"|user (?:rejected|cancelled|denied) |approval policy is Never; reject command|rejected: "
     r"|this action was rejected|exec(?:ution)? (?:denied|forbidden)|request (?:was )?denied",
     re.IGNORECASE,
 )
-_UNKNOWN = re.compile(r"unsupported (?:custom tool )?call: ")
-_FAILED = re.compile(
+_UNKNOWN = lazy_pattern(r"unsupported (?:custom tool )?call: ")
+_FAILED = lazy_pattern(
     r"apply_patch verification failed|failed to parse (?:function )?arguments|execution error: |exec_command failed"
     r"|write_stdin failed|failed in sandbox|sandbox (?:error|denied)|tool call error: |tool call failed"
     r"|failed to (?:spawn|apply patch|execute)|Err: |CreateProcess "
 )
-_TIMED_OUT = re.compile(r"command timed out after \d+")
+_TIMED_OUT = lazy_pattern(r"command timed out after \d+")
 _LONGEST_MESSAGE = 500
 
 

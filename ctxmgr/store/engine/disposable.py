@@ -164,7 +164,7 @@ def prepared(engine: SqliteEngine) -> SqliteEngine:
     try:
         if 0 < int(engine.query("PRAGMA user_version")[0][0]) < schema.LATEST:
             raise Damaged(f"{engine.path} is of an older version", "it is made anew")
-        engine.migrate(schema.LATEST, schema.apply)
+        engine.create(schema.LATEST, schema.make)
     except CtxmgrError:
         engine.close()
         raise

@@ -239,7 +239,7 @@ def _runner(script: str) -> Callable[[Any], None]:
 
 
 def make(execute: Callable[[str], object]) -> None:
-    """Make all tables in a database that is used once and never migrated, without the library that keeps count."""
+    """Make all tables in a database that is never migrated, without the library that keeps count."""
     for _, script in SCRIPTS:
         for statement in _statements(script):
             execute(statement)

@@ -254,6 +254,24 @@ class SqliteEngine:
                 raise self._translated(error) from None
             self.execute(f"PRAGMA user_version = {latest:d}")
 
+    def create(self, latest: int, make: Callable[[Callable[[str], object]], None]) -> None:
+        """Make the tables of ``latest`` in a blank database inside one transaction, without what migrates older ones.
+
+        Args:
+            latest: the version that the database then has.
+            make: gets what runs a statement.
+
+        Raises:
+            Damaged: when it is another program's, or was written by a newer ctxmgr.
+        """
+        if self._check_version(latest):
+            return
+        with self.transaction():
+            if self._check_version(latest):  # another process was faster
+                return
+            make(self.execute)
+            self.execute(f"PRAGMA user_version = {latest:d}")
+
     def _check_version(self, latest: int) -> bool:
         found = self.schema_version()
         if found < latest and self.query(
