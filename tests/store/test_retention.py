@@ -76,7 +76,7 @@ def test_what_ended_moves_and_reads_the_same(store: Store, tmp_path: Path) -> No
         store.append(story(session, age=age))
     before = {session: bodies(store, session) for session in ("old", "older", "new")}
     asked = ListRequest(session="old", limit=10)
-    answers = [list_(store, asked), search(store, SearchRequest(query="NEEDLE", session="old"))]
+    listed, found = list_(store, asked), search(store, SearchRequest(query="NEEDLE", session="old"))
 
     done = retain(store, str(tmp_path / "kept"), chosen(store))
 
@@ -86,8 +86,8 @@ def test_what_ended_moves_and_reads_the_same(store: Store, tmp_path: Path) -> No
     assert [view.session for _, view in store.sessions.page(0, None)] == ["new"]
     opened = open_archive(str(tmp_path / "kept"))
     assert {session: bodies(opened, session) for session in ("old", "older")} == {k: before[k] for k in ("old", "older")}
-    assert list_(opened, asked).entries == answers[0].entries
-    assert len(search(opened, SearchRequest(query="NEEDLE", session="old")).hits) == len(answers[1].hits) > 0
+    assert list_(opened, asked).entries == listed.entries
+    assert len(search(opened, SearchRequest(query="NEEDLE", session="old")).hits) == len(found.hits) > 0
     assert show(opened, ShowRequest(session="old", index=1)).entry.index == 1
     assert len(messages(opened, MessagesRequest(session="old")).messages) == 1
     assert opened.verify() == (sum(map(len, before.values())) - len(before["new"]), [])
