@@ -48,6 +48,7 @@ NAMES: dict[str, tuple[str, str]] = {
     "--jq": ("text", "a program that filters the JSON envelope"),
     "--json": ("flag", "one JSON envelope"),
     "--kind": ("text", "entries, events or all"),
+    "--keep": ("flag|text", "what stays: of 'store retain' an age"),
     "--limit": ("number", "the most rows"),
     "--link": ("text", "what it refers to"),
     "--list": ("flag", "list what there is, and change nothing"),
@@ -133,7 +134,7 @@ def test_what_several_commands_are_asked_for_they_take_in_the_same_way() -> None
         command = command_of(name)
         assert command is not None
         arguments = {argument for argument, _ in command["arguments"]}
-        if "--session" in options and name not in {"record", "execution record"} and not name.startswith("memory "):
+        if "--session" in options and name not in {"record", "execution record", "store restore"} and not name.startswith("memory "):
             assert arguments & {"target", "address", "entries"}, name
         if "--offset" in options:
             assert "--limit" in options, name
