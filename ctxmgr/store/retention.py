@@ -50,7 +50,7 @@ _OLD = (
 )
 _GAPS = (
     "SELECT seq, sum FROM record AS own WHERE session = :key AND seq <= :until AND NOT EXISTS "
-    "(SELECT 1 FROM record AS following WHERE following.seq = own.seq + 1 AND following.session = :key)"
+    "(SELECT 1 FROM record AS following WHERE following.session = own.session AND following.seq = own.seq + 1)"
 )
 
 

@@ -134,7 +134,11 @@ def test_what_several_commands_are_asked_for_they_take_in_the_same_way() -> None
         command = command_of(name)
         assert command is not None
         arguments = {argument for argument, _ in command["arguments"]}
-        if "--session" in options and name not in {"record", "execution record", "store restore"} and not name.startswith("memory "):
+        if (
+            "--session" in options
+            and name not in {"record", "execution record", "store restore"}
+            and not name.startswith("memory ")
+        ):
             assert arguments & {"target", "address", "entries"}, name
         if "--offset" in options:
             assert "--limit" in options, name

@@ -242,7 +242,7 @@ def test_a_goal_is_told_and_takes_the_continuation_up(place: Path, monkeypatch: 
 
     given = told(run(*asked, "--goal", ".").envelope)
     state = goals.state()
-    assert (state.blocked_actions, state.next_step) == ([], given["alternatives"][0]["text"])
+    assert (state.blocked_actions, state.next_step) == ([], given["diagnosis"]["nextStep"])
 
     def fails(*_: object) -> None:
         raise Busy("it is held", None)
