@@ -363,7 +363,8 @@ def replace_file(path: str | os.PathLike[str], content: bytes, *, mode: int = 0o
                 os.fsync(descriptor)
         os.replace(draft, path)
     except BaseException:
-        os.unlink(draft)
+        if os.path.lexists(draft):  # a signal may be raised when the draft has its name already
+            os.unlink(draft)
         raise
     if sync:
         sync_folder(folder)

@@ -101,3 +101,17 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
         paths.replace_file(target, b"newer")
     assert target.read_bytes() == b"new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "settings.json"]
+
+
+def test_a_signal_behind_the_replacement_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a signal raises when the draft has its name already reaches the caller, and no failure of the system instead."""
+    replace = os.replace
+
+    def interrupted(one: str, other: str) -> None:
+        replace(one, other)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        paths.replace_file(tmp_path / "a", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

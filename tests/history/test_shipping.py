@@ -364,7 +364,11 @@ def test_who_follows_says_that_it_ships_again(tmp_path: Path, server_url: str) -
         assert told == "ctxmgr: shipping again\n"
     finally:
         shipper.terminate()
-        shipper.communicate(timeout=30)
-        shutil.rmtree(absent.parent)
+        try:
+            shipper.communicate(timeout=60)
+        finally:
+            shipper.kill()  # it would go on shipping into the tests that follow
+            shipper.wait()
+            shutil.rmtree(absent.parent)
     with closing(open_store(server_url, readonly=True)) as store:
         assert store.sessions.count() == 1
