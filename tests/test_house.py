@@ -38,6 +38,12 @@ DATA = (
 )
 """Files beside the code that the product reads."""
 
+ACROSS = (
+    "stories", "faults", "golden", "hostile_repo", "llm", "bench", "conformance", "integrations",
+    *(f"test_{name}.py" for name in ("docs", "house", "install", "made_pages", "readme", "requirements", "startup")),
+)  # fmt: skip
+"""Tests across the rooms, and of the project as a whole."""
+
 DATABASES = {"sqlite3", "pysqlite3", "sqlite_utils", "psycopg"}
 
 
@@ -75,6 +81,21 @@ def test_functions_stay_small() -> None:
                     long.append(f"{_name(path)}:{node.lineno} {node.name} has {length} lines")
 
     assert long == []
+
+
+def test_tests_stand_where_their_module_would() -> None:
+    """A file of tests is named after a module or room of the same folder, or ``test_all_`` where it is about all of them."""
+    lost: list[str] = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        place = path.relative_to(ROOT / "tests")
+        if place.parts[0] in ACROSS or str(place) in ACROSS:
+            continue
+        name = place.stem.removeprefix("test_")
+        there = {"all", *(each.stem for each in (ROOT / "ctxmgr" / place.parent).glob("[!_]*"))}
+        if not any(f"{name}_".startswith(f"{each}_") for each in there):
+            lost.append(str(place))
+
+    assert lost == []
 
 
 def test_modules_say_their_responsibility() -> None:

@@ -24,7 +24,7 @@ from tests.builders import at
 from tests.cli.console import run
 from tests.recover.model.asking import Script, answer
 from tests.recover.runs import ask, call, recover, said, workspace
-from tests.recover.test_bounds import cost
+from tests.recover.test_recovery_bounds import cost
 
 DAY = 86_400
 REFUSED = "psql: error: connection to server at port 5432 failed: FATAL: role deploy_ro is not permitted to migrate"

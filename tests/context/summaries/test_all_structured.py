@@ -21,7 +21,7 @@ from ctxmgr.context.summaries.python import PythonSummariser, first_lines
 from ctxmgr.context.summaries.structured_data import JsonSummariser, YamlSummariser
 from ctxmgr.text.tokens import ESTIMATE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 LINES = [
     "# One",

@@ -142,7 +142,7 @@ def test_an_entry_is_masked_in_its_parts_as_it_is_as_a_whole(tmp_path: Path) -> 
 
 def test_ordinary_text_is_held_back() -> None:
     """Nearly all pieces of this project's own programs are held back, and so are all ids."""
-    programs = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.parent.glob("ctxmgr/detect/*.py")]
+    programs = [path.read_text(encoding="utf-8") for path in Path(__file__).parents[2].glob("ctxmgr/detect/*.py")]
     pieces = [text[at : at + 900] for text in programs for at in range(0, len(text), 900)]
     passed: list[bytes] = []
 

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import entry, result, steps
 from tests.cli.console import lines, make_history, run
 
-DEMO = Path(__file__).parents[2] / "fixtures/demo/claude-code/projects/-home-dev-invoice-tool"
+DEMO = Path(__file__).parents[3] / "fixtures/demo/claude-code/projects/-home-dev-invoice-tool"
 LOOPING = next(DEMO.glob("7e999fd2*.jsonl"))
 
 
