@@ -15,7 +15,7 @@ from ctxmgr.detect.detectors.no_progress import NoProgressDetector
 from ctxmgr.detect.detectors.ping_pong import PingPongDetector
 from ctxmgr.detect.detectors.recovery_loop import RecoveryLoopDetector
 from ctxmgr.types.finding import FindingKind
-from tests.detect import test_contract
+from tests.detect.detectors import test_all_contract
 from tests.detect.scenario import Scenario
 
 
@@ -92,7 +92,7 @@ class TestPingPong(SessionConformance):
 
 def test_every_detector_inherits_the_battery() -> None:
     """No detector is registered without its contract test."""
-    known = [*vars(test_contract).values(), *globals().values()]
+    known = [*vars(test_all_contract).values(), *globals().values()]
     batteries = [each for each in known if isinstance(each, type) and issubclass(each, DetectorConformance)]
     tried = {each.detector for each in batteries if hasattr(each, "detector")}
     assert tried == set(DETECTORS)
