@@ -16,8 +16,8 @@ from ctxmgr.importers.inspect_ai import INSPECT
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import LANGGRAPH_ROWS, langgraph
 from ctxmgr.importers.message_list import CLINE, MESSAGE_LIST
-from ctxmgr.importers.openai_agents import openai_agents
-from ctxmgr.importers.opencode import OPENCODE_FILES, opencode
+from ctxmgr.importers.openai_agents import OPENAI_AGENTS_TRACES, openai_agents
+from ctxmgr.importers.opencode import OPENCODE_FILES, OPENCODE_PRINTED, opencode
 from ctxmgr.importers.openhands import OPENHANDS
 from ctxmgr.importers.otlp import OTLP
 from ctxmgr.importers.pi import PI
@@ -38,6 +38,7 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         GEMINI,
         QWEN,
         opencode(open_tables),
+        OPENCODE_PRINTED,
         OPENCODE_FILES,
         CLINE,
         MINI_SWE_AGENT,
@@ -48,6 +49,7 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         langgraph(open_tables),
         LANGGRAPH_ROWS,
         openai_agents(open_tables),
+        OPENAI_AGENTS_TRACES,
         INSPECT,
         MESSAGE_LIST,
     )

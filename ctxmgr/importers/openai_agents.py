@@ -1,4 +1,7 @@
-"""Sessions of the OpenAI Agents SDK: one SQLite database, a row for each item of the Responses API."""
+"""The OpenAI Agents SDK: its sessions, one SQLite database with a row for each item of the Responses API, and its traces.
+
+A trace is what a processor writes of ``span.export()``: one object for each trace and each span, a span when it ends.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctxmgr.importers.chat import judged, read_message, words_of
-from ctxmgr.importers.descriptions import Log, OpenTables, TableImporter, Tables
+from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage
+from ctxmgr.importers.otlp import SpanReader
+from ctxmgr.importers.otlp_values import Span
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, parsed, text
+from ctxmgr.importers.values import mapping, moment, parsed, sequence, text, whole
+from ctxmgr.log.ids import parse_time
 
 _FAILED = re.compile(r"An error occurred while (?:running the tool|parsing tool arguments)\b")
 """How the SDK's own handler tells the model of a tool that raised; nothing else marks it."""
@@ -68,3 +74,138 @@ def openai_agents(open_tables: OpenTables) -> TableImporter:
         reader=_read,
         coverage=Coverage(usage=False, sub_agents=False),
     )
+
+
+def _proves_trace(value: dict[str, Any]) -> bool:
+    value = next(map(mapping, sequence(value.get("data"))), value)
+    kind, own = text(value.get("object")), text(value.get("id")) or ""
+    return (kind == "trace.span" and "span_data" in value) or (kind == "trace" and own.startswith("trace_"))
+
+
+class _TraceReader:
+    """Reads a trace as the spans that `SpanReader` tells of.
+
+    A span comes when it ends, its turn later, and the agent's own span at the very end. So that a log which grows tells
+    nothing otherwise than before, what belongs to a turn is told once the turn names its agent. Of the turn that is going
+    on the agent is that of the turn before, or the one it handed over to.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._groups: dict[str, str] = {}
+        self._traces: dict[str, list[_Step]] = {}
+        self._count = 0
+
+    def read(self, value: dict[str, Any]) -> None:
+        for each in [mapping(item) for item in sequence(value.get("data"))] or [value]:
+            if each.get("object") == "trace":
+                self._groups[text(each.get("id")) or ""] = text(each.get("group_id")) or ""
+            elif each.get("object") == "trace.span":
+                self._count += 1
+                data, trace = mapping(each.get("span_data")), text(each.get("trace_id")) or ""
+                session = self._groups.get(trace) or trace
+                self._traces.setdefault(trace, []).append(_Step(each, data, self._count, session))
+            else:
+                self._log.unknown(each.get("object"))
+
+    def finish(self) -> None:
+        """Tell of all spans whose agent is known."""
+        spans = SpanReader(self._log)
+        for steps in self._traces.values():
+            _count_turns(steps)
+            agents = {step.own: step.agent for step in steps if step.agent}
+            for step in _settled([step for step in steps if step.attributes], agents):
+                if agent := step.agent or agents.get(step.parent):
+                    spans.add(step.span(agent))
+        spans.finish()
+
+
+class _Step:
+    """A span of a trace. A call, a model call or a handoff has attributes; a turn names its agent, and may count tokens."""
+
+    def __init__(self, value: dict[str, Any], data: dict[str, Any], order: int, session: str) -> None:
+        own, error = mapping(data.get("data")), mapping(value.get("error"))
+        self.kind = text(own.get("sdk_span_type")) or text(data.get("type")) or ""
+        self.own, self.parent = text(value.get("id")) or f"span {order}", text(value.get("parent_id")) or ""
+        self.agent = text(own.get("agent_name") if self.kind == "turn" else data.get("name") if self.kind == "agent" else None)
+        self.target = text(data.get("to_agent"))
+        self.used = _tokens(mapping(own.get("usage") or data.get("usage")))
+        self.attributes = self._attributes(data)
+        self.error = text(mapping(error.get("data")).get("error")) or text(error.get("message"))
+        self._failed, self._order, self._session = bool(error), order, session
+        self._trace = text(value.get("trace_id")) or ""
+        self._times = _nanoseconds(value.get("started_at")), _nanoseconds(value.get("ended_at"))
+
+    def _attributes(self, data: dict[str, Any]) -> dict[str, Any]:
+        if self.kind == "function":
+            return {
+                "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": data.get("name"),
+                "gen_ai.tool.call.arguments": data.get("input"), "gen_ai.tool.call.result": data.get("output"),
+            }  # fmt: skip
+        if self.kind == "handoff":
+            return {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"handoff to {self.target}"}
+        if self.kind in ("generation", "response"):
+            return {
+                "gen_ai.operation.name": "chat", "gen_ai.response.model": data.get("model"),
+                "gen_ai.input.messages": data.get("input"), "gen_ai.output.messages": data.get("output"), **self.used,
+            }  # fmt: skip
+        return {}
+
+    def span(self, agent: str) -> Span:
+        """Return it as a span of an agent. Its parent is left out: what lies above comes too late to be told by it."""
+        about = {"session.id": self._session, "gen_ai.agent.name": agent, **self.attributes}
+        return Span(
+            self._order, self.kind, self._trace, self.own, "", *self._times, about, self._failed, self.error,
+        )  # fmt: skip
+
+
+def _settled(steps: list[_Step], agents: dict[str, str]) -> list[_Step]:
+    """Return the steps up to the turn that is going on, and all the others when its agent can be told, which is noted."""
+    first = next((place for place, step in enumerate(steps) if not (step.agent or step.parent in agents)), len(steps))
+    known = [step for step in steps[:first] if not step.agent]
+    if first == len(steps) or not known or steps[first].kind not in ("generation", "response"):
+        return steps[:first]
+    turn = known[-1].parent
+    handed = [step.target for step in known if step.parent == turn and step.target]
+    agents[steps[first].parent] = handed[-1] if handed else agents[turn]
+    return steps
+
+
+def _count_turns(steps: list[_Step]) -> None:
+    """Count the tokens of a turn for itself where no model call in it does, without those of runs within its calls."""
+    counted = {step.parent for step in steps if step.kind in ("generation", "response") and any(step.used.values())}
+    turn_of = {step.own: step.parent for step in steps if step.kind == "function"}
+    for turn in steps:
+        if turn.kind == "turn" and turn.own not in counted and any(turn.used.values()):
+            within = [task.used for task in steps if task.kind == "task" and turn_of.get(task.parent) == turn.own]
+            left = {
+                name: (whole(used) or 0) - sum(whole(task[name]) or 0 for task in within) for name, used in turn.used.items()
+            }
+            turn.attributes = {"gen_ai.operation.name": "chat", **left}
+
+
+_USED = {
+    "gen_ai.usage.input_tokens": "input_tokens",
+    "gen_ai.usage.output_tokens": "output_tokens",
+    "gen_ai.usage.cache_read.input_tokens": "cached_input_tokens",
+}
+
+
+def _tokens(used: dict[str, Any]) -> dict[str, Any]:
+    cached = mapping(used.get("input_tokens_details")).get("cached_tokens")
+    return {name: used.get(own, cached if own == "cached_input_tokens" else None) for name, own in _USED.items()}
+
+
+def _nanoseconds(at: object) -> int:
+    seconds = parse_time(moment(at) or "")
+    return 0 if seconds is None else round(seconds * 1e6) * 1000
+
+
+OPENAI_AGENTS_TRACES = JsonImporter(
+    name="openai-agents-traces",
+    title="OpenAI Agents SDK traces",
+    proves=_proves_trace,
+    reader=_TraceReader,
+    coverage=Coverage(),
+    lists=("data",),
+)

@@ -94,30 +94,37 @@ def _answered(
     t.step = f"{t.part}:{key}"
     for own, part, created in parts:
         log.count.records += 1
-        kind, words = text(part.get("type")), text(part.get("text")) or ""
-        begun = mapping(part.get("time")).get("start") or created
-        if kind == "text":
-            t.message(words, begun, own)
-        elif kind == "reasoning":
-            t.thought(words, begun, own)
-        elif kind == "tool":
-            _tool(t, part, created, started)
-        elif kind == "compaction":
-            t.event("compaction", {"text": words}, begun, own)
-        elif kind not in _PASSED:
-            log.unknown(f"part {kind or '?'}")
-    used = mapping(message.get("tokens"))
-    cache = mapping(used.get("cache"))
-    t.usage(
-        at, key, message.get("modelID"), inputTokens=used.get("input"), outputTokens=used.get("output"),
-        reasoningTokens=used.get("reasoning"), cacheReadTokens=cache.get("read"), cacheCreationTokens=cache.get("write"),
-    )  # fmt: skip
+        _part(log, t, own, part, created, started)
+    _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
     error = mapping(message.get("error"))
     told = mapping(error.get("data")).get("message")
     if error.get("name") == "MessageAbortedError":
         t.event("interrupt", {"text": text(told) or "aborted"}, mapping(message.get("time")).get("completed") or at)
     elif error:
         t.failure(told or error.get("name"), at, reason=text(error.get("name")) or "error")
+
+
+def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
+    kind, words = text(part.get("type")), text(part.get("text")) or ""
+    begun = mapping(part.get("time")).get("start") or created
+    if kind == "text":
+        t.message(words, begun, own)
+    elif kind == "reasoning":
+        t.thought(words, begun, own)
+    elif kind == "tool":
+        _tool(t, part, created, started)
+    elif kind == "compaction":
+        t.event("compaction", {"text": words}, begun, own)
+    elif kind not in _PASSED:
+        log.unknown(f"part {kind or '?'}")
+
+
+def _count_tokens(t: Transcript, key: str, model: object, used: Mapping[str, Any], at: object) -> None:
+    cache = mapping(used.get("cache"))
+    t.usage(
+        at, key, model, inputTokens=used.get("input"), outputTokens=used.get("output"),
+        reasoningTokens=used.get("reasoning"), cacheReadTokens=cache.get("read"), cacheCreationTokens=cache.get("write"),
+    )  # fmt: skip
 
 
 def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
@@ -160,6 +167,46 @@ def opencode(open_tables: OpenTables) -> TableImporter:
             Place(".local/share/opencode", "storage/opencode*.db", variable="XDG_DATA_HOME", below="opencode"),
         ),
     )
+
+
+# --- what `opencode run --format json` prints
+
+
+def _is_printed(value: dict[str, Any]) -> bool:
+    part = mapping(value.get("part"))
+    return text(part.get("messageID")) is not None and text(value.get("sessionID")) == text(part.get("sessionID")) is not None
+
+
+class _Printed:
+    """The parts of a session in the order in which they ended; those of its sub-agents are not printed."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def read(self, value: dict[str, Any]) -> None:
+        t, at, part = self._log.session(value.get("sessionID")), value.get("timestamp"), mapping(value.get("part"))
+        key = text(part.get("messageID"))
+        t.step = f"{t.part}:{key}"
+        if value.get("type") == "error":
+            error = mapping(value.get("error"))
+            t.failure(
+                mapping(error.get("data")).get("message") or error.get("name"), at, reason=text(error.get("name")) or "error"
+            )
+        elif key is None:
+            self._log.unknown(value.get("type"))
+        elif part.get("type") == "step-finish":
+            _count_tokens(t, key, None, mapping(part.get("tokens")), at)
+        else:
+            _part(self._log, t, text(part.get("id")) or key, part, at, {})
+
+
+OPENCODE_PRINTED = JsonImporter(
+    name="opencode-printed",
+    title="opencode (run --format json)",
+    proves=_is_printed,
+    reader=_Printed,
+    coverage=Coverage(open_calls=False, sub_agents=False),
+)
 
 
 # --- before the database

@@ -88,12 +88,16 @@ class SpanReader:
             if not any(name in export for name in _EXPORTS):
                 self._log.unknown("no export" if "resourceMetrics" not in export else "metrics")
             for span in spans_of(export, len(self._new)):
-                key = f"{span.trace} {span.own}"
-                if key not in self._seen:
-                    self._seen[key] = None
-                    span.kind, span.key = _kind(span), key_of(span)
-                    self._new.append(span)
+                self.add(span)
         return len(self._new) - before
+
+    def add(self, span: Span) -> None:
+        """Take a span or a log record, once."""
+        key = f"{span.trace} {span.own}"
+        if key not in self._seen:
+            self._seen[key] = None
+            span.kind, span.key = _kind(span), key_of(span)
+            self._new.append(span)
 
     def finish(self) -> None:
         """Tell of the spans that are new: what began first comes first, and each result at its end."""

@@ -36,8 +36,12 @@ NO_SAMPLE = {
 }
 """What a format tells though no sample of it does."""
 
-SOMETIMES = {"messages": {"sub_agents", "times"}}
-"""What a format does not promise, though some of its logs tell it: a list may carry times, and name a second program."""
+SOMETIMES = {"messages": {"sub_agents", "times"}, "opencode-printed": {"open_calls"}}
+"""What a format does not promise, though some of its logs tell it.
+
+A list of messages may carry times, and name a second program. What opencode prints has ended, though its shape is that of
+its files, which tell of open calls.
+"""
 
 
 def _folder(importer: Importer) -> Path:

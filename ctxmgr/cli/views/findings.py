@@ -157,7 +157,7 @@ def _head(printer: Printer, verdict: SessionVerdict) -> None:
     """Show what the session is about and where it worked, as far as it tells."""
     folder = (verdict.project or "").rstrip("/").rpartition("/")[2]
     if verdict.title or folder:
-        place_ = Span(f"  in {folder}" if verdict.title else folder, "dim")
+        place_ = Span(f"  in {folder}" if verdict.title and folder else folder, "dim")
         printer.line(printer.fit(verdict.title or "", printer.width - 8 - printer.cells(folder)), place_, indent=2)
 
 
