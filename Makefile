@@ -1,11 +1,12 @@
 # Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-random test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick bench-chaos clean
+.PHONY: help demo test test-slow test-random test-second test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick bench-chaos clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
 UV := $(BIN)/python -m uv
+SECOND_TESTS := tests/log tests/types tests/text tests/stories tests/golden tests/goals tests/conformance
 FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ctxmgr/frameworks
 SITE := NO_COLOR=1 $(BIN)/zensical build --strict --clean
 
@@ -35,6 +36,17 @@ test-slow: .venv/.ready-dev ## Run the tests that take long: floods, kills, host
 
 test-random: .venv/.ready-dev ## Run the tests that draw examples, with new ones each time
 	@env -u CI $(BIN)/pytest -q -n auto -m "hypothesis and not llm and not clients" $(ARGS)
+
+# The newest other Python that is here; none is fetched.
+test-second: .venv/.ready-dev ## Run quick tests with another Python, where this machine has one
+	@set -e; for candidate in python3.14 python3.13 python3.12 $(HOME)/.pyenv/versions/3.14*/bin/python \
+		$(HOME)/.pyenv/versions/3.13*/bin/python $(HOME)/.pyenv/versions/3.12*/bin/python; do \
+		if $$candidate -c 'import sys, venv, ensurepip' >/dev/null 2>&1; then found=$$candidate; break; fi; done; \
+	if [ -z "$${found:-}" ]; then echo "no other Python is here: skipped"; exit 0; fi; \
+	echo "testing with $$($$found --version)"; \
+	UV_PROJECT_ENVIRONMENT=.venv-second $(UV) sync --quiet --frozen --python "$$(command -v $$found)" || \
+		{ echo "its environment can't be made: skipped"; exit 0; }; \
+	.venv-second/bin/pytest -q -n auto $(or $(ARGS),$(SECOND_TESTS))
 
 coverage: .venv/.ready-dev ## Measure which branches the tests take
 	@$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered $(ARGS)
@@ -86,7 +98,7 @@ bench-chaos: .venv/.ready-dev ## Ship over a bad network while server, shippers 
 	@$(BIN)/python -m bench.chaos $(ARGS)
 
 clean: ## Remove the environment and everything that was made
-	@rm -rf .venv build dist bench/out .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache
+	@rm -rf .venv .venv-second build dist bench/out .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache
 	@find ctxmgr tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment is made by the first Python that is new enough and able to; .ci/install fills it.
