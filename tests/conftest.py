@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from ctxmgr.store import Store, open_store
-from tests import pgbouncer, postgresql_server
+from tests import pgbouncer, postgresql_server, s3_server
 from tests.doors import ask as ask
 
 # Where a change is judged the examples are the same each time; everywhere else new ones are tried in each run.
@@ -123,6 +123,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def server_url() -> str:
     """Return the URL of an empty database on the run's server."""
     return postgresql_server.fresh_database(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+
+
+@pytest.fixture(scope="session")
+def s3_service() -> Iterator[dict[str, str]]:
+    """Run a service that speaks S3; return the variables by which a client finds it."""
+    with s3_server.serving() as variables:
+        yield variables
+
+
+@pytest.fixture
+def bucket(s3_service: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the URL of an empty place in a bucket, with the variables set by which it is found."""
+    for name, value in s3_service.items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{s3_server.BUCKET}/{tmp_path.parent.name}-{tmp_path.name}"
 
 
 @pytest.fixture

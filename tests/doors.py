@@ -7,14 +7,19 @@ for (``session`` of a page, ``entry`` of a page of messages). A refusal is ``{"e
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from typer.testing import CliRunner
+import typer
+from typer import testing
+from typer.testing import CliRunner, Result
 
+from ctxmgr.cli import build_app
+from ctxmgr.cli.invocation import set_agent
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
 from ctxmgr.history.query import requests as annotating
@@ -80,11 +85,23 @@ def through_cli(location: str | Path, request: Shape) -> Answer:
     return {"status": envelope["status"], field: envelope["data"], "page": envelope["page"]}
 
 
+def invoke(arguments: Sequence[str], given: str | bytes | None = None) -> Result:
+    """Run a command in this process, as typer does for tests."""
+    set_agent(None)  # who asked last in this process asks no more
+    return CliRunner().invoke(_app(arguments[0] if arguments else None), list(arguments), input=given)
+
+
+@cache
+def _app(command: str | None) -> typer.Typer:
+    return build_app(command)
+
+
+testing._get_command = cache(testing._get_command)  # pyright: ignore[reportPrivateUsage] -- else each run makes all commands anew
+
+
 def run_json(arguments: list[str], given: str | None = None) -> tuple[int, Answer]:
     """Run a command that prints JSON, ``given`` on its stdin; return its exit code and envelope. A crash fails."""
-    from ctxmgr.cli import app
-
-    outcome = CliRunner().invoke(app, arguments, input=given)
+    outcome = invoke(arguments, given)
     if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
         raise AssertionError(f"{arguments} crashed") from outcome.exception
     try:

@@ -19,6 +19,7 @@ _DATABASES = (".db", ".sqlite", ".sqlite3")
 _DATABASE = b"SQLite format 3\0"
 _OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
 _OWN_TABLE = b"record_once"
+_BUCKET = "s3://"
 _ENOUGH = 64
 _SCHEMA = 1 << 16
 
@@ -51,11 +52,13 @@ def open_history(
         InvalidInput: a file of no known format, or another agent's log that is to be written to.
         CtxmgrError: it can't be opened.
     """
-    if is_url(path):
+    in_bucket = path.startswith(_BUCKET)
+    if is_url(path) and not in_bucket:
         return open_store(path, create=create, readonly=readonly, masked=masked), []
-    if not create and not explicit and not exists(path):
+    if not create and not explicit and not in_bucket and not exists(path):
         return empty_store(path), [NOTHING_YET]
-    if (path.endswith(".parquet") or os.path.isdir(path)) and (archive := _archive(path, readonly, scratch, create, progress)):
+    may_be_archive = in_bucket or path.endswith(".parquet") or os.path.isdir(path)
+    if may_be_archive and (archive := _archive(path, readonly, scratch, create, progress)):
         return archive, [] if readonly else [NOTHING_ARCHIVED.format(path)]
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", "name a log in it; 'ctxmgr import' and 'ctxmgr detect' read every log there")

@@ -18,6 +18,7 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.ids import parse_time
 from ctxmgr.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
+from ctxmgr.store.bucket import fetched, is_bucket
 from ctxmgr.store.damage import DamagedRange
 from ctxmgr.store.integrity import Examined
 from ctxmgr.store.log.log_store import LogStore
@@ -41,7 +42,9 @@ _DRAFT = ".draft-"
 
 
 def is_archive(path: str) -> bool:
-    """Whether a path is a Parquet file, or a folder with one in it or in the folders of its days."""
+    """Whether a path is a Parquet file, or a folder with one in it or in the folders of its days; or what is in a bucket."""
+    if is_bucket(path):
+        return True
     if os.path.isdir(path):
         return next(files_of(path), None) is not None
     return path.lower().endswith(SUFFIX) and os.path.isfile(path)
@@ -183,7 +186,7 @@ def read_records(path: str, session: str | None = None) -> Iterator[Record]:
     Raises:
         Damaged: a file can't be read, or a record was changed.
     """
-    for file in files_of(path):
+    for file in files_of(fetched(path)):
         for record, _ in _checked(file):
             if session is None or record["session"] == session:
                 yield record
@@ -240,7 +243,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
     """Open an archive, a folder of it or one of its files as a store that can only be read.
 
     Args:
-        path: of the archive.
+        path: of the archive; or its URL, see `ctxmgr.store.bucket`.
         scratch: what is written is taken, and gone when the store is closed.
         progress: hears of long indexing.
 
@@ -250,13 +253,14 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
         InvalidInput: DuckDB is not installed.
         StorageFailed: the cache folder can't be written.
     """
-    files = list(files_of(os.path.realpath(path)))
+    place = fetched(path)
+    files = list(files_of(place))
     if not files or not os.path.exists(files[0]):
         raise NotFound(f"no archive at {path}", "check the path")
     states = [(file, status.st_size, status.st_mtime_ns) for file in files for status in [os.stat(file)]]
     state = codec.digest(repr(states).encode()).encode()
     folder = os.path.join(user_folder(os.environ, "XDG_CACHE_HOME", ".cache"), "ctxmgr", "archive")
-    stem = os.path.join(folder, codec.digest(os.fsencode(os.path.realpath(path)))[:32])
+    stem = os.path.join(folder, codec.digest(os.fsencode(place))[:32])
     log, note = f"{stem}.jsonl", f"{stem}.state"
     try:
         if not (os.path.exists(log) and os.path.exists(note) and read_regular(note, 128) == state):

@@ -19,6 +19,7 @@ from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import chain
 from ctxmgr.log.ids import format_time
 from ctxmgr.store.archive import files_of, read_records, read_rows, write_file
+from ctxmgr.store.bucket import Bucket, is_bucket
 from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT
 from ctxmgr.store.integrity import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
@@ -151,7 +152,7 @@ def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None
 
     Args:
         store: open for writing, with the right to remove records.
-        archive: folder of the archive, made when it is not there.
+        archive: folder of the archive, made when it is not there; or its place in a bucket, ``s3://BUCKET/PREFIX``.
         sessions: from `aged`.
         heard: hears of sessions done.
 
@@ -159,24 +160,28 @@ def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None
         InvalidInput: the archive can't be written here.
         StorageFailed, Busy, Denied: the archive or the store can't be written; what was not archived stays.
     """
-    if "://" in archive:
-        raise InvalidInput(
-            f"{archive} is no folder", "archive into a folder of this machine, and copy that to where it is kept"
-        )
+    if "://" in archive and not is_bucket(archive):
+        raise InvalidInput(f"{archive} is no folder", "name a folder of this machine, or s3://BUCKET/PREFIX")
     if not store.engine.shared and (damaged := store.examine().damaged):
         raise Damaged(f"{store.location}: {damaged[0].reason}; nothing was archived", "'ctxmgr verify' lists what is damaged")
     done, records, files, passed = list[str](), 0, list[str](), list[tuple[str, str]]()
+    bucket = Bucket(archive) if is_bucket(archive) else None
+    root = archive if bucket is None else bucket.folder
     for day, group in groupby(sessions, key=lambda each: each.day):
-        folder = os.path.join(archive, f"day={day}")
+        folder = os.path.join(root, f"day={day}")
+        if bucket is not None:
+            bucket.fetch(f"day={day}")
         there = _contents(folder)
         waiting = list(group)
         new = [each for each in waiting if there.get(each.session, _NOWHERE).sum != _sum_of(store, each)]
         for part in _parts(store, new):
-            written = write_file(folder, _records(store, part))
-            files.append(written)
+            written = write_file(folder if bucket is None else bucket.drafts, _records(store, part))
+            if bucket is not None:
+                written = bucket.put(written, f"day={day}")
+            files.append(written if bucket is None else f"{archive.rstrip('/')}/{os.path.relpath(written, root)}")
             there.update(_contents_of(written))
         for each in waiting:
-            removed, reason = _remove(store, each, there[each.session], archive)
+            removed, reason = _remove(store, each, there[each.session], archive, root)
             if reason is None:
                 done.append(each.session)
                 records += removed
@@ -254,7 +259,7 @@ def _records(store: Store, sessions: list[Aged]) -> Iterator[tuple[str, Record, 
             yield each.session, load(body), body
 
 
-def _remove(store: Store, session: Aged, archived: _Archived, archive: str) -> tuple[int, str | None]:
+def _remove(store: Store, session: Aged, archived: _Archived, archive: str, root: str) -> tuple[int, str | None]:
     """Remove a session from the store if it is what was archived; return how many records, or why it stays."""
     engine, values = store.engine, {"key": session.key}
     with engine.transaction():
@@ -271,7 +276,7 @@ def _remove(store: Store, session: Aged, archived: _Archived, archive: str) -> t
             engine.execute("DELETE FROM search_text WHERE session = :key", values)
         engine.execute("DELETE FROM session WHERE key = :key", values)
         engine.execute("DELETE FROM lease WHERE session = :id", {"id": storable(session.session)})
-        told = {"file": os.path.relpath(archived.file, archive), "records": archived.records, "at": format_time(store.clock())}
+        told = {"file": os.path.relpath(archived.file, root), "records": archived.records, "at": format_time(store.clock())}
         mark = {"name": f"{ARCHIVED}{storable(session.session)}", "value": json.dumps({"archive": archive, **told})}
         engine.execute(KEEP_STATE, mark)
     return archived.records, None

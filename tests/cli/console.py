@@ -10,12 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from typer.testing import CliRunner
-
-from ctxmgr.cli import build_app
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from tests import builders as b
+from tests.doors import invoke
 
 LIMIT = 60
 """Seconds after which a process counts as hanging."""
@@ -36,7 +34,7 @@ class Ran(NamedTuple):
 
 def run(*arguments: str, given: str | bytes | None = None) -> Ran:
     """Run a command in this process; anything but an orderly end fails the test."""
-    ended = CliRunner().invoke(build_app(arguments[0] if arguments else None), list(arguments), input=given)
+    ended = invoke(arguments, given)
     if ended.exception is not None and not isinstance(ended.exception, SystemExit):
         raise AssertionError(f"{arguments} crashed") from ended.exception
     return Ran(ended.exit_code, ended.stdout, ended.stderr)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cli.console import Ran, run
@@ -61,16 +60,16 @@ CASES: dict[str, tuple[tuple[Line, ...], Line]] = {
 """Name of the golden file -> what is done before, and the command."""
 
 
-def answers() -> Iterator[tuple[str, Ran]]:
-    """Run every command in a project of its own; yield what each printed, masked."""
-    for name, (before, command) in CASES.items():
-        with tempfile.TemporaryDirectory(prefix="golden-") as folder:
-            project = Path(folder)
-            (project / "broken.yaml").write_text("a:\n\t- b\n", "utf-8")
-            (project / "plan.md").write_text(PLAN, "utf-8")
-            for line in before:
-                _run(project, line)
-            yield name, _masked(_run(project, command), folder)
+def answer(name: str) -> Ran:
+    """Run a command in a project of its own; return what it printed, masked."""
+    before, command = CASES[name]
+    with tempfile.TemporaryDirectory(prefix="golden-") as folder:
+        project = Path(folder)
+        (project / "broken.yaml").write_text("a:\n\t- b\n", "utf-8")
+        (project / "plan.md").write_text(PLAN, "utf-8")
+        for line in before:
+            _run(project, line)
+        return _masked(_run(project, command), folder)
 
 
 def _run(project: Path, line: Line) -> Ran:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 from ctxmgr.artifacts.service import ArtifactStore
@@ -136,15 +137,15 @@ CASES: dict[str, tuple[str, ...]] = {
     "schema-exits": ("schema", "exits"),
     "schema-error": ("schema", "nosuch"),
 }  # fmt: skip
-"""Name of the golden file -> command line; words in capitals stand for files that `answers` lays out."""
+"""Name of the golden file -> command line; words in capitals stand for files that `answer` lays out."""
 
 
-def answers() -> Iterator[tuple[str, Ran]]:
-    """Run every command on a history of its own, with fixed ids and times; yield what each printed, masked."""
-    for name, command in CASES.items():
-        with tempfile.TemporaryDirectory(prefix="golden-") as folder:
-            yield name, _masked(_run(Path(folder), name, command), folder)
-    yield from goals.answers()
+def answer(name: str) -> Ran:
+    """Run a command on a history of its own, with fixed ids and times; return what it printed, masked."""
+    if name not in CASES:
+        return goals.answer(name)
+    with tempfile.TemporaryDirectory(prefix="golden-") as folder:
+        return _masked(_run(Path(folder), name, CASES[name]), folder)
 
 
 def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
@@ -171,7 +172,7 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
     }
     if "PROJECT" in command:
         places["PROJECT"] = "project.db"
-        _make_project(str(folder / "project.db"))
+        shutil.copytree(_project().name, folder, symlinks=True, dirs_exist_ok=True)
     words = [str(folder / places[word]) if word in places else word for word in command]
     if "--store" not in words and command[0] not in ("schema", "formats"):
         words += ["--store", str(folder / "imported.db" if name.startswith("import") else store)]
@@ -179,8 +180,11 @@ def _run(folder: Path, name: str, command: tuple[str, ...]) -> Ran:
     return run(*words, "--json", given=given.get(name))
 
 
-def _make_project(place: str) -> None:
-    """Lay out a project: three artifacts, a rule, needs of three agents, and a package of one of them."""
+@cache
+def _project() -> tempfile.TemporaryDirectory[str]:
+    """Lay out a project, once: three artifacts, a rule, needs of three agents, and a package of one of them."""
+    made: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(prefix="golden-")
+    place = os.path.join(made.name, "project.db")
     set_agent(None)
     with closing(open_store(place, create=True)) as store:
         artifacts = ArtifactStore(store)
@@ -196,6 +200,7 @@ def _make_project(place: str) -> None:
         ("context", "need", "add", "lost", "arch/*"), ("context", "assemble", "dev", "--max-tokens", "900"),
     ):  # fmt: skip
         assert run(*command, "--store", place).code == 0
+    return made
 
 
 def _masked(ran: Ran, folder: str) -> Ran:
@@ -223,8 +228,8 @@ def main() -> None:
     GOLDEN.mkdir(exist_ok=True)
     for old in GOLDEN.glob("*.json"):
         old.unlink()
-    for name, ran in answers():
-        (GOLDEN / f"{name}.json").write_text(golden(ran), encoding="ascii")
+    for name in names():
+        (GOLDEN / f"{name}.json").write_text(golden(answer(name)), encoding="ascii")
 
 
 if __name__ == "__main__":

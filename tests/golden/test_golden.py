@@ -7,21 +7,14 @@ import json
 import pytest
 
 from ctxmgr import cli
-from tests.cli.console import Ran
-from tests.golden.golden import GOLDEN, answers, commands, names
-
-
-@pytest.fixture(scope="module")
-def printed() -> dict[str, Ran]:
-    """Return what every command prints now."""
-    return dict(answers())
+from tests.golden.golden import GOLDEN, answer, commands, names
 
 
 @pytest.mark.parametrize("name", sorted(names()))
-def test_the_json_of_a_command_is_pinned(name: str, printed: dict[str, Ran]) -> None:
+def test_the_json_of_a_command_is_pinned(name: str) -> None:
     """A command's exit code and the bytes of its envelope are the golden ones; nothing is said beside them."""
     pinned = json.loads((GOLDEN / f"{name}.json").read_bytes())
-    ran = printed[name]
+    ran = answer(name)
 
     assert ran.code == pinned["exit"]
     assert ran.out == json.dumps(pinned["answer"], separators=(",", ":")) + "\n"

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from ctxmgr.cli import app
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.requests import list_, search
 from ctxmgr.log import codec
@@ -20,7 +18,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters, ListRequest, SearchRequest
 from tests.builders import at, entry, event, result, steps
-from tests.doors import run_json
+from tests.doors import invoke, run_json
 
 ODD_TEXTS = {
     "lone surrogates": "a\ud800b\udfff",
@@ -131,7 +129,7 @@ def test_an_export_by_command_can_be_imported_by_command(store: Store, tmp_path:
     store.append(records)
     log, target = tmp_path / "out.jsonl", tmp_path / "target.db"
 
-    exported = CliRunner().invoke(app, ["export", "--store", store.location, "--all-sessions", "--output", str(log)])
+    exported = invoke(["export", "--store", store.location, "--all-sessions", "--output", str(log)])
     code, report = run_json(["import", str(log), "--store", str(target), "--json"])
 
     assert exported.exit_code == 0

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.errors import Damaged, InvalidInput, NotFound
+from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.query.requests import list_, messages, search, show
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.log.ids import format_time
 from ctxmgr.store import Store, archive, open_store, retention
 from ctxmgr.store.archive import open_archive
+from ctxmgr.store.bucket import Bucket
 from ctxmgr.store.retention import Aged, aged, retain
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
@@ -51,6 +54,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("server_url") if request.param == "postgresql" else tmp_path / "history.db")
 
 
+@pytest.fixture(params=["folder", "bucket"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Name the place of an archive of each kind."""
+    return str(request.getfixturevalue("bucket") if request.param == "bucket" else tmp_path / "kept")
+
+
 @pytest.fixture
 def store(place: str) -> Iterator[Store]:
     """Open the store, empty."""
@@ -70,7 +79,7 @@ def chosen(store: Store, *, days: float = 30, abandoned: float | None = None) ->
     return aged(store, NOW - days * DAY, None if abandoned is None else NOW - abandoned * DAY)[0]
 
 
-def test_what_ended_moves_and_reads_the_same(store: Store, tmp_path: Path) -> None:
+def test_what_ended_moves_and_reads_the_same(store: Store, kept: str) -> None:
     """An archive answers as the store did, byte for byte; the store holds the rest, and its sums still follow."""
     for session, age in (("old", 40), ("older", 90), ("new", 1)):
         store.append(story(session, age=age))
@@ -78,13 +87,13 @@ def test_what_ended_moves_and_reads_the_same(store: Store, tmp_path: Path) -> No
     asked = ListRequest(session="old", limit=10)
     listed, found = list_(store, asked), search(store, SearchRequest(query="NEEDLE", session="old"))
 
-    done = retain(store, str(tmp_path / "kept"), chosen(store))
+    done = retain(store, kept, chosen(store))
 
     assert done.sessions == ["older", "old"]
     assert bodies(store) == before["new"]
     assert store.verify() == (len(before["new"]), [])
     assert [view.session for _, view in store.sessions.page(0, None)] == ["new"]
-    opened = open_archive(str(tmp_path / "kept"))
+    opened = open_archive(kept)
     assert {session: bodies(opened, session) for session in ("old", "older")} == {k: before[k] for k in ("old", "older")}
     assert list_(opened, asked).entries == listed.entries
     assert len(search(opened, SearchRequest(query="NEEDLE", session="old")).hits) == len(found.hits) > 0
@@ -94,20 +103,20 @@ def test_what_ended_moves_and_reads_the_same(store: Store, tmp_path: Path) -> No
     opened.close()
 
 
-def test_nothing_open_is_touched(store: Store, tmp_path: Path) -> None:
+def test_nothing_open_is_touched(store: Store, kept: str) -> None:
     """Whatever its age, a session without an end, or that somebody recovers, stays; an old one goes where that is said."""
     store.append(story("unended", age=400, ended=False))
     store.append(story("held", age=400))
     store.append(story("ended", age=400))
     store.append(story("last", age=1))
     assert store.leases.take("held", "somebody", store.clock(), 60)
-    found, kept = aged(store, NOW - 30 * DAY)
+    found, stay = aged(store, NOW - 30 * DAY)
 
     assert [each.session for each in found] == ["ended"]
-    assert sorted(session for session, _ in kept) == ["held", "unended"]
+    assert sorted(session for session, _ in stay) == ["held", "unended"]
     assert [each.session for each in chosen(store, abandoned=300)] == ["unended", "ended"]
     assert chosen(store, abandoned=500)[0].session == "ended"
-    retain(store, str(tmp_path / "kept"), found)
+    retain(store, kept, found)
     assert {view.session for _, view in store.sessions.page(0, None)} == {"unended", "held", "last"}
 
 
@@ -121,13 +130,13 @@ def test_an_imported_session_has_ended_when_no_call_is_open(store: Store) -> Non
     assert [each.session for each in chosen(store)] == ["whole"]
 
 
-def test_what_was_archived_is_refused_until_it_is_taken_back(store: Store, tmp_path: Path) -> None:
+def test_what_was_archived_is_refused_until_it_is_taken_back(store: Store, kept: str) -> None:
     """The same records again are stored nowhere twice; who asks for the session hears where it is."""
     records = story("old", age=40)
     store.append(records)
     store.append(story("last", age=1))
     before = bodies(store, "old")
-    retain(store, str(tmp_path / "kept"), chosen(store))
+    retain(store, kept, chosen(store))
 
     for again in (records, records[1:2], records[1:3]):
         with pytest.raises(InvalidInput, match="was archived in"):
@@ -135,15 +144,15 @@ def test_what_was_archived_is_refused_until_it_is_taken_back(store: Store, tmp_p
     with pytest.raises(InvalidInput, match="was archived in"):
         store.sessions.key("old")
     assert [row["session"] for row in retention.archived(store)] == ["old"]
-    assert retention.restore(store, str(tmp_path / "kept"), "old") == (1, len(before))
+    assert retention.restore(store, kept, "old") == (1, len(before))
     assert bodies(store, "old") == before
     assert store.verify()[1] == []
     assert retention.archived(store) == []
     with pytest.raises(NotFound):
-        retention.restore(store, str(tmp_path / "kept"), "other")
+        retention.restore(store, kept, "other")
 
 
-def test_a_session_that_went_on_stays(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_went_on_stays(store: Store, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was recorded after the archive was written is not lost: the session stays as it is, and goes next time."""
     store.append(story("old", age=40))
     store.append(story("last", age=1))
@@ -155,16 +164,18 @@ def test_a_session_that_went_on_stays(store: Store, tmp_path: Path, monkeypatch:
         return path
 
     monkeypatch.setattr(retention, "write_file", slowly)
-    done = retain(store, str(tmp_path / "kept"), found)
+    done = retain(store, kept, found)
 
     assert (done.sessions, [session for session, _ in done.passed_over]) == ([], ["old"])
     assert len(bodies(store, "old")) == len(story("old", age=40)) + 1
 
 
-@pytest.mark.parametrize("step", ["write_parquet", "replace", "DELETE FROM entry", "DELETE FROM session"])
-def test_a_kill_loses_and_doubles_nothing(step: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["write_parquet", "replace", "put", "DELETE FROM entry", "DELETE FROM session"])
+def test_a_kill_loses_and_doubles_nothing(step: str, tmp_path: Path, kept: str) -> None:
     """Killed anywhere, the next run finishes: every record is in the store or in the archive, and read once."""
-    place, kept = str(tmp_path / "history.db"), str(tmp_path / "kept")
+    place = str(tmp_path / "history.db")
+    if step == "put" and "://" not in kept:
+        return
     with open_store(place, create=True).engine.transaction():
         pass
     store = open_store(place)
@@ -199,6 +210,8 @@ def dies(call, when):
     return instead
 if step == "replace":
     os.replace = dies(os.replace, lambda *paths: str(paths[-1]).endswith(".parquet"))
+elif step == "put":
+    retention.Bucket.put = dies(retention.Bucket.put, lambda *_: True)
 elif step == "write_parquet":
     retention.write_file = dies(retention.write_file, lambda *_: True)
 else:
@@ -276,3 +289,94 @@ def test_store_and_archive_hold_all_there_was(drawn: list[tuple[int, bool, bool,
     store.append(story("later", age=0))
     assert store.verify()[1] == []
     store.close()
+
+
+def test_what_a_bucket_refuses_stays_in_the_store(tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket that is not there, a service that is away: nothing is removed, the reason is said, and no key with it."""
+    store = open_store(str(tmp_path / "history.db"), create=True)
+    store.append(story("old", age=40))
+    store.append(story("last", age=1))
+    before = bodies(store)
+    for url, code in ((bucket.replace("history", "another"), "NoSuchBucket"), (bucket, "can't be used")):
+        with pytest.raises(StorageFailed, match=code) as failed:
+            retain(store, url, chosen(store))
+        assert "secret-of-the-test" not in failed.value.message
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert bodies(store) == before
+    store.close()
+
+
+def test_what_a_service_keeps_otherwise_removes_nothing(tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is read again where it was written; one that came back otherwise is not believed."""
+    import obstore
+
+    store = open_store(str(tmp_path / "history.db"), create=True)
+    store.append(story("old", age=40))
+    store.append(story("last", age=1))
+    before, put = bodies(store), obstore.put
+    monkeypatch.setattr(obstore, "put", lambda client, name, file: put(client, name, file.read_bytes()[:-1] + b"?"))
+
+    with pytest.raises(StorageFailed, match="does not hold what was written"):
+        retain(store, bucket, chosen(store))
+    assert bodies(store) == before
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://", "s3://key:secret@history/kept", "s3://history/../x", "s3://history/a?b=c", "s3://History"]
+)
+def test_a_url_that_names_no_bucket_is_refused(url: str) -> None:
+    """Keys do not stand in a URL, and nothing leads out of the bucket."""
+    with pytest.raises(InvalidInput, match="names no bucket"):
+        Bucket(url)
+
+
+def test_other_names_in_a_bucket_become_no_paths(tmp_path: Path, bucket: str) -> None:
+    """Whatever else lies in a bucket, only files of an archive are copied, and only below the folder of the copies."""
+    import obstore
+    from obstore.store import from_url
+
+    client = from_url(bucket, client_options={"allow_http": True})
+    for name in (
+        "day=2026-01-01/x.parquet",
+        "day=%2e%2e/a-1.parquet",
+        "other/a-1.parquet",
+        "day=x/team=y/day=z/a-1.parquet",
+        "a.txt",
+    ):
+        obstore.put(client, name, b"PAR1")
+    place = Bucket(bucket).fetch()
+
+    copies = [path.relative_to(place).as_posix() for path in Path(place).rglob("*") if path.is_file()]
+    assert copies == ["day=%2e%2e/a-1.parquet"]
+
+
+def test_a_copy_is_fetched_once_and_goes_with_its_file(tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is never changed, so it is fetched once; what was removed from the bucket is not read any more."""
+    import obstore
+    from obstore.store import from_url
+
+    store = open_store(str(tmp_path / "history.db"), create=True)
+    for session, age in (("old", 40), ("older", 90), ("last", 1)):
+        store.append(story(session, age=age))
+    retain(store, bucket, chosen(store))
+    store.close()
+    shutil.rmtree(Bucket(bucket).folder)
+    open_archive(bucket).close()
+    client, got = from_url(bucket, client_options={"allow_http": True}), list[str]()
+    get = obstore.get
+    monkeypatch.setattr(obstore, "get", lambda client, name: (got.append(name), get(client, name))[1])
+    names = sorted(found["path"] for page in obstore.list(client) for found in page)
+
+    open_archive(bucket).close()
+    assert got == []
+    day = names[0].partition("/")[0]
+    with closing(open_archive(f"{bucket}/{day}")) as opened:
+        assert [view.session for _, view in opened.sessions.page(0, None)] == ["older"]
+    with closing(open_archive(f"{bucket}/{names[1]}")) as opened:
+        assert [view.session for _, view in opened.sessions.page(0, None)] == ["old"]
+    obstore.delete(client, names[0])
+    with closing(open_archive(bucket)) as opened:
+        assert [view.session for _, view in opened.sessions.page(0, None)] == ["old"]
+    with pytest.raises(NotFound):
+        open_archive(f"{bucket}/{day}")

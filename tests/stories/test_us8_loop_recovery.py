@@ -12,7 +12,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from tests.builders import entry_id
-from tests.doors import run_json
+from tests.doors import invoke, run_json
 from tests.recover.runs import call, looped, recover, workspace
 
 
@@ -99,14 +99,10 @@ def test_exit_codes_of_a_recovery(store_path: Path) -> None:
 @pytest.mark.requirement("US8-4")
 def test_the_page_for_people(store_path: Path) -> None:
     """The page says who continues, what is wrong, what not to repeat and what to try, each of them once."""
-    from typer.testing import CliRunner
-
-    from ctxmgr.cli import app
-
     store = open_store(str(store_path), create=True)
     store.append(looped())
     store.close()
-    page = CliRunner().invoke(app, ["recover", "--store", str(store_path), "--plan"]).stdout
+    page = invoke(["recover", "--store", str(store_path), "--plan"]).stdout
 
     assert page.index("Cause") < page.index("Next step") < page.index("continue with coder")
     for heading in ("What is known", "Do not repeat", "Try instead"):

@@ -189,7 +189,7 @@ def teams(
 @store_app.command("retain")
 def retain(
     keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep sessions with a record this new: 30d, 12h.")],
-    archive: Annotated[str, typer.Option("--archive", metavar="FOLDER", help="Where the archive is; made if it is not there.")],
+    archive: Annotated[str, typer.Option("--archive", metavar="PLACE", help="The archive: a folder, or s3://BUCKET/PREFIX.")],
     abandoned: Annotated[
         str | None,
         typer.Option("--abandoned", metavar="AGE", help="Take sessions that never ended too, once they are this old."),
@@ -208,6 +208,7 @@ def retain(
     Examples:
       ctxmgr store retain --keep 30d --archive /srv/archive --dry-run
       ctxmgr store retain --keep 30d --archive /srv/archive --abandoned 180d
+      ctxmgr store retain --keep 30d --archive s3://history/archive --store postgresql://keeper@db.example/history
       ctxmgr search "disk full" --all-sessions --store /srv/archive/day=2026-01-22
     """
 
@@ -231,7 +232,9 @@ def retain(
 
 @store_app.command("restore")
 def restore(
-    archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="An archive, a folder of it or one of its files.")],
+    archive: Annotated[
+        str, typer.Argument(metavar="ARCHIVE", help="An archive, a folder of it or one of its files; in a bucket too.")
+    ],
     session: Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only this session.")] = None,
     store: o.Store = None,
     *,
@@ -242,6 +245,7 @@ def restore(
     Examples:
       ctxmgr store restore /srv/archive/day=2026-01-22
       ctxmgr store restore /srv/archive --session 9f2c61d0
+      ctxmgr store restore s3://history/archive --session 9f2c61d0
     """
 
     def work(workspace: Workspace) -> Answer:

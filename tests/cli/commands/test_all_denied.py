@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ctxmgr.cli import build_app
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.read_query import NAMES
 from ctxmgr.types.plain_records import build
+from tests.doors import invoke
 
 _CHANGING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
@@ -74,7 +73,7 @@ def _records(secret: bool) -> list[Record]:
 
 def _run(place: Path, *words: str, agent: str | None = "reader") -> tuple[int, str, str]:
     asking = () if agent is None else ("--as", agent)
-    done = CliRunner().invoke(build_app(words[0]), [*words, *asking, "--store", str(place)])
+    done = invoke([*words, *asking, "--store", str(place)])
     texts = [done.stdout.replace(str(place), "<store>"), done.stderr.replace(str(place), "<store>")]
     for pattern, sign in _CHANGING:
         texts = [pattern.sub(sign, text) for text in texts]
@@ -174,7 +173,7 @@ def test_names_that_are_no_agents_cant_ask(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXMGR_STORE", str(worlds[0]) if there else "")
 
-    done = CliRunner().invoke(build_app("list"), ["list", "--json", "--as", agent])
+    done = invoke(["list", "--json", "--as", agent])
 
     assert done.exit_code == 2
     assert '"kind":"invalid"' in done.stdout

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from ctxmgr.cli import app
 from ctxmgr.log.ids import now
 from ctxmgr.store import open_store
 from ctxmgr.store.engine.postgresql_schema import LATEST
 from tests.builders import entry, steps
+from tests.doors import invoke
 from tests.store.divided import Divided
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -65,7 +64,7 @@ def filled(location: str) -> None:
 
 def asked(location: str, *command: str) -> tuple[int, Any]:
     """Return exit code and envelope of a command, without what is never twice the same."""
-    ran = CliRunner().invoke(app, [*command, "--store", location, "--json"])
+    ran = invoke([*command, "--store", location, "--json"])
     assert ran.exception is None or isinstance(ran.exception, SystemExit), (command, ran.exception)
     text = ran.stdout.replace(json.dumps(location)[1:-1], "STORE").replace(location, "STORE").replace("'STORE'", "STORE")
     names: dict[str, str] = {}
@@ -89,11 +88,11 @@ def test_records_come_in_and_go_out_byte_for_byte(tmp_path: Path, server_url: st
     """From a log to a database, to a server and to a log again every record is spelled as it was."""
     local, out = str(tmp_path / "history.db"), [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     filled(local)
-    assert CliRunner().invoke(app, ["export", "-o", str(out[0]), "--store", local]).exit_code == 0
-    assert CliRunner().invoke(app, ["record", "--store", server_url], input=out[0].read_bytes()).exit_code == 0
-    assert CliRunner().invoke(app, ["export", "-o", str(out[1]), "--store", server_url]).exit_code == 0
+    assert invoke(["export", "-o", str(out[0]), "--store", local]).exit_code == 0
+    assert invoke(["record", "--store", server_url], given=out[0].read_bytes()).exit_code == 0
+    assert invoke(["export", "-o", str(out[1]), "--store", server_url]).exit_code == 0
     assert out[1].read_bytes() == out[0].read_bytes()
-    again = CliRunner().invoke(app, ["record", "--store", server_url, "--json"], input=out[0].read_bytes())
+    again = invoke(["record", "--store", server_url, "--json"], given=out[0].read_bytes())
     assert json.loads(again.stdout)["data"] == {"added": 0, "known": len(out[0].read_bytes().splitlines())}
 
 
@@ -103,17 +102,17 @@ def test_a_url_in_the_environment_or_in_ones_own_settings_is_used(
     """CTXMGR_STORE and the user's own config.toml may name a server; a project's file may not."""
     filled(server_url)
     monkeypatch.setenv("CTXMGR_STORE", server_url)
-    assert CliRunner().invoke(app, ["show", "loop@1"]).exit_code == 0
+    assert invoke(["show", "loop@1"]).exit_code == 0
     monkeypatch.delenv("CTXMGR_STORE")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ctxmgr.toml").write_text(f"store = {json.dumps(server_url)}\n")
-    assert CliRunner().invoke(app, ["show", "loop@1"]).exit_code == 3
+    assert invoke(["show", "loop@1"]).exit_code == 3
     (tmp_path / "ctxmgr.toml").unlink()
     own = Path(monkeypatch_home()) / "ctxmgr" / "config.toml"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text(f"store = {json.dumps(server_url)}\n")
     own.chmod(0o600)
-    assert CliRunner().invoke(app, ["show", "loop@1"]).exit_code == 0
+    assert invoke(["show", "loop@1"]).exit_code == 0
 
 
 def monkeypatch_home() -> str:
@@ -135,7 +134,7 @@ def test_artifacts_are_refused_plainly(tmp_path: Path, server_url: str) -> None:
 @pytest.mark.parametrize("command", [("list",), ("doctor",), ("ship", "--status"), ("note", "add", "1", "-m", "x")])
 def test_no_password_is_ever_printed(command: tuple[str, ...]) -> None:
     """A URL with a password is refused, and nothing that is printed repeats it."""
-    ran = CliRunner().invoke(app, [*command, "--store", "postgresql://me:gehe%2Fim@127.0.0.1:1/x"])
+    ran = invoke([*command, "--store", "postgresql://me:gehe%2Fim@127.0.0.1:1/x"])
     assert "gehe" not in ran.output
 
 
@@ -161,23 +160,22 @@ def test_shipping_to_itself_is_refused(tmp_path: Path) -> None:
 
 def test_watching_a_server_follows_all_its_sessions(tmp_path: Path, server_url: str) -> None:
     """Without a session all that went on lately are followed, an empty store too; sharing them needs a server."""
-    run = CliRunner()
     open_store(server_url, create=True).close()
-    assert run.invoke(app, ["watch", "--once", "--service", "--store", server_url]).exit_code == 0
+    assert invoke(["watch", "--once", "--service", "--store", server_url]).exit_code == 0
     store = open_store(server_url)
     for name in ("a", "b"):
         store.append([entry(name, number, "Bash", {"command": "ls"}, ts=now()) for number in range(2)])
     store.close()
-    ran = run.invoke(app, ["watch", "--once", "--json", "--service", "--store", server_url])
+    ran = invoke(["watch", "--once", "--json", "--service", "--store", server_url])
     assert {json.loads(line)["session"] for line in ran.stdout.splitlines()} == {"a", "b"}
     filled(str(tmp_path / "a.db"))
-    refused = run.invoke(app, ["watch", "--once", "--service", "--store", str(tmp_path / "a.db")])
+    refused = invoke(["watch", "--once", "--service", "--store", str(tmp_path / "a.db")])
     assert (refused.exit_code, "--service needs a store on a server" in refused.stderr) == (2, True)
 
 
 def told(location: str, *command: str) -> tuple[int, Any]:
     """Return exit code and envelope of a command about a store on a server."""
-    ran = CliRunner().invoke(app, [*command, "--store", location, "--json"])
+    ran = invoke([*command, "--store", location, "--json"])
     assert ran.exception is None or isinstance(ran.exception, SystemExit), (command, ran.exception)
     return ran.exit_code, json.loads(ran.stdout)
 
@@ -196,16 +194,14 @@ def test_an_owner_sets_up_teams_from_the_command_line() -> None:
     assert (code, second["data"], second["warnings"]) == (0, {"role": bob, "team": "two", "writes": False}, [])
     for role, refusal in ((alice, 0), (bob, 4)):
         url = made.url("alice" if role == alice else "bob")
-        ran = CliRunner().invoke(
-            app, ["record", "--store", url], input=json.dumps(entry("s", 1, "Bash", {"command": "x"})) + "\n"
-        )
+        ran = invoke(["record", "--store", url], given=json.dumps(entry("s", 1, "Bash", {"command": "x"})) + "\n")
         assert ran.exit_code == refusal, ran.output
     assert [told(made.url(name), "sessions")[1]["data"] == [] for name in ("alice", "bob")] == [False, True]
     code, listed = told(owner, "store", "teams")
     assert [(row["team"], row["role"], row["writes"]) for row in listed["data"]] == [
         ("default", None, None), ("one", alice, True), ("two", bob, False)
     ]  # fmt: skip
-    shown = CliRunner().invoke(app, ["store", "teams", "--store", owner])
+    shown = invoke(["store", "teams", "--store", owner])
     assert shown.stdout.splitlines() == ["default: no role", f"one: {alice} (writer)", f"two: {bob} (reader)"]
     assert told(owner, "store", "revoke", alice)[0] == 0
     assert told(made.url("alice"), "sessions")[1]["error"]["kind"] == "denied"

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from ctxmgr.cli import build_app
 from ctxmgr.store import open_store
 from ctxmgr.store.search.index import mark
 from tests.builders import entry
+from tests.doors import invoke
 
 
 def test_what_was_recorded_is_indexed_on_request(store_path: Path) -> None:
@@ -20,7 +18,7 @@ def test_what_was_recorded_is_indexed_on_request(store_path: Path) -> None:
         store.append([entry("s", number)])
     assert mark(store.engine) == 0
 
-    answers = [CliRunner().invoke(build_app("index"), ["index", "--store", str(store_path), "--json"]) for _ in range(2)]
+    answers = [invoke(["index", "--store", str(store_path), "--json"]) for _ in range(2)]
 
     assert [answer.exit_code for answer in answers] == [0, 0]
     assert [json.loads(answer.stdout)["data"] for answer in answers] == [{"indexed": True}, {"indexed": False}]

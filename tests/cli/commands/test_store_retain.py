@@ -6,13 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ctxmgr.cli import build_app
 from ctxmgr.store import open_store
+from tests.doors import invoke
 from tests.store.test_retention import story
-
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -31,7 +28,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ask(*arguments: str) -> tuple[int, str]:
     """Run a command; return its exit code and what it said."""
-    ended = RUNNER.invoke(build_app(arguments[0]), arguments)
+    ended = invoke(arguments)
     return ended.exit_code, ended.output
 
 
@@ -60,9 +57,15 @@ def test_an_age_that_is_none_is_refused(age: str, place: Path) -> None:
     assert not (place.parent / "kept").exists()
 
 
-def test_a_bucket_is_refused(place: Path) -> None:
-    """Only folders are written; where to go on is said."""
-    code, said = ask("store", "retain", "--keep", "30d", "--archive", "s3://bucket/kept")
-    assert code == 2
-    assert "folder" in said
-    assert not list(place.parent.glob("s3:*"))
+def test_a_bucket_is_an_archive(place: Path, bucket: str) -> None:
+    """What ended moves into a bucket, and is read and taken back from there; another kind of URL is refused."""
+    code, said = ask("store", "retain", "--keep", "30d", "--archive", "gs://bucket/kept")
+    assert (code, "s3://" in said) == (2, True)
+    code, said = ask("store", "retain", "--keep", "30d", "--archive", bucket, "--json")
+    moved = json.loads(said)["data"]["sessions"]
+    assert (code, bool(moved)) == (0, True)
+    code, said = ask("list", "--store", bucket, "--session", moved[0], "--json")
+    assert (code, bool(json.loads(said)["data"])) == (0, True)
+    assert ask("verify", "--store", bucket)[0] == 0
+    assert ask("note", "add", "@0", "-m", "x", "--store", bucket)[0] == 2
+    assert ask("store", "restore", bucket)[0] == 0
