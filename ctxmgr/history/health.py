@@ -39,6 +39,8 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "jq": ("jq", "--jq EXPR"),
     "zstd": ("zstandard", "reading compressed Codex logs"),
     "postgresql": ("psycopg", "stores on a server"),
+    "archive": ("duckdb", "archives: store retain, store restore"),
+    "s3": ("obstore", "archives in a bucket"),
     "llm": ("pydantic-ai-slim", "recovery with a model"),
 }
 """Extra -> the distribution that it brings, and what it is for."""
@@ -81,10 +83,11 @@ def _on_server(url: str, why: str) -> Iterator[Check]:
         with closing(open_store(url, readonly=True)) as store:
             held = contents(store)
             told = server_facts(store)
+            team = "" if told["team"] is None else f" of team {told['team']}"
             yield Check(name="store.path", level="ok", finding=f"{place} ({why})", detail={"path": place, "why": why})
             yield Check(
                 name="store.server", level="ok", detail=told,
-                finding=f"PostgreSQL {told['version']}, as {told['user']}, {told['encrypted'] or 'not encrypted'}, "
+                finding=f"PostgreSQL {told['version']}, as {told['user']}{team}, {told['encrypted'] or 'not encrypted'}, "
                 f"answers in {told['milliseconds']} ms, clock {told['clockAhead']:+.1f} s, "
                 f"{'trigrams' if told['trigrams'] else 'no trigrams: searching reads the texts'}",
             )  # fmt: skip

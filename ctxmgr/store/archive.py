@@ -90,8 +90,8 @@ def write_file(folder: str, records: Iterable[tuple[str, Record, str]]) -> str:
         _require_same(draft, count, total)
         _sync(draft)
         os.replace(draft, place)
-        sync_folder(folder)
-        sync_folder(os.path.dirname(folder))
+        for above in (folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))):  # of the team, of the archive
+            sync_folder(above)
     except OSError as error:
         raise StorageFailed(
             f"can't write below {folder}: {error.strerror}", "free space there, or name another folder"

@@ -67,6 +67,10 @@ class Store:
             setattr(self, name, _made(name, self.engine, masked=self._masked))
             return self.__dict__[name]
 
+    def team(self) -> str | None:
+        """Return the name of the team whose records these are; None where a store is not divided into teams."""
+        return None
+
     def catch_up(self) -> None:
         """Bring a derived store up to date with its source; a store of its own always is."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SCHEME = "s3://"
 
 _URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._=+:~-]+)*/?")
-_FOLDER = r"(?:team|day)=[A-Za-z0-9._:+%-]{1,100}"
+_FOLDER = r"(?:team|day)=[A-Za-z0-9._~:+%-]{1,200}"
 _NAME = re.compile(rf"(?:{_FOLDER}/){{0,2}}[A-Za-z0-9_-]{{1,200}}-[0-9]{{1,15}}\.parquet")
 """What an archive's file is called; what else lies in a bucket is left alone, and never becomes a path here."""
 

@@ -67,7 +67,7 @@ def _latest(store: Store) -> int:
 
 
 def server_facts(store: Store) -> dict[str, Any]:
-    """Return what is to be known of a store's server: version, user, encryption, its answer's time, its clock, trigrams.
+    """Return what is to be known of a store's server: version, user, team, encryption, answer's time, clock, trigrams.
 
     Raises:
         Denied, Busy, StorageFailed: it can't be asked.
@@ -81,7 +81,7 @@ def server_facts(store: Store) -> dict[str, Any]:
         "to_regclass('ctxmgr.search_text_trigrams') IS NOT NULL"
     )[0]
     return {
-        "version": str(version), "user": str(user), "encrypted": encrypted, "trigrams": bool(trigrams),
+        "version": str(version), "user": str(user), "team": store.team(), "encrypted": encrypted, "trigrams": bool(trigrams),
         "milliseconds": round(took, 1), "clockAhead": round(ahead, 1),
     }  # fmt: skip
 

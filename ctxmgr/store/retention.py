@@ -13,10 +13,11 @@ import os
 from collections import Counter
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.light_dataclass import dataclass
-from ctxmgr.log.codec import chain
+from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time
 from ctxmgr.store.archive import files_of, read_records, read_rows, write_file
 from ctxmgr.store.bucket import Bucket, is_bucket
@@ -44,6 +45,8 @@ _TABLES = (
 
 _FILE_BYTES = 64 << 20
 """Bytes of records after which a new file of the day begins."""
+
+_LONGEST_TEAM = 150
 
 _OLD = (
     "SELECT key, id, seq, first, last, source IS NOT NULL, entries + events FROM session "
@@ -167,17 +170,19 @@ def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None
     done, records, files, passed = list[str](), 0, list[str](), list[tuple[str, str]]()
     bucket = Bucket(archive) if is_bucket(archive) else None
     root = archive if bucket is None else bucket.folder
+    above = _team_folder(store)
     for day, group in groupby(sessions, key=lambda each: each.day):
-        folder = os.path.join(root, f"day={day}")
+        within = f"{above}day={day}"
+        folder = os.path.join(root, within)
         if bucket is not None:
-            bucket.fetch(f"day={day}")
+            bucket.fetch(within)
         there = _contents(folder)
         waiting = list(group)
         new = [each for each in waiting if there.get(each.session, _NOWHERE).sum != _sum_of(store, each)]
         for part in _parts(store, new):
             written = write_file(folder if bucket is None else bucket.drafts, _records(store, part))
             if bucket is not None:
-                written = bucket.put(written, f"day={day}")
+                written = bucket.put(written, within)
             files.append(written if bucket is None else f"{archive.rstrip('/')}/{os.path.relpath(written, root)}")
             there.update(_contents_of(written))
         for each in waiting:
@@ -191,6 +196,15 @@ def retain(store: Store, archive: str, sessions: list[Aged], heard: Heard | None
                 heard(len(done) + len(passed), len(sessions))
     store.forget_sessions()
     return Retained(done, records, files, passed)
+
+
+def _team_folder(store: Store) -> str:
+    """Return the folder of the team whose records are archived, with a slash; nothing where a store is not divided."""
+    team = store.team()
+    if team is None:
+        return ""
+    name = quote(team, safe="")
+    return f"team={name if len(name) <= _LONGEST_TEAM else digest(team.encode())[:32]}/"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,13 @@ class ServerStore(Store):
     def _append_transaction(self) -> AbstractContextManager[None]:
         return nullcontext()  # the appender begins one where it needs more than one round trip
 
+    def team(self) -> str | None:
+        """Return the name of the team that this role belongs to; None where the store is not divided."""
+        if self._version < TEAMS:
+            return None
+        name = self.engine.query(f"SELECT {postgresql_schema.SCHEMA}.team_name()")[0][0]
+        return None if name is None else str(name)
+
     def is_live(self, session: str) -> bool:
         """Whether a recorder of this session gave a sign of life lately; the server's clock counts."""
         rows = self.engine.query("SELECT max(seen) FROM live WHERE session = :session", {"session": storable(session)})

@@ -70,7 +70,7 @@ def test_extras_are_looked_up_without_loading_them(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(surroundings, "version", missing)
     assert [check.hint for check in check_extras()] == [
         "pip install 'ctxmgr-cli[jq]'", "pip install 'ctxmgr-cli[zstd]'", "pip install 'ctxmgr-cli[postgresql]'",
-        "pip install 'ctxmgr-cli[llm]'",
+        "pip install 'ctxmgr-cli[archive]'", "pip install 'ctxmgr-cli[s3]'", "pip install 'ctxmgr-cli[llm]'",
     ]  # fmt: skip
 
 

@@ -19,12 +19,13 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.query.requests import list_, messages, search, show
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.log.ids import format_time
-from ctxmgr.store import Store, archive, open_store, retention
+from ctxmgr.store import Store, administer, archive, open_store, retention
 from ctxmgr.store.archive import open_archive
 from ctxmgr.store.bucket import Bucket
 from ctxmgr.store.retention import Aged, aged, retain
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
+from tests.store.divided import Divided
 
 DAY = 86_400.0
 NOW = 1_790_000_000.0
@@ -380,3 +381,25 @@ def test_a_copy_is_fetched_once_and_goes_with_its_file(tmp_path: Path, bucket: s
         assert [view.session for _, view in opened.sessions.page(0, None)] == ["old"]
     with pytest.raises(NotFound):
         open_archive(f"{bucket}/{day}")
+
+
+def test_each_team_has_a_folder_of_its_own(kept: str) -> None:
+    """A keeper archives the sessions of its own team alone, below the team's name; the other team's stay as they are."""
+    made = Divided(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    with closing(administer(made.url("owner"))) as owner:
+        owner.init()
+        for role, team in (("alice", "one"), ("bob", "two/\u00fc")):
+            owner.grant(made.roles[role], team, removes=True)
+    for role in ("alice", "bob"):
+        with closing(made.open(role)) as store:
+            store.append(story("old", age=40))
+            store.append(story(f"of-{role}", age=50))
+    with closing(made.open("alice")) as alice, closing(made.open("bob")) as bob:
+        before = bodies(bob)
+        done = retain(alice, kept, chosen(alice))
+        assert (sorted(done.sessions), bodies(alice), bodies(bob)) == (["of-alice", "old"], [], before)
+        retain(bob, kept, chosen(bob))
+        assert bodies(bob) == []
+        assert [row["file"].partition("/")[0] for row in retention.archived(bob)] == ["team=two%2F%C3%BC"] * 2
+        retention.restore(bob, f"{kept}/team=two%2F%C3%BC")
+        assert sorted(bodies(bob)) == sorted(before)

@@ -60,6 +60,10 @@ END $$""",
 BEGIN RETURN ({SCHEMA}.own_team() << {TEAM_BITS}) | nextval('{SCHEMA}.session_number'); END $$""",
     f"""CREATE FUNCTION {SCHEMA}.channel() RETURNS TEXT LANGUAGE plpgsql STABLE {_AS_OWNER} AS $$
 BEGIN RETURN (SELECT team.channel FROM {SCHEMA}.team WHERE team.number = {SCHEMA}.team()); END $$""",
+    f"""CREATE FUNCTION {SCHEMA}.team_name() RETURNS TEXT LANGUAGE plpgsql STABLE {_AS_OWNER} AS $$
+BEGIN
+  RETURN CASE WHEN {SCHEMA}.is_divided() THEN (SELECT team.name FROM {SCHEMA}.team WHERE team.number = {SCHEMA}.team()) END;
+END $$""",
     # Row-level security keeps a LIKE from the index of trigrams, for an operator might tell of rows that it should not see.
     # So the owner asks, whose policy on these rows alone is to see all of them, and names the team itself.
     f"""CREATE FUNCTION {SCHEMA}.proposed(pattern TEXT, too_long TEXT, low BIGINT, high BIGINT, of_session BIGINT, most BIGINT)

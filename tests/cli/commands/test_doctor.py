@@ -17,7 +17,7 @@ from tests.cli.console import make_history, run
 NAMES = [
     "ctxmgr", "sqlite", "config", "settings", "routes", "store.path",
     "store.contents", "store.damage", "store.permissions", "store.access",
-    "store.space", "cache", "logs", "extra.jq", "extra.zstd", "extra.postgresql",
+    "store.space", "cache", "logs", "extra.jq", "extra.zstd", "extra.postgresql", "extra.archive", "extra.s3",
     "extra.llm", "model",
 ]  # fmt: skip
 
