@@ -23,9 +23,22 @@ AGO = 1800.0
 def log(tmp_path: Path) -> Path:
     """Return a log that ends with what the model asked for half an hour ago; the hook was told of the session."""
     moment = datetime.fromtimestamp(NOW - AGO, UTC).isoformat().replace("+00:00", "Z")
-    head = {"sessionId": SESSION, "projectHash": "4ae8", "startTime": moment, "lastUpdated": moment, "kind": "main"}
-    said = {"id": "m1", "timestamp": moment, "type": "user", "content": [{"text": "Make the test pass."}]}
-    asked = {"id": "m2", "timestamp": moment, "type": "gemini", "content": "", "thoughts": [], "model": "gemini-2.5-pro"}
+    head: dict[str, Any] = {
+        "sessionId": SESSION,
+        "projectHash": "4ae8",
+        "startTime": moment,
+        "lastUpdated": moment,
+        "kind": "main",
+    }
+    said: dict[str, Any] = {"id": "m1", "timestamp": moment, "type": "user", "content": [{"text": "Make the test pass."}]}
+    asked: dict[str, Any] = {
+        "id": "m2",
+        "timestamp": moment,
+        "type": "gemini",
+        "content": "",
+        "thoughts": [],
+        "model": "gemini-2.5-pro",
+    }
     path = tmp_path / "session-2027-01-15T08-00-aa94ee62.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in (head, said, asked)))
     _tell(path, "BeforeAgent", prompt="Make the test pass.")
