@@ -42,8 +42,6 @@ HANGING = {"claude-code": 110, "codex": 150, "gemini": 110, "copilot": 110, "ope
 """Seconds after which a hanging command comes back: more than the watcher's patience, and less than the client's own."""
 HELD = {"codex": 3}
 """The request that follows the hanging call, unless it is the second: Codex hands a command back after 30 s and waits again."""
-LINGERING: tuple[str, ...] = ()
-"""Clients that do not say when a session ends: their watcher stays for two hours."""
 SECONDS = 240
 FULL = 'mount -t tmpfs -o size=4k none "$0" && head -c 5000 /dev/zero 2>/dev/null >"$0/fill"; exec "$@"'
 """Run a command where a folder lies on a full disk, which only that command sees."""
@@ -254,8 +252,7 @@ def test_a_call_that_hangs_is_told_by_the_watcher(client: str, world: dict[str, 
         assert "Next step:" in told
         assert ("write_stdin" if client == "codex" else "tail -f") in noticed.read_text()
         assert [path.name for path in live.iterdir() if path.suffix in (".jsonl", ".stall", ".open")] == []
-        if client not in LINGERING:
-            _until_gone(int((live / "watcher.lock").read_text()), 30)
+        _until_gone(int((live / "watcher.lock").read_text()), 30)
     finally:
         _end_watcher(live / "watcher.lock")
 
