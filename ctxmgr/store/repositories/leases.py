@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from ctxmgr.log.fast_json import cast
 from ctxmgr.store.normalise import storable
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.store.engine.interface import Engine
-    from ctxmgr.store.engine.postgresql import PostgresqlEngine
 
 
 class Leases:
@@ -108,7 +106,7 @@ class ServerLeases(Leases):
     @contextmanager
     def kept(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
         """Say whether this holder has the lease now; nobody can take it while what is inside is written."""
-        engine: PostgresqlEngine = cast("Any", self._engine)
+        engine: Any = self._engine  # that of a server, which alone has this kind of lease
         with engine.appending():
             yield bool(self._engine.query(f"{_HOLDS} FOR UPDATE", self._values(session, holder)))
 
