@@ -14,7 +14,6 @@ from ctxmgr.cli.times import moment
 from ctxmgr.cli.views.one_line import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN
-from ctxmgr.history.ingest import find_logs
 from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
 from ctxmgr.types.view import EntryView
@@ -137,6 +136,8 @@ def detected_in_folder(
         InvalidInput: nothing in it could be read; a wrong setting or time.
     """
     found = FolderFindings()
+    from ctxmgr.history.ingest import find_logs
+
     there = find_logs([Path(folder)])
     found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
     found.others = there.others.told

@@ -15,11 +15,14 @@ import unicodedata
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
-from typing import TextIO
 
 from ctxmgr.cli.invocation import at_words, columns, global_options
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fitted, wrapped
 from ctxmgr.cli.views.safe_text import VARIATION, Keep, cells, cut, safe
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
+if TYPE_CHECKING:
+    from typing import TextIO
 
 __all__ = ["Cell", "Column", "Printer", "Span", "printer", "safe"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ctxmgr.history.kept_verdicts import KeptVerdicts
 from ctxmgr.history.query.address import session_key
+from ctxmgr.history.verdict_cache import VerdictCache
 from ctxmgr.paths import settings_files, user_file
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -54,12 +54,12 @@ class Keeper:
 
     def __init__(self, workspace: Workspace, request: RecoverRequest) -> None:
         self._workspace, self._request = workspace, request
-        self._kept: KeptVerdicts | None = None
+        self._kept: VerdictCache | None = None
         plain = request.model_copy(update={"session": None}) == type(request)()
         settings = settings_here() if plain and workspace.agent is None else None
         self._key = None if settings is None else session_key(workspace.store, request.session)
         if settings is not None and self._key is not None:
-            self._kept = KeptVerdicts(workspace.store, settings)
+            self._kept = VerdictCache(workspace.store, settings)
             self._session = workspace.store.sessions.name(self._key)
             self._kept.continuation(self._key, self._session)
             self._kept.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, PERSON, Call, Client, Event, as_object, text_of
+from ctxmgr.clients.interface import AFTER, END, PERSON, Call, Client, Event, as_object, text_of
 from ctxmgr.log.fast_json import loads
 
 TYPE_CHECKING = False
@@ -32,6 +32,8 @@ class Copilot(Client):
             log = os.path.join(os.path.expanduser("~"), ".copilot", "session-state", session, "events.jsonl")
         result: Any = fields.get("toolResult")
         if result is None:
+            if "toolName" not in fields and isinstance(fields.get("reason"), str):
+                return Event(END, "sessionEnd", session, (), "", log, text_of(fields, "cwd"))
             if not isinstance(fields.get("prompt"), str):
                 return None
             return Event(PERSON, "userPromptSubmitted", session, (), "", log, text_of(fields, "cwd"))
@@ -59,7 +61,7 @@ class Copilot(Client):
         from shlex import join
 
         hook = {"type": "command", "bash": join(command), "timeoutSec": self.seconds}
-        hooks = {name: [hook] for name in ("postToolUse", "userPromptSubmitted")}
+        hooks = {name: [hook] for name in ("postToolUse", "userPromptSubmitted", "sessionEnd")}
         return dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients.interface import AFTER, END, PERSON, WAIT, Call, Client, Event, as_object, text_of
+from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, text_of
+from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_KINDS = {"AfterTool": AFTER, "BeforeAgent": PERSON, "Notification": WAIT, "SessionEnd": END}
+_KINDS = {"BeforeTool": BEFORE, "AfterTool": AFTER, "BeforeAgent": PERSON, "Notification": WAIT, "SessionEnd": END}
 
 
 class Gemini(Client):
@@ -21,6 +22,7 @@ class Gemini(Client):
     least = (0, 61, 0)
     tells_beside_person = True
     writes_late = True
+    hides_open_calls = True
     comments = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
@@ -35,13 +37,23 @@ class Gemini(Client):
             answer = said["llmContent"]
         calls = [Call(text_of(fields, "tool_name"), fields.get("tool_input"), "", answer)]
         return Event(
-            kind, name, text_of(fields, "session_id"), calls if kind == AFTER else [], "",
+            kind, name, text_of(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], "",
             text_of(fields, "transcript_path"), text_of(fields, "cwd"),
         )  # fmt: skip
 
     def tell(self, event: Event, text: str) -> Any:
         """Return additional context, which is put behind the call's result."""
         return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
+
+    def open_records(self, event: Event) -> list[str]:
+        """Return a message of the model for each call, as Gemini CLI writes it when the call is over."""
+        from ctxmgr.log.ids import new_id, now
+
+        rows: list[str] = []
+        for call in event.calls:
+            shown = {"id": new_id(), "name": call.action, "args": call.given, "status": "executing"}
+            rows.append(dumps({"id": new_id(), "timestamp": now(), "type": "gemini", "content": "", "toolCalls": [shown]}))
+        return rows
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the settings of the user or of the project."""

@@ -82,6 +82,7 @@ class Client:
         counts_rounds: whether what is installed counts by itself, and starts us only where a round is the third.
         tells_beside_person: whether what it is told at a person's words reaches the agent too.
         writes_late: whether it writes the result of a call into its log only after the hooks.
+        hides_open_calls: whether its log holds nothing of a call before the call is over.
     """
 
     name = ""
@@ -94,6 +95,7 @@ class Client:
     counts_rounds = False
     tells_beside_person = False
     writes_late = False
+    hides_open_calls = False
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return what the client says; None when it does not concern us."""
@@ -109,6 +111,10 @@ class Client:
 
     def unwritten(self, event: Event) -> list[tuple[str, str]]:
         """Return the id and the record of each result that the client may write into its log only after the hook."""
+        return []
+
+    def open_records(self, event: Event) -> list[str]:
+        """Return what the client's log would hold of each call that is about to be made, if it held open calls."""
         return []
 
     def log_of(self, event: Event) -> str:

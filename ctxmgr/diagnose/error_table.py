@@ -197,7 +197,7 @@ class Topic(NamedTuple):
 def topics() -> tuple[Topic, ...]:
     """Return what failures are about, in the order in which they are tried."""
     return tuple(
-        Topic(name, re.compile(row["meets"]), re.compile(rf"(?<![\w-])(?:{row['words']})(?![\w-])", re.IGNORECASE))
+        Topic(name, lazy_pattern(row["meets"]), lazy_pattern(rf"(?<![\w-])(?:{row['words']})(?![\w-])", re.IGNORECASE))
         for name, row in _data()["topics"].items()
     )
 

@@ -1,6 +1,6 @@
 """Find out what is wrong with sessions by replaying them through the detectors, or by what was found before.
 
-The detectors are loaded where a session has to be judged: see `ctxmgr.history.kept_verdicts`. A second process reads ahead in a
+The detectors are loaded where a session has to be judged: see `ctxmgr.history.verdict_cache`. A second process reads ahead in a
 long session.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.detect.replay import Told, observations_from, told
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
-from ctxmgr.history.kept_verdicts import GONE_AFTER, STUCK, KeptVerdicts, is_running
 from ctxmgr.history.query.address import entry_of, session_key
+from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
 from ctxmgr.log.fast_json import loads
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.log.record_schema import RECORDS
@@ -207,7 +207,7 @@ def detect_(
     verdicts: list[SessionVerdict] = []
     entries: dict[str, EntryView] = {}
     notes: list[str] = []
-    kept = KeptVerdicts(store, settings) if request.now is None else None
+    kept = VerdictCache(store, settings) if request.now is None else None
     try:
         for done, key in enumerate(keys, 1):
             verdict, said = _judged(store, key, settings, request.now, kept)
@@ -223,7 +223,7 @@ def detect_(
 
 
 def _judged(
-    store: Store, key: int, settings: Mapping[str, Any], now: str | None, kept: KeptVerdicts | None
+    store: Store, key: int, settings: Mapping[str, Any], now: str | None, kept: VerdictCache | None
 ) -> tuple[SessionVerdict, list[str]]:
     """Return the verdict on one session with the causes of what lasts, and notes: as they were kept, else anew."""
     session = store.sessions.name(key)
@@ -269,7 +269,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     from ctxmgr.types.query import Page
 
     chosen = (request.agent, request.project, parse_time(request.since))
-    kept = KeptVerdicts(store, settings)
+    kept = VerdictCache(store, settings)
     try:
         if request.stuck:  # nobody knows how many there are before all were judged
             every = [_seen(store, key, name, settings, kept) for key, name in store.sessions.keys(0, None, *chosen)]
@@ -290,7 +290,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     )
 
 
-def _seen(store: Store, key: int, name: str, settings: Mapping[str, Any], kept: KeptVerdicts) -> SessionView:
+def _seen(store: Store, key: int, name: str, settings: Mapping[str, Any], kept: VerdictCache) -> SessionView:
     """Return a session with what is to be said of it now, and its verdict: as it was kept, else judged anew."""
     told = kept.row(key, name)
     if told is not None:

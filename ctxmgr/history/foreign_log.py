@@ -13,9 +13,8 @@ from typing import Any, cast
 
 from ctxmgr import importers
 from ctxmgr.errors import Busy, InvalidInput, NotFound, StorageFailed
-from ctxmgr.history.formats import IMPORTERS, holds_own_records, read_head, recognised, refused
+from ctxmgr.history.formats import IMPORTERS, holds_own_records, read_head, recognised, refused, session_files
 from ctxmgr.history.ingest import import_session
-from ctxmgr.history.live.record_sources import session_files
 from ctxmgr.importers.interface import Importer
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory

@@ -93,6 +93,16 @@ def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTER
     return OWN_FORMAT if found is None and own and _holds_own(start) and not is_compressed(path) else found
 
 
+def session_files(importer: Importer, path: Path) -> list[Path]:
+    """Return the files of the session in a foreign log, those of its sub-agents too.
+
+    Raises:
+        OSError: when one can't be read.
+    """
+    groups = importer.groups([path, *importer.companions(path)])
+    return next((group for group in groups if path in group), [path])
+
+
 def _holds_own(start: bytes) -> bool:
     return any(map(_is_own, start.split(b"\n")[:_LINES]))
 

@@ -29,8 +29,8 @@ from ctxmgr.history.formats import (
     may_hold_log,
     read_head,
     recognised,
+    session_files,
 )
-from ctxmgr.history.live.record_sources import session_files
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS

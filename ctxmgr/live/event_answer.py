@@ -61,6 +61,8 @@ def answered(name: str, content: bytes) -> bytes:
     rounds = Rounds(name, event.session, event.agent)
     if event.kind == BEFORE:
         return _before(asked, event, rounds)
+    if asked.hides_open_calls:
+        _close(asked, event)
     if event.kind in (WAIT, END):
         session = SessionFile(name, event.session)
         session.end() if event.kind == END else session.wait(event.name, event.calls[0].action if event.calls else "")
@@ -142,6 +144,11 @@ def _unlinked(path: str, flags: int) -> int:
 
 def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
     """Refuse a call that the agent was told not to make again, and goes on making."""
+    if asked.hides_open_calls:
+        from ctxmgr.live.open_calls import note
+
+        note(asked, event)
+        return b""
     rounds.read()
     if not any(row[0] in "ds" for row in rounds.rows):
         return b""
@@ -153,6 +160,18 @@ def _before(asked: Client, event: Event, rounds: Rounds) -> bytes:
             rounds.append(("x", exact))
             return dumps(asked.refuse(event, reason)).encode("ascii")
     return b""
+
+
+def _close(asked: Client, event: Event) -> None:
+    """Forget the calls that are over by this event."""
+    if event.kind == AFTER:
+        from ctxmgr.live.open_calls import settle
+
+        settle(asked, event)
+    elif event.kind in (PERSON, END):
+        from ctxmgr.live.open_calls import forget
+
+        forget(asked, event.session)
 
 
 def _asked_elsewhere(name: str, content: bytes) -> bytes:

@@ -32,7 +32,7 @@ _WRAPPED = 0.8
 """Share of a result in the log that must be the result itself, if the rest is to count as the client's wrapping."""
 
 
-def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]]) -> str:
+def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]], begun: Sequence[str] = ()) -> str:
     """Write the excerpt of a log into a folder, under the log's own name, and return its path.
 
     Args:
@@ -40,6 +40,7 @@ def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]]) -> str:
         folder: where to.
         unwritten: ids and records of results that the client has not written yet; added where their ids name a call
             whose result is not there.
+        begun: records of calls that the client writes only when they are over; added as they are.
 
     Raises:
         OSError: there is no such log, or it is no regular file.
@@ -52,6 +53,7 @@ def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]]) -> str:
         found = [line for line in content[-_WHOLE:].split(b"\n") if call and call.encode() in line]
         if found and not any(result in line for line in found for result in _RESULT):
             content += record.encode("ascii") + b"\n"
+    content += b"".join(record.encode("ascii", "replace") + b"\n" for record in begun)
     place = os.path.join(folder, os.path.basename(log) or "log.jsonl")
     with open(place, "xb") as target:
         target.write(content)

@@ -22,6 +22,7 @@ from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
 from ctxmgr.live.excerpt import add_late_results, excerpt
 from ctxmgr.live.notice import call_person
+from ctxmgr.live.open_calls import modified, open_calls
 from ctxmgr.live.rounds import Rounds, fingerprints
 from ctxmgr.log.fast_json import dumps
 from ctxmgr.log.ids import format_time
@@ -93,7 +94,9 @@ def confirmed(asked: Client, event: Event, config: Config, folder: Path, hung_at
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
         own = asked.log_content(event)
         if own is None:
-            log = excerpt(asked.log_of(event), place, asked.unwritten(event))
+            log = asked.log_of(event)
+            begun = [] if hung_at is None else open_calls(asked, event.session, modified(log))
+            log = excerpt(log, place, asked.unwritten(event), begun)
         else:
             log = os.path.join(place, "calls.jsonl")
             Path(log).write_text(own, "ascii")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from ctxmgr.clients.interface import AFTER, Client, Event
 from ctxmgr.clients.session_file import SUFFIX, WATCHER, rows_in, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
-from ctxmgr.history.live.record_sources import Follower, LogSource, Sight
+from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
 from ctxmgr.live.notice import call_person
+from ctxmgr.live.open_calls import modified, open_calls
 from ctxmgr.paths import make_private_folder, replace_file
 from ctxmgr.types.finding import Finding
 
@@ -109,7 +111,7 @@ class HookedSessions:
         for path, (touched, each) in found.items():
             if each is None or each.ended:
                 continue
-            each.moved = max(touched, _latest(each.log), _latest(path.removesuffix(SUFFIX)))
+            each.moved = max(touched, modified(each.log), modified(path.removesuffix(SUFFIX)))
             if now - each.moved < _ALIVE and not self._is_gone(each.pid):
                 living[path] = each
         return living
@@ -148,7 +150,7 @@ class HookedSessions:
         follower = self._followed.get(path)
         if follower is None:
             settings = {"stall_seconds": _SILENCE, **config.detect}
-            follower = self._followed[path] = Follower(LogSource(Path(each.log), every=EVERY), settings, self._clock)
+            follower = self._followed[path] = Follower(_source(each), settings, self._clock)
         hung = self._hung.setdefault(path, {})
         sights: list[Sight] = []
         for sight in follower.tick():
@@ -181,11 +183,31 @@ def _watched(path: str) -> Watched | None:
     return Watched(asked, begun["session"], begun["log"], begun["folder"], pid, 0.0, ended)
 
 
-def _latest(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except (OSError, ValueError):
-        return 0.0
+class _LogWithOpenCalls:
+    """A log that stands still, read once with the calls that it will only hold when they are over."""
+
+    def __init__(self, log: str, begun: Sequence[str]) -> None:
+        self._log = log
+        self._begun = begun
+        self._done = False
+
+    def poll(self) -> Batch | None:
+        """Return the session once."""
+        if self._done:
+            return None
+        from ctxmgr.live.excerpt import excerpt
+
+        with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
+            batch = LogSource(Path(excerpt(self._log, place, (), self._begun)), once=True).poll()
+            if batch is not None:
+                batch.records = list(batch.records)
+        self._done = True
+        return batch
+
+
+def _source(each: Watched) -> Source:
+    begun = open_calls(each.client, each.session, modified(each.log))
+    return _LogWithOpenCalls(each.log, begun) if begun else LogSource(Path(each.log), every=EVERY)
 
 
 def _config(folder: str) -> Config:

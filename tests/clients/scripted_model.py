@@ -2,13 +2,15 @@
 
 ``python scripted_model.py COMMANDS FOLDER``: the commands as a JSON list; every request's body is kept in the folder, in
 order. The port is printed when it listens. It speaks Anthropic's Messages and OpenAI's Responses, by the streams of
-``fixtures/make_runs/fake_model.py``, which stands beside it on the path, OpenAI's chat completions, and Gemini's API.
+``fixtures/make_runs/fake_model.py``, which stands beside it on the path, OpenAI's chat completions, and Gemini's API. A
+command is waited for as long as the client allows, and where Codex says that it still runs, waited for again.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import secrets
 import sys
 from collections.abc import Iterable, Iterator
@@ -21,6 +23,8 @@ MARK = "[ctxmgr] "
 MOVED_ON = "I was told, and go another way."
 DONE = "That was all."
 SHELLS = ("bash", "run_shell_command", "shell")
+_LONGEST_WAIT = 600
+_RUNNING = re.compile(r"running with session ID (\d+)")
 
 
 class Model(ThreadingHTTPServer):
@@ -77,6 +81,8 @@ class Handler(BaseHTTPRequestHandler):
             return text or DONE, None
         schema: dict[str, Any] = shell.get("parameters") or shell.get("parametersJsonSchema") or {}
         fields: dict[str, Any] = {name: _filler(schema["properties"][name]) for name in schema.get("required", [])}
+        if "initial_wait" in schema["properties"]:
+            fields["initial_wait"] = _LONGEST_WAIT
         return "", (shell["name"], {**fields, "command": calls[0][1]})
 
     def _chat(self, given: dict[str, Any], body: bytes) -> None:
@@ -143,12 +149,27 @@ class Handler(BaseHTTPRequestHandler):
         self._keep(body)
         text = json.dumps([spoken, given.get("system"), given.get("instructions")], ensure_ascii=False)
         results = text.count('"tool_use_id"') + sum(str(each.get("type")).endswith("_call_output") for each in spoken)
+        results -= sum(each.get("name") == "write_stdin" for each in spoken)
         step, name, size = model.step(text, results), secrets.token_hex(8), len(body) // 4
-        claude = "messages" in given
-        stream: Iterator[dict[str, Any]] = (
-            fake.claude_stream(step, name, "", size) if claude else fake.codex_stream(step, name, size)
-        )
+        running = _RUNNING.search(str(spoken[-1].get("output"))) if MARK not in text else None
+        stream: Iterator[dict[str, Any]]
+        if "messages" in given:
+            stream = fake.claude_stream(step, name, "", size)
+        elif running is not None:
+            stream = _polling(int(running[1]), name)
+        else:
+            stream = fake.codex_stream(step, name, size)
         self._stream(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in stream)
+
+
+def _polling(session: int, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the Responses events that wait for what still runs in Codex."""
+    given = json.dumps({"session_id": session, "chars": "", "yield_time_ms": 300_000})
+    item = {"type": "function_call", "name": "write_stdin", "call_id": f"call_{name}", "arguments": given}
+    usage = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
+    yield {"type": "response.created", "response": {"id": f"resp_{name}"}}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {"id": f"resp_{name}", "output": [item], "usage": usage}}
 
 
 def _filler(schema: dict[str, Any]) -> Any:

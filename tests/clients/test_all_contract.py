@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.clients import CLIENTS, client, parsed
-from ctxmgr.clients.interface import AFTER, BEFORE, PERSON, Client
+from ctxmgr.clients.interface import AFTER, BEFORE, END, PERSON, Client
 from ctxmgr.live.installation import hook_command
 from tests.live.scene import SILENT, hooked
 
@@ -40,7 +40,9 @@ OTHER_EVENTS: list[tuple[str, str, dict[str, Any]]] = [
     ("codex", BEFORE, {**_SHARED, **_SHELL, "hook_event_name": "PreToolUse"}),
     ("codex", PERSON, {**_SHARED, "hook_event_name": "UserPromptSubmit", "prompt": "Go on."}),
     ("gemini", PERSON, {**_SHARED, "hook_event_name": "BeforeAgent", "prompt": "Go on."}),
+    ("gemini", BEFORE, {**_SHARED, "hook_event_name": "BeforeTool", "tool_name": "Bash", "tool_input": {"command": "make"}}),
     ("copilot", PERSON, {"sessionId": "s", "prompt": "Go on."}),
+    ("copilot", END, {"sessionId": "s", "timestamp": 1, "cwd": "/home/dev", "reason": "complete"}),
 ]
 
 

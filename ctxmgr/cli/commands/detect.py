@@ -66,13 +66,13 @@ def detect(
     given = {"--all-sessions": all_sessions, "--now": now, "--ever": ever}
     if backtest is not None:
         given |= {"--session": session, "--store": store, "--explain": explain}
-        beside = [name for name, value in given.items() if value]
-        return _backtest(backtest, set_, how, beside=beside)
+        conflicting = [name for name, value in given.items() if value]
+        return _backtest(backtest, set_, how, conflicting=conflicting)
     if folder is not None:
-        return _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, beside=[session, explain, store])
+        return _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, conflicting=[session, explain, store])
     if explain is not None:
-        beside = [name for name, value in given.items() if value]
-        _explain(explain, session, store, set_, how, beside=beside)
+        conflicting = [name for name, value in given.items() if value]
+        _explain(explain, session, store, set_, how, conflicting=conflicting)
         return
 
     def work(workspace: Workspace) -> Answer:
@@ -96,13 +96,13 @@ def _detect_folder(
     *,
     ever: bool,
     exit_zero: bool,
-    beside: list[str | None],
+    conflicting: list[str | None],
 ) -> None:
     """Judge every log of a folder, each by itself, and say which files were passed over."""
     from ctxmgr.cli.detection import detected_in_folder
 
     def work() -> Answer:
-        if any(beside):
+        if any(conflicting):
             raise InvalidInput(f"{folder} is a folder: all logs in it are judged", "leave --session, --explain and --store out")
         found = detected_in_folder(folder, now, changes, ever=ever, exit_zero=exit_zero)
         return Answer(
@@ -127,22 +127,24 @@ def _show_folder(out: Printer, found: FolderFindings) -> None:
 _SHOWN = 5
 
 
-def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, beside: list[str]) -> None:
+def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicting: list[str]) -> None:
     """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
 
     Args:
         folder: logs and a ``labels.json``.
         settings: what ``--set`` gave.
         how: the answer is wanted.
-        beside: options that were given and say something about a store, which a backtest does not read.
+        conflicting: options that were given and say something about a store, which a backtest does not read.
     """
     from ctxmgr.cli.views.detectors import show_backtest
     from ctxmgr.config import load_config
     from ctxmgr.history.backtest import backtest_folder
 
     def work() -> Answer:
-        if beside:
-            raise InvalidInput(f"--backtest can't be combined with {beside[0]}", "it judges the logs of its folder, no store")
+        if conflicting:
+            raise InvalidInput(
+                f"--backtest can't be combined with {conflicting[0]}", "it judges the logs of its folder, no store"
+            )
         found, notes = backtest_folder(folder, merged(dict(load_config(Path.cwd()).detect), settings))
         warnings = list(notes)
         if found.absent:
@@ -162,7 +164,7 @@ def _explain(
     settings: list[str] | None,
     how: Shown,
     *,
-    beside: list[str],
+    conflicting: list[str],
 ) -> None:
     """Show what the detectors thought of the entry at an address; exit 0 when it exists.
 
@@ -172,15 +174,15 @@ def _explain(
         store: path of the store, if one was named.
         settings: what ``--set`` gave.
         how: the answer is wanted.
-        beside: options that were given and have no meaning here.
+        conflicting: options that were given and have no meaning here.
     """
     from ctxmgr.cli.views.detectors import show_explanation
     from ctxmgr.history.detection import explain as explained
     from ctxmgr.types.operations import ExplainRequest
 
     def work(workspace: Workspace) -> Answer:
-        if beside:
-            raise InvalidInput(f"--explain can't be combined with {beside[0]}", "it is about one entry")
+        if conflicting:
+            raise InvalidInput(f"--explain can't be combined with {conflicting[0]}", "it is about one entry")
         place = parse(address, session)
         request = ExplainRequest(session=place.session, index=place.index, entry_id=place.entry_id)
         found = explained(workspace.store, request, merged(dict(workspace.config.detect), settings))

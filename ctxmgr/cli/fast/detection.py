@@ -5,8 +5,8 @@ from __future__ import annotations
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast.answer import Answer, FastRequest
 from ctxmgr.cli.told_again import config_here
-from ctxmgr.history.kept_verdicts import STUCK, KeptVerdicts, worst_of
 from ctxmgr.history.query.address import session_key
+from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
 from ctxmgr.log.ids import parse_time
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -75,7 +75,7 @@ def _listed(store: Store, values: dict[str, Any]) -> Answer | None:
         since = parse_time(moment(since, time.time()))
     chosen = values["agent"], values["project"], since
     offset, limit = values["offset"], values["limit"]
-    kept = KeptVerdicts(store, _settings())
+    kept = VerdictCache(store, _settings())
     rows: list[dict[str, Any]] = []
     try:
         for key, session in store.sessions.keys(*((0, None) if values["stuck"] else (offset, limit)), *chosen):
@@ -138,7 +138,7 @@ def _judged(store: Store, values: dict[str, Any]) -> Answer | None:
     else:
         key = session_key(store, values["session"])
         chosen = [] if key is None else [(key, store.sessions.name(key))]
-    kept = KeptVerdicts(store, _settings())
+    kept = VerdictCache(store, _settings())
     answer = Answer([])
     try:
         for key, session in chosen:

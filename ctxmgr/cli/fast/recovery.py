@@ -9,8 +9,8 @@ from __future__ import annotations
 from ctxmgr.cli.fast.answer import Answer
 from ctxmgr.cli.told_again import settings_here
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history.kept_verdicts import KeptVerdicts
 from ctxmgr.history.query.address import session_key
+from ctxmgr.history.verdict_cache import VerdictCache
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def recover(store: Store, values: dict[str, Any]) -> Answer | None:
             return None
     except CtxmgrError:  # told by the command itself
         return None
-    kept = KeptVerdicts(store, settings)
+    kept = VerdictCache(store, settings)
     try:
         told = kept.continuation(key, session)
     finally:

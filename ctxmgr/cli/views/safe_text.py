@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from typing import Literal
 
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 MAX_MARKS = 8
 """Combining marks that one character may carry; a longer pile hides the lines above it."""
 
 VARIATION = "\ufe0e\ufe0f"
 """The two selectors between the plain and the coloured form of a sign."""
 
-Keep = Literal["start", "middle", "end", "bare"]
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Keep = Literal["start", "middle", "end", "bare"]
+else:
+    Keep = str
 
 # The blocks of everyday text that hold nothing but visible, unmarked characters pass without a look at each.
 _EVERYDAY = (

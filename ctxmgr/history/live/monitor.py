@@ -15,7 +15,7 @@ from ctxmgr.errors import Busy, HungError, StorageFailed
 from ctxmgr.log import reader
 from ctxmgr.log.codec import Record, decode, encode
 from ctxmgr.log.journal import Durability
-from ctxmgr.log.masking import mask as mask_secrets
+from ctxmgr.log.mask_prefilter import mask as mask_secrets
 from ctxmgr.recorder import OnLive, Recorder, Sink
 from ctxmgr.store import LOG_SUFFIXES, open_store
 from ctxmgr.types.finding import Finding, Observation

@@ -12,7 +12,7 @@ from ctxmgr.clients.session_file import with_waits
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Busy, NotFound, StorageFailed
-from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, read_head, recognised, refused
+from ctxmgr.history.formats import IMPORTERS, OWN_FORMAT, read_head, recognised, refused, session_files
 from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.importers.interface import Importer
 from ctxmgr.light_dataclass import dataclass, field
@@ -139,16 +139,6 @@ def _last_line_end(path: Path, start: int, size: int) -> int:
                 return begin + at + 1
             end = begin if data.strip(b"\0") else last_data_end(stream.fileno(), start, begin)
     return start
-
-
-def session_files(importer: Importer, path: Path) -> list[Path]:
-    """Return the files of the session in a foreign log, those of its sub-agents too.
-
-    Raises:
-        OSError: when one can't be read.
-    """
-    groups = importer.groups([path, *importer.companions(path)])
-    return next((group for group in groups if path in group), [path])
 
 
 class ForeignLog:

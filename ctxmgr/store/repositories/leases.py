@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
 
-from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.normalise import storable
 
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
-    from ctxmgr.store.engine.postgresql import PostgresqlEngine
+    from collections.abc import Callable, Generator
+    from typing import Any
+
+    from ctxmgr.store.engine.interface import Engine
 
 
 class Leases:
@@ -105,7 +106,8 @@ class ServerLeases(Leases):
     @contextmanager
     def kept(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
         """Say whether this holder has the lease now; nobody can take it while what is inside is written."""
-        with cast("PostgresqlEngine", self._engine).appending():
+        engine: Any = self._engine  # that of a server, which alone has this kind of lease
+        with engine.appending():
             yield bool(self._engine.query(f"{_HOLDS} FOR UPDATE", self._values(session, holder)))
 
     def release(self, session: str, holder: str) -> None:

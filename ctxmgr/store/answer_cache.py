@@ -39,7 +39,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS kept (
 _FIND = "SELECT mark, sum, value FROM kept WHERE name = :name"
 
 
-class KeptAnswers:
+class AnswerCache:
     """The kept answers about one history; none of its methods fails, whatever the state of the cache is.
 
     Args:

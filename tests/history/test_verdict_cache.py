@@ -12,12 +12,12 @@ import pytest
 
 from ctxmgr.config import Config
 from ctxmgr.detect import monitor
-from ctxmgr.history import detection, kept_verdicts
+from ctxmgr.history import detection, verdict_cache
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.log.ids import format_time
 from ctxmgr.recorder import Recorder
-from ctxmgr.store import Store, kept_answers, open_store
+from ctxmgr.store import Store, answer_cache, open_store
 from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.workspace import Workspace
@@ -71,7 +71,7 @@ def asked(place: Path, settings: dict[str, Any] | None = None) -> tuple[str, str
         return answers(store, settings)
 
 
-def test_kept_answers_are_those_of_a_judgement_over_all_fixtures(tmp_path: Path, judged: list[str]) -> None:
+def test_answer_cache_are_those_of_a_judgement_over_all_fixtures(tmp_path: Path, judged: list[str]) -> None:
     """Over every log of the fixtures the second answer is the first one to the byte, and no detector has seen a record."""
     with closing(open_store(str(tmp_path / "history.db"), create=True)) as store:
         import_logs(store, [FIXTURES], home=tmp_path, environment={})
@@ -132,7 +132,7 @@ def test_other_settings_and_other_programs_judge_anew(place: Path, judged: list[
     assert '"loop"' not in asked(place, {"disabled": ["repetition", "errorRepetition"]})[0]
     assert len(judged) == 6
     for name, value in (("__version__", "0.0.1"), ("_code", lambda: [1, 2, 3])):
-        monkeypatch.setattr(kept_verdicts, name, value)
+        monkeypatch.setattr(verdict_cache, name, value)
         judged.clear()
         asked(place)
         assert len(judged) == 6, name
@@ -264,14 +264,14 @@ def test_a_cache_that_cannot_be_written_changes_nothing(
 
 def test_the_file_stays_within_its_limit(place: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no more fits in, all of it goes; what is asked next is kept again."""
-    monkeypatch.setattr(kept_answers, "MOST_BYTES", 1 << 17)
+    monkeypatch.setattr(answer_cache, "MOST_BYTES", 1 << 17)
     with closing(open_store(str(place), readonly=True)) as store:
         for number in range(40):
-            kept = kept_answers.KeptAnswers(store)
+            kept = answer_cache.AnswerCache(store)
             kept.put([(f"name {number}", "mark", "x" * 9000)])
             kept.close()
             assert sum(path.stat().st_size for path in cache.glob("ctxmgr/answers/*")) <= 1 << 18
-        kept = kept_answers.KeptAnswers(store)
+        kept = answer_cache.AnswerCache(store)
         kept.put([("last", "mark", "text")])
         assert (kept.get("last", "mark"), kept.get("last", "other"), kept.get("none", "mark")) == ("text", None, None)
         kept.close()
@@ -282,18 +282,18 @@ def test_a_verdict_that_took_in_more_than_was_marked_is_found_under_no_mark(plac
     with closing(open_store(str(place))) as store:
         key = store.sessions.key("well")
         assert key is not None
-        kept = kept_verdicts.KeptVerdicts(store, {})
+        kept = verdict_cache.VerdictCache(store, {})
         assert kept.verdict(key, "well") is None
         store.append([entry("well", 2, "Bash", "ls")])
         kept.keep_verdict(key, "well", {"verdict": {"findings": []}, "notes": []})
         kept.close()
-        assert kept_verdicts.KeptVerdicts(store, {}).verdict(key, "well") is None
+        assert verdict_cache.VerdictCache(store, {}).verdict(key, "well") is None
 
 
 def test_settings_that_json_cannot_hold_keep_nothing(place: Path) -> None:
     """A table with a value of another kind is judged by, and nothing is kept under it."""
     with closing(open_store(str(place), readonly=True)) as store:
-        kept = kept_verdicts.KeptVerdicts(store, {"poll_gap": float("inf")})
+        kept = verdict_cache.VerdictCache(store, {"poll_gap": float("inf")})
         key = store.sessions.key("well")
         assert key is not None
         kept.keep_row(key, "well", {})
@@ -303,12 +303,12 @@ def test_settings_that_json_cannot_hold_keep_nothing(place: Path) -> None:
 
 def test_what_verdicts_add_up_to() -> None:
     """A loop here and a hang there are both; a warning is told where nothing is worse."""
-    assert kept_verdicts.worst_of([]) == "healthy"
-    assert kept_verdicts.worst_of(["healthy", "warn"]) == "warn"
-    assert kept_verdicts.worst_of(["warn", "hung"]) == "hung"
-    assert kept_verdicts.worst_of(["loop", "healthy", "hung"]) == "loop+hung"
-    assert kept_verdicts.worst_of(["loop+hung", "loop"]) == "loop+hung"
-    assert kept_verdicts.worst_of(["loop", "warn"]) == "loop"
+    assert verdict_cache.worst_of([]) == "healthy"
+    assert verdict_cache.worst_of(["healthy", "warn"]) == "warn"
+    assert verdict_cache.worst_of(["warn", "hung"]) == "hung"
+    assert verdict_cache.worst_of(["loop", "healthy", "hung"]) == "loop+hung"
+    assert verdict_cache.worst_of(["loop+hung", "loop"]) == "loop+hung"
+    assert verdict_cache.worst_of(["loop", "warn"]) == "loop"
 
 
 def test_nothing_is_judged_to_answer_a_program_from_what_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

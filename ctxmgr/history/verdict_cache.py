@@ -13,7 +13,7 @@ from ctxmgr import __version__
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import digest
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.kept_answers import KeptAnswers
+from ctxmgr.store.answer_cache import AnswerCache
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def is_running(store: Store, key: int, session: str) -> bool:
     return False
 
 
-class KeptVerdicts:
+class VerdictCache:
     """What is kept about the sessions of one store under some settings.
 
     Args:
@@ -64,7 +64,7 @@ class KeptVerdicts:
 
     def __init__(self, store: Store, settings: Mapping[str, Any]) -> None:
         self._store = store
-        self._answers = KeptAnswers(store)
+        self._answers = AnswerCache(store)
         self._common = _common_mark(settings)
         self._marks: dict[int, tuple[str | None, str | None]] = {}
         self._places: dict[int, int] = {}
