@@ -18,6 +18,7 @@ def played() -> list[Played]:
     return [play(case, product) for case in cases(families("first"), SEEDS)]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("SC-001")
 def test_lost_context_is_recovered(played: list[Played]) -> None:
     """Of the simulated workflows that lost what they need at least 95 % go on without a person."""
@@ -36,6 +37,7 @@ def test_reviews_and_merges_go_on(played: list[Played]) -> None:
     assert measures.first([each for each in played if each.case.kind == "review"]).percent >= 90
 
 
+@pytest.mark.slow
 def test_untuned_families_do_not_fall_behind() -> None:
     """Of the families that the rules were not tuned on at least 70 % go on at once, and none is sent to the wrong agent."""
     untuned = [play(case, product) for case in cases(families("second"), 1)]

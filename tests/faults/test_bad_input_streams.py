@@ -58,6 +58,7 @@ def _huge(place: Path, before: bytes, after: bytes) -> Path:
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["ctxmgr", "codex", "claude-code"])
 def test_a_line_of_300_mb_needs_no_memory(form: str, tmp_path: Path) -> None:
     """A line of 300 MB is reported as damage, the rest is imported, and memory stays within 150 MB of the usual."""

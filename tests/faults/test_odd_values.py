@@ -131,6 +131,7 @@ def _answers(store: Store) -> None:
             continue
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EC-4")
 @settings(max_examples=200, deadline=None)
 @given(records=st.lists(odd_records(), min_size=1, max_size=3))
@@ -156,6 +157,7 @@ def test_odd_values_pass_the_pure_readers(records: list[Record]) -> None:
     list(observations_of(every))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=st.lists(odd_records(), min_size=1, max_size=3))
 def test_odd_values_in_a_log(records: list[Record], tmp_path: Path) -> None:
@@ -172,6 +174,7 @@ def test_odd_values_in_a_log(records: list[Record], tmp_path: Path) -> None:
         _answers(workspace.store)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=st.lists(odd_records(), min_size=1, max_size=3), status=st.sampled_from(STATUS_ODD), data=st.data())
 def test_odd_values_in_a_goal(

@@ -36,6 +36,7 @@ def test_a_fault_at_a_system_call_leaves_a_whole_state(name: str, store: str, tm
     assert len(found.missed) <= 1
 
 
+@pytest.mark.slow
 def test_a_command_that_forgets_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep sees it when a command says that it was done although the disk refused what it wrote."""
     if reason := available():

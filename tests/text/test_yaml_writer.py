@@ -35,6 +35,7 @@ def test_any_text_survives(text: str) -> None:
     assert _read(written) == {"a": {"content": text, "after": 1}}
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(values=st.dictionaries(TEXT, JSON, max_size=4))
 def test_any_values_survive(values: dict[str, Any]) -> None:

@@ -180,6 +180,7 @@ def test_nothing_is_set_or_prepared_on_a_connection(store: Store, admin: psycopg
     assert held == (0,)
 
 
+@pytest.mark.slow
 def test_who_waits_too_long_for_the_writers_lock_is_told_busy(
     store: Store, admin: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

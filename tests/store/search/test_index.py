@@ -128,6 +128,7 @@ def queries(draw: st.DrawFn, records: Sequence[Record]) -> str:
     return draw(st.sampled_from([part, part.upper(), part.lower()]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data())
 def test_any_state_of_the_index_finds_what_reading_everything_finds(data: st.DataObject) -> None:
