@@ -263,7 +263,8 @@ def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, a
     last = brief.last_success
     if len(leads) < _LEAST and last is not None and not any(last.id in lead.entries for lead in leads):
         leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
-    for other in brief.agents[-1:] if len(leads) < _LEAST else []:
+    if len(leads) < _LEAST and brief.agents:
+        other = brief.agents[-1]
         leads.append(_Lead(f"ask {named(other.agent)}, whose last step worked", f"@{other.index} ended ok", [other.id]))
     leads = leads[: _MOST - 1]
     if attempt > 1 or len(leads) < _LEAST or brief.unanswered:

@@ -278,10 +278,7 @@ def _is_apt(clause: Clause, row: Row) -> bool:
 
 
 def _renewed(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> RetrievedRecord:
-    earlier = [each.index for each in old.values() if each.by == found.row.id]
-    if not earlier:
-        return found
-    return RetrievedRecord(found.row, found.excerpt, found.cover, found.sure, tuple(sorted(earlier)), found.met)
+    return replace(found, replaces=tuple(sorted(each.index for each in old.values() if each.by == found.row.id)))
 
 
 def _is_block(text: str) -> bool:

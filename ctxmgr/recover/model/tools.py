@@ -93,7 +93,9 @@ class Toolkit:
         def work() -> str:
             answer = requests.trace(
                 self._store,
-                TraceRequest(session=self._session, action=_one(action), agent=self._named(agent), **_window(offset, limit)),
+                TraceRequest(
+                    session=self._session, action=[action] if action else [], agent=self._named(agent), **_window(offset, limit)
+                ),
             )
             return self._page("trace", answer.entries, answer.page)
 
@@ -366,10 +368,6 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags of a note, without that by which a memory is known: `retain` writes those, and fewer of them."""
     fair = (clipped(tag.strip(), _TAG) for tag in tags if tag.strip() and tag.strip().casefold() != MEMORY_TAG)
     return tuple(dict.fromkeys(fair))[:_TAGS]
-
-
-def _one(name: str | None) -> list[str]:
-    return [name] if name else []
 
 
 def _within(number: int, most: int) -> int:
