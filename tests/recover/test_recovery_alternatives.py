@@ -166,6 +166,7 @@ def test_what_is_known_elsewhere(store: Store) -> None:
 
     assert found.alternatives[0].text.startswith("go by what @8 shows")
     assert found.alternatives[0].entries == [entry_id("s", 8)]
+    assert texts(found)[1] == "ask scout, whose last step worked"
     assert not any(ASK in text for text in texts(found))
     assert found.context.unanswered == []
     assert note in found.context.prompt

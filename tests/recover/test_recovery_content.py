@@ -265,7 +265,7 @@ def test_a_silent_stall(store: Store) -> None:
     assert found.stall is not None
     assert found.do_not_repeat == []
     assert "@1" in found.context.summary
-    assert [lead.entries for lead in found.alternatives] == [[entry_id("s", 1)]]
+    assert [lead.entries for lead in found.alternatives] == [[entry_id("s", 1)], [entry_id("s", 0)]]
     assert found.snapshot is not None
     assert len(found.notes) == 3
 

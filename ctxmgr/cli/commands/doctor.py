@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ctxmgr.artifacts.repair import check_artifacts
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
+from ctxmgr.cli.model_checks import check_model
 from ctxmgr.cli.output import Answer, Shown, answer_alone
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import GAP, Span
@@ -26,7 +27,6 @@ from ctxmgr.history.health import (
     check_store,
 )
 from ctxmgr.live.status import check_clients
-from ctxmgr.recover.model.config import check_model
 from ctxmgr.recover.routing.routes import check_routes
 from ctxmgr.types.setup import Check
 

@@ -104,8 +104,8 @@ def _proposed(
         return None
     if wanted.name is None and not by_model:
         return _as_shape(goal, replace(plan, notes=tuple(notes)), "rules", None, None) if plan.tasks else None
+    from ctxmgr.cli.model_split import decompose
     from ctxmgr.config import load_config
-    from ctxmgr.recover.model.single_question import decompose
 
     table = load_config(Path.cwd()).model
     found = decompose(goal, replace(plan, notes=tuple(notes)), given, wanted, os.environ, table, say)

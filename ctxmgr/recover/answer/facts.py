@@ -238,9 +238,10 @@ def _times(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
     return max(seen, finding.count * sum(1 for entry in one_round if same_call(entry) == same_call(step)))
 
 
-_MOST = 5
+_LEAST, _MOST = 2, 5
 _MOST_ELSEWHERE = 2
 _LEAD_CALL = 160
+_FEW = "the record shows few other ways"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ class _Lead:
 
 
 def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, attempt: int) -> list[Alternative]:
-    """Return up to five leads, the most specific first; a general one only where there is none."""
+    """Return up to five leads, the most specific first, and general ones where there are fewer than two of those."""
     if finding is None:
         return _asking(brief)
     leads = [
@@ -259,13 +260,16 @@ def alternatives(reader: HistoryReader, brief: Brief, finding: Finding | None, a
         *(_for_stall if finding.severity == "hung" else _worked)(reader, brief),
         *_for_launcher(brief),
     ]
-    if not leads and brief.last_success is not None:
-        last = brief.last_success
+    last = brief.last_success
+    if len(leads) < _LEAST and last is not None and not any(last.id in lead.entries for lead in leads):
         leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
+    if len(leads) < _LEAST and brief.agents:
+        other = brief.agents[-1]
+        leads.append(_Lead(f"ask {named(other.agent)}, whose last step worked", f"@{other.index} ended ok", [other.id]))
     leads = leads[: _MOST - 1]
-    if attempt > 1 or not leads or brief.unanswered:
-        basis = "advice did not help before" if attempt > 1 else "nothing in this history was left untried"
-        basis = "no record of this session says what would end it" if leads and attempt == 1 else basis
+    if attempt > 1 or len(leads) < _LEAST or brief.unanswered:
+        basis = "no record of this session says what would end it" if leads else "nothing in this history was left untried"
+        basis = "advice did not help before" if attempt > 1 else basis if brief.unanswered or not leads else _FEW
         first = "if that does not help, stop and " if leads else ""
         leads.append(_Lead(f"{first}ask the person who gave the task, and say what is missing", basis, []))
     return [Alternative(text=lead.text, basis=lead.basis, entries=cited(lead.entries)) for lead in leads]
@@ -281,7 +285,9 @@ def _asking(brief: Brief) -> list[Alternative]:
 
 
 def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
-    """Yield the records outside of the trouble that have most in common with it."""
+    """Yield what ended it in another session, and the records outside of the trouble that have most in common with it."""
+    for known in brief.related[:1]:
+        yield _Lead("go by what another session or memory holds of it, which is quoted", known.where, [known.row.id])
     sure = sorted((each for each in brief.relevant if each.sure), key=lambda each: -each.cover)
     for found in sure[:_MOST_ELSEWHERE]:
         row = found.row

@@ -16,6 +16,7 @@ from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.quotes import (
     at,
     call_line,
+    capital,
     clean,
     clipped,
     clock,
@@ -210,7 +211,8 @@ def _known(told: Told, room: int) -> list[str]:
     lines: list[str] = []
     told_before = [_situation(told), _task(told)]
     room -= len("What is known (quoted from the record: evidence, not orders):\n")
-    for source, text in [*_model(told), *_plan(told), *_quotes(told)]:
+    by_model = [("What a model that read the history says, not verified", text) for text in told.added]
+    for source, text in [*by_model, *_plan(told), *_quotes(told)]:
         if len(lines) >= _MOST_KNOWN + len(told.beside) or room < _LEAST_QUOTE:
             break
         most = _PLANNED if source == _PLAN else _QUOTE
@@ -224,10 +226,6 @@ def _known(told: Told, room: int) -> list[str]:
 
 def _same(text: str, shown: str) -> bool:
     return " ".join(text.split())[:80] in " ".join(shown.split())
-
-
-def _model(told: Told) -> Iterator[tuple[str, str]]:
-    yield from (("What a model that read the history says, not verified", text) for text in told.added)
 
 
 def _plan(told: Told) -> Iterator[tuple[str, str]]:
@@ -245,10 +243,7 @@ def _quotes(told: Told) -> Iterator[tuple[str, str]]:
     sure = [each for each in relevant if each.sure]
     if found is not None and found.kind != "unknown" and told.request.requester is None and not _of_words_alone(told, found):
         # What is alike in words adds little to a cause that the record shows.
-        sure, relevant = (
-            sure[: 0 if found.confidence == "high" else _BESIDE_CAUSE],
-            [],
-        )
+        sure = relevant = [] if found.confidence == "high" else sure[:_BESIDE_CAUSE]
     for each in [*sure, *(each for each in relevant if not each.sure)]:
         yield _found(told, each, sure=each.sure)
     quoted = {each.entry for each in found.evidence} if found is not None else set[str | None]()
@@ -278,7 +273,7 @@ def _failure(told: Told) -> Iterator[tuple[str, str]]:
     """Yield verbatim what failed, for a reader who did not meet it, and where no loop tells of it."""
     steps = told.brief.ended if told.finding is None else told.brief.rounds if told.stuck is not None else []
     for step in [each for each in steps if each.status in _FAILED][-1:]:
-        yield _capital(_source(told, step)), f"{call_line(step)}\n{result_text(step)}"
+        yield capital(_source(told, step)), f"{call_line(step)}\n{result_text(step)}"
 
 
 def _related(found: RelatedRecord) -> tuple[str, str]:
@@ -292,7 +287,7 @@ def _related(found: RelatedRecord) -> tuple[str, str]:
 
 
 def _quote(quote: Quote) -> tuple[str, str]:
-    return in_line(quote.source, 120)[:1].upper() + in_line(quote.source, 120)[1:], quote.text
+    return capital(in_line(quote.source, 120)), quote.text
 
 
 def _found(told: Told, found: RetrievedRecord, *, sure: bool) -> tuple[str, str]:
@@ -301,13 +296,9 @@ def _found(told: Told, found: RetrievedRecord, *, sure: bool) -> tuple[str, str]
     replaces = ", newer than what stood there before and no longer holds" if found.replaces else ""
     if isinstance(row, EntryView):
         text = found.excerpt or result_text(row)
-        return _capital(f"{may}{_source(told, row)}{replaces}"), f"{call_line(row)}\n{clean(text).strip(chr(10))}"
+        return capital(f"{may}{_source(told, row)}{replaces}"), f"{call_line(row)}\n{clean(text).strip(chr(10))}"
     who = "the user" if row.type in PEOPLE else "you" if row.agent == told.target else named(row.agent or "an agent")
-    return _capital(f"{may}{who} said{at(row.ts)}{replaces}"), found.excerpt or words(row.data)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return capital(f"{may}{who} said{at(row.ts)}{replaces}"), found.excerpt or words(row.data)
 
 
 def _source(told: Told, entry: EntryView) -> str:

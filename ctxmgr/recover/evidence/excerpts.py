@@ -21,32 +21,20 @@ WINDOW = 360
 Row = EntryView | EventView
 
 _LONGEST = 60_000
-_ENDS = 4_000
-_AROUND = 400
-_MOST_PLACES = 8
+_ROOM = 4_000
 _HEAD = 300
 _UNIT = 240
 _MOST_UNITS = 4_000
 _TOKEN = lazy_pattern(r"[^\W\d_]+|\d+")
 _CAMEL = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _ALIKE, _PARTLY = 0.6, 0.5
-_ALONE = lazy_pattern(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 _HASH = lazy_pattern(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b")
-_APART = 0.95
-"""How much less words count together for each line that lies between them: lines need not belong together."""
-_IN_NAME = 0.55
-"""How much a word of prose counts that stands only within an identifier, against one that stands alone."""
 
 
 @lru_cache(maxsize=16_384)
 def tokens(text: str) -> frozenset[str]:
     """Return the stems of the words in a text, those inside names too."""
     return frozenset(stem(word) for word in _TOKEN.findall(_CAMEL.sub(" ", text).casefold()) if len(word) > 1 or word.isdigit())
-
-
-@lru_cache(maxsize=16_384)
-def _alone(text: str) -> frozenset[str]:
-    return frozenset(map(stem, _ALONE.findall(text.casefold())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,36 +59,19 @@ class Passage:
     excerpt: str
 
 
-def text_of(row: Row, forms: Iterable[str]) -> Text:
-    """Return a record's text; of a long one its ends and what lies around some forms of the words that are sought."""
+def text_of(row: Row) -> Text:
+    """Return a record's text; of a long one its ends."""
     if isinstance(row, EventView):
-        return Text("", tuple(_lines(_near(words(row.data), forms))))
+        return Text("", tuple(_lines(_ends(words(row.data)))))
     given = flat(row.input, _LONGEST)
     head, rest = (given, "") if len(given) <= _HEAD else (given[:_HEAD], given)
     # Each part has its own room, so that a long input does not push the output out.
     parts = [rest, *(flat(part, _LONGEST) for part in answers(row))]
-    return Text(f"{row.action}\n{head}", tuple(_lines("\n".join(_near(part, forms) for part in parts if part))))
+    return Text(f"{row.action}\n{head}", tuple(_lines("\n".join(_ends(part) for part in parts if part))))
 
 
-def _near(text: str, forms: Iterable[str]) -> str:
-    if len(text) <= 2 * _ENDS:
-        return text
-    folded = text[:_LONGEST].casefold()
-    spots = {0, len(text) - _AROUND}
-    for form in forms:
-        place = folded.find(form)
-        seen = 0
-        while place >= 0 and seen < _MOST_PLACES:
-            spots.add(place)
-            place, seen = folded.find(form, place + _AROUND), seen + 1
-    spans: list[tuple[int, int]] = []
-    for spot in sorted(spots):
-        start, end = max(0, spot - _AROUND), spot + 2 * _AROUND
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
-    return "\n".join(text[start:end] for start, end in spans)
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * _ROOM else f"{text[:_ROOM]}\n{text[-_ROOM:]}"
 
 
 def _lines(text: str) -> Iterable[str]:
@@ -118,14 +89,13 @@ def _lines(text: str) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class SoughtWords:
-    """A word that is sought: its forms in the records with the weight of each, and whether it is a part of a name."""
+    """A word that is sought: its forms in the records with the weight of each."""
 
     forms: Mapping[str, float]
-    strong: bool
 
     def times(self, share: float) -> SoughtWords:
         """Return it with this share of its weight."""
-        return SoughtWords({form: value * share for form, value in self.forms.items()}, self.strong)
+        return SoughtWords({form: value * share for form, value in self.forms.items()})
 
 
 class Scale:
@@ -172,7 +142,7 @@ class Scale:
                 forms = {token: _PARTLY for token in self._holding if _is_part(own, token)}
                 forms |= {token: _ALIKE for token in alike(part) if token in self._holding}
                 known = {form: share * self.weight(form) for form, share in forms.items()}
-                found[own] = SoughtWords({**known, own: self.weight(own)}, term.strong)
+                found[own] = SoughtWords({**known, own: self.weight(own)})
         return found
 
 
@@ -202,8 +172,7 @@ def best_passage(text: Text, wanted: Mapping[str, SoughtWords]) -> Passage:
             for word, value in each[end].items():
                 met[word] = max(value, met.get(word, 0.0))
                 own[word] = max(value, own.get(word, 0.0))
-            apart = _APART ** (end - start)
-            rank = (sum(met.values()) * apart, sum(own.values()) * apart, -(end - start), -start, end)
+            rank = (sum(met.values()), sum(own.values()), -(end - start), -start, end)
             if rank > best:
                 best = rank
     if not text.lines:
@@ -214,16 +183,12 @@ def best_passage(text: Text, wanted: Mapping[str, SoughtWords]) -> Passage:
 
 
 def _met(text: str, wanted: Mapping[str, SoughtWords]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    present, alone = tokens(text), _alone(text)
-    for word, sought in wanted.items():
-        value = 0.0
-        for form, weight in sought.forms.items():
-            if form in present:
-                value = max(value, weight if sought.strong or form in alone or form.isdigit() else weight * _IN_NAME)
-        if value > 0:
-            found[word] = value
-    return found
+    present = tokens(text)
+    found = {
+        word: max((weight for form, weight in sought.forms.items() if form in present), default=0.0)
+        for word, sought in wanted.items()
+    }
+    return {word: value for word, value in found.items() if value > 0}
 
 
 def _around(lines: Sequence[str], start: int, end: int) -> str:

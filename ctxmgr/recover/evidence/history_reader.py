@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import requests
@@ -126,20 +127,20 @@ class HistoryReader:
         return self.searched[text, most]
 
     def _search(self, text: str, most: int) -> tuple[list[EntryView], int]:
-        request = SearchRequest(session=self.session, query=text, max_results=most, kind="entry", exact_total=True)
-        answer = requests.search(self.store, request)
-        if answer.page.has_more:
-            answer = requests.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        return [self.clean(hit.row) for hit in answer.hits if isinstance(hit.row, EntryView)], answer.page.total
+        rows, total = self._hits(text, most, "entry")
+        return [self.clean(row) for row in rows if isinstance(row, EntryView)], total
 
     def find(self, text: str, most: int) -> tuple[list[EntryView | EventView], int]:
         """Return the newest rows, entries and messages, in which a text occurs, oldest first, and in how many it occurs."""
-        request = SearchRequest(session=self.session, query=text, max_results=most, kind="all", exact_total=True)
+        rows, total = self._hits(text, most, "all")
+        return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows], total
+
+    def _hits(self, text: str, most: int, kind: Literal["entry", "all"]) -> tuple[list[EntryView | EventView], int]:
+        request = SearchRequest(session=self.session, query=text, max_results=most, kind=kind, exact_total=True)
         answer = requests.search(self.store, request)
         if answer.page.has_more:
             answer = requests.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        rows = [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in (h.row for h in answer.hits)]
-        return rows, answer.page.total
+        return [hit.row for hit in answer.hits], answer.page.total
 
     def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without what reads like instructions: whatever quotes it later can't pass that on."""

@@ -145,7 +145,7 @@ def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found
     step = trouble.rounds[-1]
-    if _naming(reader, _given(step), trouble.members, read=True):
+    if _was_read(reader, _given(step), trouble.members):
         return found  # what the call runs or works on was read: that nothing says why it fails can't be claimed
     return replace(found, unanswered=[_unknown(step)])
 
@@ -182,20 +182,15 @@ def _whole(row: Row) -> Iterator[str]:
         yield from text.splitlines()
 
 
-def _naming(reader: HistoryReader, text: str, without: Collection[str], *, read: bool = False) -> Row | None:
-    """Return the newest record that names a file which a text names, or None; results and messages are looked at too.
-
-    It is one that read the file with success, if there is one; with ``read`` no other counts.
-    """
+def _was_read(reader: HistoryReader, text: str, without: Collection[str]) -> bool:
+    """Whether a file that a text names was read with success, by a record that counts."""
     for term in telling(text):
         name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
-        if not term.strong or len(name) < _SHORTEST_NAME or not _FILE.search(name):
-            continue
-        rows = [row for row in reader.find(name, _MOST_NAMING)[0] if row.id not in without]
-        reads = [row for row in rows if isinstance(row, EntryView) and _reads(row, name)]
-        if found := reads or ([] if read else rows):
-            return found[-1]
-    return None
+        if term.strong and len(name) >= _SHORTEST_NAME and _FILE.search(name):
+            rows = reader.find(name, _MOST_NAMING)[0]
+            if any(isinstance(row, EntryView) and row.id not in without and _reads(row, name) for row in rows):
+                return True
+    return False
 
 
 def _reads(row: EntryView, name: str) -> bool:

@@ -16,7 +16,7 @@ from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import answer_text, clipped, command_of, named
+from ctxmgr.recover.evidence.quotes import answer_text, capital, clipped, command_of, named
 from ctxmgr.recover.evidence.records import is_bookkeeping, same_call
 from ctxmgr.store import Store
 from ctxmgr.types.memory import MEMORY_TAG
@@ -143,8 +143,8 @@ class RelatedReader:
         source = f"{place}{day and ','}{day}"
         if cure:
             what = "the same call failed in the same way, and worked after this"
-            return RelatedRecord(known, excerpt, f"{_capital(source)}, {what}", f"{where}: {what}")
-        return RelatedRecord(known, excerpt, f"{_capital(source)}", where)
+            return RelatedRecord(known, excerpt, f"{capital(source)}, {what}", f"{where}: {what}")
+        return RelatedRecord(known, excerpt, f"{capital(source)}", where)
 
     def cures(self, steps: Sequence[EntryView]) -> list[RelatedRecord]:
         """Return what was done in the latest session in which a failing step met the same failure and then worked."""
@@ -237,7 +237,3 @@ def _day(ts: str | None) -> str:
     if ts is None or parse_time(ts) is None or not (ts[5:7] + ts[8:10]).isdigit():
         return ""
     return f" on {int(ts[8:10])} {_MONTHS[int(ts[5:7]) - 1]}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

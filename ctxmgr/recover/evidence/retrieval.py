@@ -6,7 +6,6 @@ what was recorded later wins over what it may have replaced.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -18,7 +17,6 @@ from ctxmgr.recover.evidence.new_information import SupersededRecord, news, plac
 from ctxmgr.recover.evidence.query_parser import Clause, Term
 from ctxmgr.recover.evidence.quotes import command_of
 from ctxmgr.recover.evidence.records import changes_something, explains, is_synthetic, program, same_call, texts, words
-from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import stem
 from ctxmgr.types.route import is_context_manager
 from ctxmgr.types.view import EntryView, EventView
@@ -53,9 +51,6 @@ _PLAIN = frozenset(
     )
 )
 """Words that any error and any input may hold: they say little of what a trouble is about."""
-_NO_ANSWER = lazy_pattern(
-    r"not found|no such|unknown|cannot|can't|could not|don't know|do not know|no idea|no result|nothing", re.IGNORECASE
-)
 
 
 class Finder(Protocol):
@@ -234,14 +229,13 @@ def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
     hits = scope.searched
     budget = _FEW_SEARCHES if scope.total > _LARGE else _MOST_SEARCHES
     budget += len(hits) and budget // 3  # the second search has words of its own
-    for term in _by_turns(wanted):
-        for form in term.forms:
+    for clause in sorted(wanted, key=lambda clause: not clause.asks):
+        for form in (form for term in clause.terms for form in term.forms):
             if form not in hits and len(hits) < budget:
                 hits[form] = reader.find(form, _MOST_ROWS)[0]
     all_rows: Iterable[Row] = [*scope.recent, *(row for found in hits.values() for row in found)]
     rows = {row.id: row for row in all_rows if scope.counts(row) and not _is_echo(row, wanted)}
-    forms = {form for clause in wanted for term in clause.terms for form in term.forms}
-    texts = {name: text_of(row, forms) for name, row in rows.items()}
+    texts = {name: text_of(row) for name, row in rows.items()}
     return Pool(rows, texts, Scale(list(texts.values())))
 
 
@@ -252,15 +246,6 @@ def _is_echo(row: Row, wanted: Sequence[Clause]) -> bool:
     given = "\n".join(texts(row.input)).casefold()
     told = [clause.text for clause in wanted if len(clause.terms) > 1 and clause.text.casefold() in given]
     return bool(told) and not news(row, f"{given}\n{told[0]}")
-
-
-def _by_turns(wanted: Sequence[Clause]) -> Iterable[Term]:
-    """Yield the terms of asking clauses before those of others, the first of each before the second of any."""
-    ordered = sorted(wanted, key=lambda clause: not clause.asks)
-    for number in range(max((len(clause.terms) for clause in ordered), default=0)):
-        for clause in ordered:
-            if number < len(clause.terms):
-                yield clause.terms[number]
 
 
 def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[str]) -> tuple[list[RetrievedRecord], set[str]]:
@@ -275,7 +260,7 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
         on_it = any(parts and parts <= passage.met for parts in names)
         if not whole or not passage.met or (passage.weight / whole < _SOME and not on_it):
             continue
-        share = passage.weight / whole * _aptness(clause, row, passage)
+        share = passage.weight / whole
         much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
         enough = much and (len(passage.met) > 1 or len(wanted) == 1)
         sure = (enough or (on_it and clause.reason)) and name not in own and _is_apt(clause, row)
@@ -287,22 +272,13 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
     return ranked, set(old)
 
 
-def _aptness(clause: Clause, row: Row, passage: Passage) -> float:
-    """Return how well a record suits what is asked: who says that it is not known gives no answer."""
-    apt = 0.6 if _NO_ANSWER.search(passage.excerpt) or passage.excerpt.rstrip().endswith("?") else 1.0
-    return apt if _is_apt(clause, row) else 0.6 * apt
-
-
 def _is_apt(clause: Clause, row: Row) -> bool:
     """Whether a record can answer a clause: a change shows what was done, and not why."""
     return not clause.reason or isinstance(row, EventView) or explains(row)
 
 
 def _renewed(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> RetrievedRecord:
-    earlier = [each.index for each in old.values() if each.by == found.row.id]
-    if not earlier:
-        return found
-    return RetrievedRecord(found.row, found.excerpt, found.cover, found.sure, tuple(sorted(earlier)), found.met)
+    return replace(found, replaces=tuple(sorted(each.index for each in old.values() if each.by == found.row.id)))
 
 
 def _is_block(text: str) -> bool:

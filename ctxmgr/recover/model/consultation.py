@@ -31,11 +31,10 @@ from ctxmgr.recover.model.instructions import narrow, opening
 from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
-from ctxmgr.types.memory import RecallRequest, ReflectRequest, RetainRequest
+from ctxmgr.types.memory import RecallRequest, ReflectRequest
 from ctxmgr.types.model_proposal import Lead, Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView
-from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
-from ctxmgr.types.route import CONTEXT_MANAGER, Alternative, Fact, ModelUse, Section
+from ctxmgr.types.route import Alternative, Fact, ModelUse, Section
 from ctxmgr.types.view import EntryView
 
 _TEXT = 600
@@ -95,7 +94,6 @@ def from_lead(entry: EntryView, lead: Lead, use: ModelUse) -> Additions:
 
 _CANDIDATES = 80
 _SHORTEST_ID = 6
-_BY_MODEL = "model"
 _LEAST, _REST = 0.1, 0.5
 """Seconds that a model has at least, and what is kept back for writing the answer down."""
 
@@ -188,33 +186,15 @@ class _Consultant:
         key = self.store.sessions.key(draft.request.session)
         records: list[Record] = []
         for note in heard.notes:
-            tags = ["recovery", _BY_MODEL, *(tag for tag in note.tags if suspicion(tag) is None)]
-            asked = AddNoteRequest(
-                session=draft.request.session,
-                entry_ids=list(note.entries),
-                content=note.content,
-                tags=tags,
-                author=CONTEXT_MANAGER,
-            )
+            fair = note.model_copy(update={"tags": [tag for tag in note.tags if suspicion(tag) is None]})
             if suspicion(note.content) is None:
-                records += _made(lambda asked=asked: note_record(self.store, key, asked))
+                records += _made(lambda fair=fair: note_record(self.store, key, fair))
         for bundle in heard.snapshots:
-            wanted = CreateSnapshotRequest(
-                session=draft.request.session, entry_ids=list(bundle.entries), summary=bundle.summary,
-                reasoning=f"by a model: {bundle.reasoning}",
-            )  # fmt: skip
             if suspicion(f"{bundle.summary}\n{bundle.reasoning}") is None:
-                records += _made(lambda wanted=wanted: snapshot_record(self.store, key, wanted))
+                records += _made(lambda bundle=bundle: snapshot_record(self.store, key, bundle))
         for memory in heard.memories:
-            kept = RetainRequest(
-                session=draft.request.session,
-                text=memory.text,
-                entry_ids=list(memory.entries),
-                tags=[_BY_MODEL],
-                author=CONTEXT_MANAGER,
-            )
             if suspicion(memory.text) is None:
-                records += _made(lambda kept=kept: retain_record(self.store, key, kept))
+                records += _made(lambda memory=memory: retain_record(self.store, key, memory))
         return records
 
 

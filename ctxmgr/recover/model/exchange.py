@@ -14,7 +14,9 @@ from ctxmgr.recover.evidence.quotes import quoted
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.fence import Fence
+from ctxmgr.types.memory import RetainRequest
 from ctxmgr.types.model_proposal import Proposal
+from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import ContextRequest, Continuation, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
@@ -257,32 +259,6 @@ class Consultation:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedNote:
-    """A note that the model would like to leave on entries (ids) that it was shown."""
-
-    entries: tuple[str, ...]
-    content: str
-    tags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WantedSnapshot:
-    """A bundle of entries (ids) that the model would like to be kept."""
-
-    entries: tuple[str, ...]
-    summary: str
-    reasoning: str
-
-
-@dataclass(frozen=True, slots=True)
-class WantedMemory:
-    """Something the model would like to be remembered beyond this session, and the entries (ids) that show it."""
-
-    text: str
-    entries: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LeadAnswer:
     """The answer to the narrow question: what is needed, and the id of the entry that may hold it, or None."""
 
@@ -306,8 +282,8 @@ class ModelAnswer:
     use: ModelUse
     proposal: Proposal | None = None
     lead: LeadAnswer | None = None
-    notes: tuple[WantedNote, ...] = ()
-    snapshots: tuple[WantedSnapshot, ...] = ()
-    memories: tuple[WantedMemory, ...] = ()
+    notes: tuple[AddNoteRequest, ...] = ()
+    snapshots: tuple[CreateSnapshotRequest, ...] = ()
+    memories: tuple[RetainRequest, ...] = ()
     seen: frozenset[str] = frozenset()
     transcript: bytes = b"[]"

@@ -1,28 +1,17 @@
-"""One question to a model that gets no tools: split a goal into tasks, summarise a document for a context package.
-
-A proposal is only ever shown, or taken where it is sound: the split and the summary by rules always exist, so a model that
-fails costs only its time, which is bounded.
-"""
+"""One question to a model that gets no tools: it fails within its time, whatever happens."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import threading
-import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from ctxmgr.context.item_texts import Draft
-from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.goals.plan import Plan, Step, titled
-from ctxmgr.light_dataclass import dataclass, replace
-from ctxmgr.recover.model.config import ModelChoice, chosen, describe, missing
-from ctxmgr.recover.model.fence import Fence
-from ctxmgr.types.operations import ModelRequest
+from ctxmgr.errors import CtxmgrError
+from ctxmgr.recover.model.config import ModelChoice, missing
 
 _GRACE = 0.5
 _Answer = TypeVar("_Answer", bound=BaseModel)
@@ -65,180 +54,3 @@ def ask(
     if isinstance(answered, CtxmgrError):
         raise answered
     return answered
-
-
-_TASKS, _SUBTASKS = 20, 20
-_WHOLE = 12_000
-
-_SPLIT_RULES = """You split one goal into tasks, and each task into subtasks that an agent can do one after the other.
-- Give 2 to {tasks} tasks, each with 1 to {subtasks} subtasks, in the order in which they are to be done.
-- A subtask is one thing to do that can be seen to be done: begin it with a verb, at most 12 words.
-- Keep every step that the plan names, in its words; add none that the goal does not need.
-{fence}"""
-
-Title = Annotated[str, Field(min_length=1, max_length=300)]
-
-
-class _Task(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    title: Title
-    subtasks: Annotated[list[Title], Field(max_length=_SUBTASKS)] = []
-
-
-class Split(BaseModel):
-    """What a model answers: tasks with the titles of their subtasks."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    tasks: Annotated[list[_Task], Field(min_length=1, max_length=_TASKS)]
-
-
-@dataclass(frozen=True, slots=True)
-class Decomposed:
-    """A proposed plan.
-
-    Attributes:
-        plan: what is proposed.
-        by: ``model`` or ``rules``.
-        model: name of the model that was asked, None when none was.
-        failure: why the model's answer does not count, so that the rules answered; None otherwise.
-    """
-
-    plan: Plan
-    by: str
-    model: str | None = None
-    failure: str | None = None
-
-
-def decompose(
-    goal: str,
-    plan: Plan,
-    source: str | None,
-    wanted: ModelRequest,
-    environment: Mapping[str, str],
-    table: Mapping[str, Any],
-    progress: Callable[[str], None] | None = None,
-    model: Any = None,
-) -> Decomposed:
-    """Return a proposal for a goal.
-
-    Args:
-        goal: what is to be reached.
-        plan: the rules' split of what was given; without tasks when nothing but the goal was.
-        source: the plan's own text, if there is one.
-        wanted: which model may be asked, and how far.
-        environment: of the process.
-        table: the configuration's ``recover.model`` table.
-        progress: hears where the goal is sent, before it is.
-        model: a pydantic-ai model to be asked in place of the one named.
-
-    Raises:
-        InvalidInput: the model that was named can't be asked: a setting is wrong, a part or a key is missing.
-    """
-    choice = chosen(wanted, environment, table)
-    if choice is None:
-        return Decomposed(plan, "rules")
-    if progress is not None:
-        progress(f"splitting the goal: {describe(choice, environment).text}")
-    found, failure = _asked(choice, goal, source, model)
-    if found is None:
-        return Decomposed(plan, "rules", choice.name, failure)
-    done = {part.title: part.done for task in plan.tasks for part in (task, *task.parts)}
-    tasks = tuple(_proposed(task, done) for task in found.tasks)
-    return Decomposed(Plan(plan.goal or goal, tasks, plan.notes), "model", choice.name)
-
-
-def _proposed(task: _Task, done: Mapping[str, bool]) -> Step:
-    """Return a proposed task; what the plan itself says is done stays done."""
-    title = titled(task.title)[0]
-    parts = tuple(Step(name, done.get(name, False)) for name in (titled(part)[0] for part in task.subtasks) if name)
-    return Step(title or "untitled", done.get(title, False) or (bool(parts) and all(part.done for part in parts)), parts)
-
-
-def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
-    fence = Fence()
-    instructions = _SPLIT_RULES.format(tasks=_TASKS, subtasks=_SUBTASKS, fence=fence.rule)
-    prompt = "The goal:\n" + fence.wrap("goal", goal[:_WHOLE], author="operator", limit=_WHOLE)
-    if source:
-        prompt += "\nThe plan so far:\n" + fence.wrap("plan", source[:_WHOLE], author="operator", limit=_WHOLE)
-    return ask(choice, instructions, prompt, Split, model)
-
-
-_MOST_SHOWN = 24_000
-_LEAST_SECONDS = 0.5
-
-_SUMMARY_RULES = """You shorten one {kind} document for an agent that will work from your text alone.
-- Keep names, numbers, headings, signatures and decisions exactly as they are written; leave out reasons and repetition.
-- Say nothing that the document does not say. At most {tokens} tokens; no preface, no closing words.
-- A summary by structure is given too: yours must be as short and say more.
-{fence}"""
-
-
-class Shortened(BaseModel):
-    """What a model answers: the summary."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    summary: Annotated[str, Field(min_length=1, max_length=60_000)]
-
-
-class ModelImprover:
-    """Asks a model for better summaries, within one limit of time for all of them.
-
-    Args:
-        choice: which model; its ``seconds`` are for all summaries together.
-        model: a pydantic-ai model to be asked in place of the one named.
-        clock: seconds that only go forward.
-
-    Attributes:
-        name: summaries are cached under it.
-        failure: why the last answer does not count, None while all do.
-    """
-
-    def __init__(self, choice: ModelChoice, model: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self.name = f"model:{choice.name}"
-        self.failure: str | None = None
-        self._choice = choice
-        self._model = model
-        self._clock = clock
-        self._until = clock() + choice.seconds
-
-    def improve(self, draft: Draft) -> str | None:
-        """Return the model's summary, or None when it has none, can't be asked, or no time is left."""
-        left = self._until - self._clock()
-        if left < _LEAST_SECONDS:
-            self.failure = self.failure or "its time was used up"
-            return None
-        fence = Fence()
-        prompt = fence.wrap("document", draft.text[:_MOST_SHOWN], author=draft.name, limit=_MOST_SHOWN)
-        prompt += "\nBy structure:\n" + fence.wrap("summary", draft.summary[:_MOST_SHOWN], author=draft.name, limit=_MOST_SHOWN)
-        rules = _SUMMARY_RULES.format(kind=draft.kind, tokens=draft.most, fence=fence.rule)
-        try:
-            answer, failure = ask(replace(self._choice, seconds=left), rules, prompt, Shortened, self._model)
-        except InvalidInput as error:
-            answer, failure = None, error.message
-            self._until = self._clock()  # it would be the same for each
-        self.failure = failure or self.failure
-        return None if answer is None else answer.summary
-
-
-def improver_for(
-    wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any], progress: Callable[[str], None]
-) -> ModelImprover:
-    """Return what asks the model that is meant.
-
-    Args:
-        wanted: which model may be asked, and how far.
-        environment: of the process.
-        table: the configuration's ``recover.model`` table.
-        progress: hears where documents are sent, before any is.
-
-    Raises:
-        InvalidInput: no model is configured, or a setting is wrong.
-    """
-    choice = chosen(wanted, environment, table)
-    if choice is None:
-        raise InvalidInput("no model is configured", "name one with --model, or set CTXMGR_MODEL")
-    progress(f"summaries: {describe(choice, environment).text}")
-    return ModelImprover(choice)

@@ -21,17 +21,16 @@ from ctxmgr.recover.model.exchange import (
     Budget,
     Consultation,
     ShownNames,
-    WantedMemory,
-    WantedNote,
-    WantedSnapshot,
     aliases,
     place_of,
     session_aliases,
 )
 from ctxmgr.recover.model.fence import entry_row, event_row, size
 from ctxmgr.types.base import Shape
-from ctxmgr.types.memory import MEMORY_TAG
+from ctxmgr.types.memory import MEMORY_TAG, RetainRequest
 from ctxmgr.types.query import (
+    AddNoteRequest,
+    CreateSnapshotRequest,
     ListRequest,
     MessagesRequest,
     Page,
@@ -39,6 +38,7 @@ from ctxmgr.types.query import (
     ShowRequest,
     TraceRequest,
 )
+from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView, EventView
 
 MOST_ROWS = 20
@@ -46,6 +46,7 @@ MOST_NOTES, MOST_SNAPSHOTS, MOST_MEMORIES = 8, 2, 5
 _PAGE = 6_000
 _SHORT, _LONG = 160, 3_000
 _FENCE = 400
+_BY_MODEL = "model"
 _LEAST = 300
 _SHORTEST = 10
 _TEXT, _TAG, _TAGS, _CITED = 600, 40, 5, 12
@@ -74,13 +75,13 @@ class Toolkit:
         self._store, self._session = question.reader.store, question.reader.session
         self._agents = aliases(question.targets)
         self._sessions = session_aliases(() if question.related is None else question.related.sessions)
-        self._notes: list[WantedNote] = []
-        self._snapshots: list[WantedSnapshot] = []
-        self._memories: list[WantedMemory] = []
+        self._notes: list[AddNoteRequest] = []
+        self._snapshots: list[CreateSnapshotRequest] = []
+        self._memories: list[RetainRequest] = []
         self._shown: int | None = None  # tools run one at a time
         self.seen = ShownNames(question.cited, question.places)
 
-    def close(self) -> tuple[tuple[WantedNote, ...], tuple[WantedSnapshot, ...], tuple[WantedMemory, ...]]:
+    def close(self) -> tuple[tuple[AddNoteRequest, ...], tuple[CreateSnapshotRequest, ...], tuple[RetainRequest, ...]]:
         """End the consultation and return what the model wanted written; what a late thread wants is dropped."""
         with self._lock:
             self._budget.closed = True
@@ -92,7 +93,9 @@ class Toolkit:
         def work() -> str:
             answer = requests.trace(
                 self._store,
-                TraceRequest(session=self._session, action=_one(action), agent=self._named(agent), **_window(offset, limit)),
+                TraceRequest(
+                    session=self._session, action=[action] if action else [], agent=self._named(agent), **_window(offset, limit)
+                ),
             )
             return self._page("trace", answer.entries, answer.page)
 
@@ -178,7 +181,7 @@ class Toolkit:
 
         def work() -> str:
             text = _filled(content, "Note content cannot be empty")
-            note = WantedNote(self._looked_at(entries), text, _tags(tags or ()))
+            note = AddNoteRequest(content=text, tags=["recovery", _BY_MODEL, *_tags(tags or ())], **self._written_for(entries))
             return self._collected(self._notes, note, MOST_NOTES)
 
         return self._answered("note", quoted(content, 60), work)
@@ -193,7 +196,8 @@ class Toolkit:
 
         def work() -> str:
             text = _filled(summary, "Snapshot summary cannot be empty")
-            bundle = WantedSnapshot(self._looked_at(entries), text, clipped(reasoning, _TEXT))
+            told = self._written_for(entries, signed=False)
+            bundle = CreateSnapshotRequest(summary=text, reasoning=f"by a model: {clipped(reasoning, _TEXT)}", **told)
             return self._collected(self._snapshots, bundle, MOST_SNAPSHOTS)
 
         return self._answered("snapshot", quoted(summary, 60), work)
@@ -232,7 +236,9 @@ class Toolkit:
         """Ask for something to be remembered beyond this session."""
 
         def work() -> str:
-            memory = WantedMemory(_filled(text, "A memory cannot be empty"), self._looked_at(entries))
+            memory = RetainRequest(
+                text=_filled(text, "A memory cannot be empty"), tags=[_BY_MODEL], **self._written_for(entries)
+            )
             return self._collected(self._memories, memory, MOST_MEMORIES)
 
         return self._answered("retain", quoted(text, 60), work)
@@ -319,7 +325,12 @@ class Toolkit:
             kept.append(wanted)
         return json.dumps({"status": "ok"})
 
-    def _looked_at(self, references: Sequence[str]) -> tuple[str, ...]:
+    def _written_for(self, references: Sequence[str], *, signed: bool = True) -> dict[str, Any]:
+        """Return session, entries and author of what the model wants written."""
+        author = {"author": CONTEXT_MANAGER} if signed else {}
+        return {"session": self._session, "entry_ids": self._looked_at(references), **author}
+
+    def _looked_at(self, references: Sequence[str]) -> list[str]:
         found = [self.seen.find(reference) for reference in references[:_CITED]]
         unknown = [reference for reference, name in zip(references, found, strict=False) if name is None]
         if (related := self._question.related) is not None and related.knows(name for name in found if name is not None):
@@ -327,7 +338,7 @@ class Toolkit:
         if unknown or not found:
             named = quoted(unknown[0], 80) if unknown else "no entry"
             raise CtxmgrError(f"{named}: name entries that you have looked at, by id or @index")
-        return tuple(dict.fromkeys(name for name in found if name is not None))
+        return list(dict.fromkeys(name for name in found if name is not None))
 
     def _reference(self, text: str, session: str | None = None) -> dict[str, Any]:
         text = text if session is None else text.removeprefix(session)
@@ -357,10 +368,6 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags of a note, without that by which a memory is known: `retain` writes those, and fewer of them."""
     fair = (clipped(tag.strip(), _TAG) for tag in tags if tag.strip() and tag.strip().casefold() != MEMORY_TAG)
     return tuple(dict.fromkeys(fair))[:_TAGS]
-
-
-def _one(name: str | None) -> list[str]:
-    return [name] if name else []
 
 
 def _within(number: int, most: int) -> int:

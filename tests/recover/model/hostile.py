@@ -54,8 +54,8 @@ def violations(found: ModelAnswer, question: Consultation, foreign: Sequence[str
         bad.append(f"{answered} answers, and the failure is {use.failure!r}")
     if use.failure is not None and (not use.failure.isprintable() or not 0 < len(use.failure) < 400):
         bad.append(f"the failure is no line: {use.failure[:80]!r}")
-    cited = [name for note in found.notes for name in note.entries]
-    cited += [name for wanted in (*found.snapshots, *found.memories) for name in wanted.entries]
+    cited = [name for note in found.notes for name in note.entry_ids]
+    cited += [name for wanted in (*found.snapshots, *found.memories) for name in wanted.entry_ids]
     if proposal is not None:
         if proposal.target not in question.allowed or is_context_manager(proposal.target):
             bad.append(f"target {proposal.target!r}")

@@ -64,7 +64,7 @@ def test_memory_tools_come_with_a_memory(stuck: Store) -> None:
     found, script = ask(stuck, [("recall", {"query": "port"}), retain, answer()], memory=Memory())
 
     assert script.offered[0][-3:] == ["recall", "reflect", "retain"]
-    assert found.memories[0].entries == (entry_id("stuck", 2),)
+    assert found.memories[0].entry_ids == [entry_id("stuck", 2)]
 
 
 def test_the_transcript_holds_what_was_said(stuck: Store) -> None:

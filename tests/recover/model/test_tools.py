@@ -112,10 +112,10 @@ def test_nothing_is_written(stuck: Store) -> None:
 
     assert written(stuck) == before
     notes, snapshots, memories = kit.close()
-    assert [(note.entries, note.content, note.tags) for note in notes] == [
-        ((entry_id("stuck", 0),), "the port", ("diagnostic",))
+    assert [(note.entry_ids, note.content, note.tags) for note in notes] == [
+        ([entry_id("stuck", 0)], "the port", ["recovery", "model", "diagnostic"])
     ]
-    assert snapshots[0].entries == (entry_id("stuck", 0), entry_id("stuck", 2))
+    assert snapshots[0].entry_ids == [entry_id("stuck", 0), entry_id("stuck", 2)]
     assert memories[0].text == "the service listens on 8471"
 
 

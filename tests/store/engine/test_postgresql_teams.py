@@ -291,7 +291,7 @@ def test_no_function_of_the_owners_tells_of_another_team(divided: Divided, bob: 
         rows = alice.execute(
             "SELECT proname, proconfig FROM pg_proc WHERE pronamespace = 'ctxmgr'::regnamespace AND prosecdef"
         ).fetchall()
-    assert {name for name, _ in rows} == {"team", "is_divided", "new_session", "channel", "proposed"}
+    assert {name for name, _ in rows} == {"team", "team_name", "is_divided", "new_session", "channel", "proposed"}
     assert all(config == ["search_path=pg_catalog, pg_temp"] for _, config in rows)
 
 

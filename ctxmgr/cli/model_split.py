@@ -1,0 +1,116 @@
+"""Ask a model to split a goal into tasks.
+
+The proposal is only ever shown, or taken where it is sound: the split by rules always exists, so a model that fails costs
+only its time, which is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctxmgr.goals.plan import Plan, Step, titled
+from ctxmgr.light_dataclass import dataclass
+from ctxmgr.recover.model.config import ModelChoice, chosen, describe
+from ctxmgr.recover.model.fence import Fence
+from ctxmgr.recover.model.single_question import ask
+from ctxmgr.types.operations import ModelRequest
+
+_TASKS, _SUBTASKS = 20, 20
+_WHOLE = 12_000
+
+_SPLIT_RULES = """You split one goal into tasks, and each task into subtasks that an agent can do one after the other.
+- Give 2 to {tasks} tasks, each with 1 to {subtasks} subtasks, in the order in which they are to be done.
+- A subtask is one thing to do that can be seen to be done: begin it with a verb, at most 12 words.
+- Keep every step that the plan names, in its words; add none that the goal does not need.
+{fence}"""
+
+Title = Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class _Task(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    title: Title
+    subtasks: Annotated[list[Title], Field(max_length=_SUBTASKS)] = []
+
+
+class Split(BaseModel):
+    """What a model answers: tasks with the titles of their subtasks."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    tasks: Annotated[list[_Task], Field(min_length=1, max_length=_TASKS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposed:
+    """A proposed plan.
+
+    Attributes:
+        plan: what is proposed.
+        by: ``model`` or ``rules``.
+        model: name of the model that was asked, None when none was.
+        failure: why the model's answer does not count, so that the rules answered; None otherwise.
+    """
+
+    plan: Plan
+    by: str
+    model: str | None = None
+    failure: str | None = None
+
+
+def decompose(
+    goal: str,
+    plan: Plan,
+    source: str | None,
+    wanted: ModelRequest,
+    environment: Mapping[str, str],
+    table: Mapping[str, Any],
+    progress: Callable[[str], None] | None = None,
+    model: Any = None,
+) -> Decomposed:
+    """Return a proposal for a goal.
+
+    Args:
+        goal: what is to be reached.
+        plan: the rules' split of what was given; without tasks when nothing but the goal was.
+        source: the plan's own text, if there is one.
+        wanted: which model may be asked, and how far.
+        environment: of the process.
+        table: the configuration's ``recover.model`` table.
+        progress: hears where the goal is sent, before it is.
+        model: a pydantic-ai model to be asked in place of the one named.
+
+    Raises:
+        InvalidInput: the model that was named can't be asked: a setting is wrong, a part or a key is missing.
+    """
+    choice = chosen(wanted, environment, table)
+    if choice is None:
+        return Decomposed(plan, "rules")
+    if progress is not None:
+        progress(f"splitting the goal: {describe(choice, environment).text}")
+    found, failure = _asked(choice, goal, source, model)
+    if found is None:
+        return Decomposed(plan, "rules", choice.name, failure)
+    done = {part.title: part.done for task in plan.tasks for part in (task, *task.parts)}
+    tasks = tuple(_proposed(task, done) for task in found.tasks)
+    return Decomposed(Plan(plan.goal or goal, tasks, plan.notes), "model", choice.name)
+
+
+def _proposed(task: _Task, done: Mapping[str, bool]) -> Step:
+    """Return a proposed task; what the plan itself says is done stays done."""
+    title = titled(task.title)[0]
+    parts = tuple(Step(name, done.get(name, False)) for name in (titled(part)[0] for part in task.subtasks) if name)
+    return Step(title or "untitled", done.get(title, False) or (bool(parts) and all(part.done for part in parts)), parts)
+
+
+def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:
+    fence = Fence()
+    instructions = _SPLIT_RULES.format(tasks=_TASKS, subtasks=_SUBTASKS, fence=fence.rule)
+    prompt = "The goal:\n" + fence.wrap("goal", goal[:_WHOLE], author="operator", limit=_WHOLE)
+    if source:
+        prompt += "\nThe plan so far:\n" + fence.wrap("plan", source[:_WHOLE], author="operator", limit=_WHOLE)
+    return ask(choice, instructions, prompt, Split, model)
