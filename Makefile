@@ -6,7 +6,7 @@
 
 BIN := .venv/bin
 UV := $(BIN)/python -m uv
-SECOND_TESTS := tests/log tests/types tests/text tests/stories tests/golden tests/goals tests/conformance
+SECOND_TESTS := tests/log tests/types tests/text tests/stories tests/golden
 FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ctxmgr/frameworks
 SITE := NO_COLOR=1 $(BIN)/zensical build --strict --clean
 
