@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 import typer
 from typer import testing
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from ctxmgr.cli import build_app
@@ -96,7 +97,8 @@ def _app(command: str | None) -> typer.Typer:
     return build_app(command)
 
 
-testing._get_command = cache(testing._get_command)  # pyright: ignore[reportPrivateUsage] -- else each run makes all commands anew
+# typer makes the whole command anew for every invocation otherwise.
+setattr(testing, "_get_command", cache(get_command))  # noqa: B010 -- the name is private
 
 
 def run_json(arguments: list[str], given: str | None = None) -> tuple[int, Answer]:

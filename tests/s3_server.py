@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 BUCKET = "history"
@@ -23,7 +23,7 @@ server.stop()
 
 
 @contextmanager
-def serving() -> Iterator[dict[str, str]]:
+def serving() -> Generator[dict[str, str]]:
     """Run the service while the context lasts; yield the variables by which a client finds it."""
     command = [sys.executable, "-W", "ignore", "-c", _SERVE]
     with subprocess.Popen(

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -315,8 +316,11 @@ def test_what_a_service_keeps_otherwise_removes_nothing(tmp_path: Path, bucket: 
     store.append(story("old", age=40))
     store.append(story("last", age=1))
     before, put = bodies(store), obstore.put
-    monkeypatch.setattr(obstore, "put", lambda client, name, file: put(client, name, file.read_bytes()[:-1] + b"?"))
 
+    def changed(client: Any, name: str, file: Path) -> object:
+        return put(client, name, file.read_bytes()[:-1] + b"?")
+
+    monkeypatch.setattr(obstore, "put", changed)
     with pytest.raises(StorageFailed, match="does not hold what was written"):
         retain(store, bucket, chosen(store))
     assert bodies(store) == before
@@ -366,7 +370,12 @@ def test_a_copy_is_fetched_once_and_goes_with_its_file(tmp_path: Path, bucket: s
     open_archive(bucket).close()
     client, got = from_url(bucket, client_options={"allow_http": True}), list[str]()
     get = obstore.get
-    monkeypatch.setattr(obstore, "get", lambda client, name: (got.append(name), get(client, name))[1])
+
+    def noted(client: Any, name: str) -> object:
+        got.append(name)
+        return get(client, name)
+
+    monkeypatch.setattr(obstore, "get", noted)
     names = sorted(found["path"] for page in obstore.list(client) for found in page)
 
     open_archive(bucket).close()
