@@ -76,7 +76,7 @@ class ErrorRow:
 
     def match(self, text: str, folded: str, call: str) -> re.Match[str] | None:
         """Return where a text says what the row is about, or None."""
-        if self.key and not _holds_any(folded, self.key):
+        if self.key and not any(key in folded for key in self.key):
             return None
         if self.caller is not None and not self.caller.search(call):
             return None
@@ -95,10 +95,22 @@ class ErrorRow:
         return code(match.string[start : start + len(known)].strip(), _SHOWN) if len(known) > 3 else ""
 
 
-def _holds_any(folded: str, keys: tuple[str, ...]) -> bool:
-    """Whether a text holds one of the keys; most are ruled out by their ends, without a search through the text."""
-    parts = _parts(folded)
-    return any((len(key) < _PART or (key[:_PART] in parts and key[-_PART:] in parts)) and key in folded for key in keys)
+@cache
+def _starts() -> dict[str, list[int]]:
+    """Return the places of the rows by how their keys start; those of short keys, and of none, stand under ""."""
+    starts: dict[str, list[int]] = {}
+    for place, row in enumerate(error_rows()):
+        for start in dict.fromkeys(key[:_PART] if len(key) >= _PART else "" for key in row.key or ("",)):
+            starts.setdefault(start, []).append(place)
+    return starts
+
+
+def _candidates(folded: str) -> Iterator[ErrorRow]:
+    """Yield the rows that a text may be about, in their order: nearly all are ruled out without a look at each."""
+    starts = _starts()
+    rows = error_rows()
+    places = {place for start in (_parts(folded) & starts.keys()) | {""} for place in starts.get(start, ())}
+    return (rows[place] for place in sorted(places))
 
 
 @lru_cache(maxsize=16)
@@ -231,7 +243,7 @@ def _met(evidence: Evidence, entry: EntryView, *, late: bool) -> Iterator[tuple[
     folded = short.casefold()
     call = command_of(entry) or f"{entry.action} {entry.input if isinstance(entry.input, str) else ''}"[:400]
     checks = CHECKS.search(command_of(entry)) is not None
-    for row in error_rows():
+    for row in _candidates(folded):
         if row.late == late:
             match = row.match(short, folded, call)
             if match is not None and not (checks and late and row.caller is None):

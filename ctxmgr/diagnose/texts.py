@@ -37,7 +37,7 @@ def clean(text: str) -> str:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     text = text.replace("\r\n", "\n").replace("\t", "    ")
-    if text.isprintable():
+    if text.replace("\n", "").isprintable():
         return text
     return "".join(char for char in text if char == "\n" or char.isprintable())
 
