@@ -1,7 +1,7 @@
 # Everything from a bare machine: Python 3.11 or newer with pip and venv, and make. Nothing else has to be installed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-random test-second test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick bench-chaos clean
+.PHONY: help demo test test-slow test-long test-random test-second test-llm test-clients test-frameworks coverage check lint docs renew package bench bench-quick bench-chaos clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -31,8 +31,11 @@ demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
 test: .venv/.ready-dev ## Run the tests (ARGS="-k note" chooses among them)
 	@$(BIN)/pytest -q -n auto $(ARGS)
 
-test-slow: .venv/.ready-dev ## Run the tests that take long: floods, kills, hostile checkouts and models
+test-slow: .venv/.ready-dev ## Run the tests that take seconds each: floods, kills, hostile checkouts and models
 	@$(BIN)/pytest -q -n auto -m slow $(ARGS)
+
+test-long: .venv/.ready-dev ## Run the tests that take longest: faults at each system call, megabytes in each field (ten minutes)
+	@$(BIN)/pytest -q -n auto -m long $(ARGS)
 
 test-random: .venv/.ready-dev ## Run the tests that draw examples, with new ones each time
 	@env -u CI $(BIN)/pytest -q -n auto -m "hypothesis and not llm and not clients" $(ARGS)
@@ -73,7 +76,7 @@ docs: .venv/.ready-dev ## Make a site of docs/ in build/site, its links checked;
 	@$(SITE)
 	@echo "open build/site/index.html"
 
-check: lint test test-slow ## Everything that must hold before a change goes in
+check: lint test test-slow test-long ## Everything that must hold before a change goes in
 
 renew: .venv/.ready-dev ## Write anew what is made from the program: help texts, pages, the output on pages, pinned answers
 	@$(BIN)/python -m ctxmgr.cli.fast.generate

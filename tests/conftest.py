@@ -49,7 +49,7 @@ CONTRACT = {
 _LEAKS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "COLUMNS")
 
 
-_ASKED_FOR = ("llm", "clients", "slow")
+_ASKED_FOR = ("llm", "clients", "slow", "long")
 """Markers of tests that take long or need more than a machine always has: they run only where the command line names them."""
 
 
@@ -95,6 +95,11 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return how many processes run the tests: one and a half for each core, for many a test waits."""
+    return max(1, (os.cpu_count() or 1) * 3 // 2)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Name the place of the run's server where the run begins; the processes beside it are told."""
     if not hasattr(config, "workerinput"):
@@ -113,8 +118,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_path" in metafunc.fixturenames:
         here = metafunc.definition.nodeid.partition("::")[0]
         everywhere = here in CONTRACT and metafunc.definition.get_closest_marker("only_files") is None
-        slow = metafunc.definition.get_closest_marker("slow") is not None
-        pooled = pytest.param(POOLER, marks=() if slow else (pytest.mark.slow,))
+        asked_for = any(metafunc.definition.get_closest_marker(name) for name in _ASKED_FOR)
+        pooled = pytest.param(POOLER, marks=() if asked_for else (pytest.mark.slow,))
         kinds = [*sorted(STORE_FILES), *([SERVER, pooled] if everywhere else [])]
         metafunc.parametrize("store_path", kinds, indirect=True)
 

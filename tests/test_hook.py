@@ -58,6 +58,7 @@ def test_a_recorded_run_is_told_its_cause() -> None:
     assert all(not text for text in said[:first])
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LV-silent")
 def test_a_healthy_run_is_told_nothing(tmp_path: Path) -> None:
     """Fifty varied calls, each before and after: not one byte."""
@@ -72,6 +73,7 @@ def test_a_healthy_run_is_told_nothing(tmp_path: Path) -> None:
         assert hooked("claude-code", batch(call, log)) == SILENT
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LV-silent")
 def test_polling_is_told_nothing(tmp_path: Path) -> None:
     """A build that comes along is watched as often as its agent likes; so is one that the detectors grant patience."""

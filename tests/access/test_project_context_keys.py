@@ -168,6 +168,7 @@ def test_setting_needs_the_right_to_write(store: Store, operator: AccessGuard, a
     assert get_keys(store, reader, GetContextRequest()).keys[0].updated_by == "project_manager"
 
 
+@pytest.mark.slow
 @given(key=st.text(max_size=12), value=st.one_of(st.text(max_size=20), st.integers(), st.none(), st.lists(st.booleans())))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_odd_keys_and_values_end_in_an_answer(store: Store, key: str, value: Any) -> None:

@@ -40,7 +40,7 @@ def differences(sets: list[tuple[AccessRule, ...]], questions: list[Question]) -
     return compared, different
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("003-A1", "003-A3", "003-A4", "003-A5")
 def test_every_set_of_up_to_three_rules_answers_as_the_reference() -> None:
     """All forms of patterns, all permissions, two priorities, any and one agent: no answer differs, in any order of rows."""

@@ -47,7 +47,7 @@ def _test_it(kind: str, tmp_path: Path) -> list[str]:
     return subprocess.run(line, capture_output=True, text=True, check=False).stdout.split()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["db", "jsonl"])
 def test_space_can_be_freed_on_a_full_disk(kind: str, tmp_path: Path) -> None:
     """With not a byte left, artifacts are listed and copied out elsewhere, and a prune frees its blocks; all is sound."""

@@ -19,6 +19,7 @@ def _transcript(case: Case) -> str:
     return plain("\n".join(map(told, case.records)))
 
 
+@pytest.mark.slow
 def test_the_first_set_is_large_and_mixed() -> None:
     """At least 300 cases of at least 10 kinds, and about a third of them without an answer."""
     made = list(cases(FIRST, 20))

@@ -18,7 +18,7 @@ def played() -> list[Played]:
     return [play(case, product) for case in cases(families("first"), SEEDS)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("SC-001")
 def test_lost_context_is_recovered(played: list[Played]) -> None:
     """Of the simulated workflows that lost what they need at least 95 % go on without a person."""

@@ -193,6 +193,7 @@ def test_a_peer_that_is_missing_says_why(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "peers").exists()
 
 
+@pytest.mark.slow
 def test_it_runs_without_any_peer(tmp_path: Path) -> None:
     """A quick run of one part ends well, with a line for each peer that is not there."""
     words = ["--quick", "--sizes", "300", "--rounds", "1", "--only", "search", "--offline", "--json"]

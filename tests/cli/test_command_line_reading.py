@@ -84,6 +84,7 @@ def test_no_colour_is_wished_anywhere() -> None:
     assert "\x1b[" not in process("sessions", "--no-color", env=forced).out + process("--no-color", "sessions", env=forced).out
 
 
+@pytest.mark.slow
 def test_help_is_a_command() -> None:
     """``help`` shows the help of the whole, or of a command, as ``--help`` does."""
     for words in ((), ("list",), ("note", "add"), ("goal", "probe", "add")):

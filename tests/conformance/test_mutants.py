@@ -46,7 +46,7 @@ def test_a_sound_store_passes(tmp_path: Path) -> None:
     assert list(failures(tmp_path)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_battery_catches_it(mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that is wrong in this one way fails at least one test."""

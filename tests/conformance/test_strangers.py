@@ -103,7 +103,7 @@ def _run(folder: Path, text: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [DETECTOR.replace("THRESHOLD", "3"), IMPORTER.replace("NAME", 'name = f"{path.stem}-{number}"')],
@@ -115,7 +115,7 @@ def test_what_follows_the_rules_passes(tmp_path: Path, text: str) -> None:
     assert code == 0, said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "failing"),
     [

@@ -132,7 +132,7 @@ def _answer(
     return told, made
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("003-P2", "003-P4", "003-P6")
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), tokens=st.integers(60, 6_000))

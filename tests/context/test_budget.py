@@ -63,7 +63,7 @@ ITEMS = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=3_000)
 @given(items=ITEMS, room=st.integers(0, 2_000), spare=st.integers(0, 100), seed=st.integers())
 def test_a_budget_is_kept(items: list[Item], room: int, spare: int, seed: int) -> None:

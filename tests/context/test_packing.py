@@ -70,6 +70,7 @@ class Greedy:
         return len(text) // 3 + len(text) // 1_000
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     texts=st.dictionaries(st.sampled_from("abcdefgh"), st.lists(PIECES, max_size=60).map("".join), max_size=8),
@@ -141,6 +142,7 @@ def test_every_item_is_explained() -> None:
     assert made.package.artifacts[0].original_tokens == shelf.items()[0].tokens
 
 
+@pytest.mark.slow
 def test_many_items_left_out_do_not_crowd_the_package() -> None:
     """Thousands of items that do not fit leave a few warnings and one that counts the others."""
     shelf = Shelf({f"{number:04}": PROSE * 20 for number in range(2_000)})

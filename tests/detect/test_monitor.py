@@ -351,7 +351,7 @@ _observations = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(_observations, st.none() | st.floats(0, 1e10))
 def test_no_sequence_of_observations_raises(observations: list[Any], now: float | None) -> None:

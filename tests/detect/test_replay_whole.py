@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def recorded(told: list[tuple[dict[str, Any], int]]) -> list[dict[str, Any]]:
     return made
 
 
+@pytest.mark.slow
 @_SETTINGS
 @given(happenings, st.booleans(), st.sampled_from((None, 10.0, 1e6)))
 def test_a_replay_finds_the_same_as_a_watch(

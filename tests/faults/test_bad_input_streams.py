@@ -58,7 +58,7 @@ def _huge(place: Path, before: bytes, after: bytes) -> Path:
     return place
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["ctxmgr", "codex", "claude-code"])
 def test_a_line_of_300_mb_needs_no_memory(form: str, tmp_path: Path) -> None:
     """A line of 300 MB is reported as damage, the rest is imported, and memory stays within 150 MB of the usual."""
@@ -85,6 +85,7 @@ def test_a_line_of_300_mb_needs_no_memory(form: str, tmp_path: Path) -> None:
     assert report["files"][0]["damaged"][0]["length"] >= 300 * MEGABYTE
 
 
+@pytest.mark.slow
 def test_a_huge_line_on_stdin_needs_no_memory(tmp_path: Path) -> None:
     """A line of 300 MB on stdin is refused, the records before it are kept, and memory stays within 150 MB of the usual."""
     _, usual, _ = _memory("record", "--store", str(tmp_path / "small.db"))
@@ -231,6 +232,7 @@ ls "$2"
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path) -> None:
     """A disk that fills up during an import ends it with exit code 5; whole sessions are kept; with space it goes on."""
     place, kept, final = tmp_path / "place", tmp_path / "kept.jsonl", tmp_path / "final.jsonl"

@@ -11,6 +11,7 @@ from bench.kill import run
 SEED = 20_261_121
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("writers", "cycles"), [(1, 40), (3, 10)])
 def test_killed_recorders_lose_nothing(tmp_path: Path, writers: int, cycles: int) -> None:
     """After each of 70 kills every acknowledged entry is there once, in order, and the chain holds."""

@@ -131,7 +131,7 @@ def _answers(store: Store) -> None:
             continue
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("EC-4")
 @settings(max_examples=200, deadline=None)
 @given(records=st.lists(odd_records(), min_size=1, max_size=3))
@@ -157,7 +157,7 @@ def test_odd_values_pass_the_pure_readers(records: list[Record]) -> None:
     list(observations_of(every))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=st.lists(odd_records(), min_size=1, max_size=3))
 def test_odd_values_in_a_log(records: list[Record], tmp_path: Path) -> None:

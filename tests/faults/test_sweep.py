@@ -20,7 +20,7 @@ MOST = 6
 SWEPT = [(name, store) for name in COMMANDS for store in stores_of(name)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("003-S9", "003-V6", "H-resume", "R-19")
 @pytest.mark.parametrize(("name", "store"), SWEPT, ids=[f"{name} on {store}" for name, store in SWEPT])
 def test_a_fault_at_a_system_call_leaves_a_whole_state(name: str, store: str, tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_fault_at_a_system_call_leaves_a_whole_state(name: str, store: str, tm
     assert len(found.missed) <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_command_that_forgets_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep sees it when a command says that it was done although the disk refused what it wrote."""
     if reason := available():
@@ -55,7 +55,7 @@ def test_a_command_that_forgets_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     assert any("it said that it was done" in fault for fault in found.wrong)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("003-S9", "003-V6", "H-resume")
 @pytest.mark.parametrize(("name", "store"), SWEPT[::3], ids=[f"{name} on {store}" for name, store in SWEPT[::3]])
 def test_a_crash_of_the_system_leaves_a_whole_state(name: str, store: str, tmp_path: Path) -> None:
@@ -69,6 +69,7 @@ def test_a_crash_of_the_system_leaves_a_whole_state(name: str, store: str, tmp_p
     assert found.points >= least
 
 
+@pytest.mark.slow
 def test_a_missing_sync_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without syncs there are states in which a listed version has lost files."""
     if reason := available():

@@ -105,6 +105,7 @@ def test_a_command_that_cannot_run_is_unknown(tmp_path: Path, argv: list[str]) -
     assert probes.ends_well(tmp_path, argv).holds is None
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_end_is_ended_with_its_children(tmp_path: Path) -> None:
     """After its time a command and what it started are gone, and the answer is unknown."""
     code = "import os, subprocess; p = subprocess.Popen(['sleep', '600']); open('pid', 'w').write(str(p.pid)); p.wait()"

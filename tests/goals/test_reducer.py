@@ -125,6 +125,7 @@ def test_replay_is_what_was_lived(steps: list[tuple[str, Any]]) -> None:
         assert State.from_json(stored(folder)).to_json() == _replayed(folder).to_json()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(

@@ -61,7 +61,7 @@ def _state(folder: Path) -> Any:
     return {name: value for name, value in shape.items() if name not in ("owner",)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("H-resume", "R-19")
 @pytest.mark.parametrize("halves", [False, True], ids=["before a call", "in the middle of a write"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)

@@ -159,6 +159,7 @@ RUNS = st.lists(st.tuples(WORDS, st.integers(1, 6), st.sampled_from(["coder", "p
 _sessions = iter(range(1_000_000))
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(runs=RUNS, nudged=st.booleans(), judged_now=st.booleans())
 def test_all_agree_on_random_histories(store: Store, runs: list[tuple[str, int, str]], nudged: bool, judged_now: bool) -> None:

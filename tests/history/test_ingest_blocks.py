@@ -157,6 +157,7 @@ def test_what_can_not_be_stored_is_left_out_alike(both: Compared) -> None:
     assert fast["verified"][1] == []
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_log_is_stored_alike(both: Compared, data: st.DataObject) -> None:

@@ -40,6 +40,7 @@ def _grown(folder: Path, log: Path, cuts: list[int], *, companions: bool = False
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", sorted(LOGS))
 @given(cuts=st.lists(st.integers(1, 120), min_size=1, max_size=4))
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])

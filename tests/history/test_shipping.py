@@ -180,6 +180,7 @@ def test_secrets_are_masked_before_they_leave(tmp_path: Path, server_url: str) -
     assert secret not in json.dumps(held(server_url))
 
 
+@pytest.mark.slow
 def test_several_shippers_at_once_do_no_harm(tmp_path: Path, server_url: str) -> None:
     """Three shippers of one log, none of which knows of the others, bring each record once and in order."""
     records = recorded(tmp_path / "run.jsonl", 1500)
@@ -210,6 +211,7 @@ def _count(connection: psycopg.Connection[Any]) -> int:
     return 0 if found is None else int(found[0])
 
 
+@pytest.mark.slow
 def test_a_shipper_that_is_killed_is_simply_run_again(tmp_path: Path, server_url: str) -> None:
     """Killed in the middle of its work, three times, with no note kept: nothing is lost, doubled or out of order."""
     records = recorded(tmp_path / "run.jsonl", 6000)

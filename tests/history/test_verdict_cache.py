@@ -71,6 +71,7 @@ def asked(place: Path, settings: dict[str, Any] | None = None) -> tuple[str, str
         return answers(store, settings)
 
 
+@pytest.mark.slow
 def test_answer_cache_are_those_of_a_judgement_over_all_fixtures(tmp_path: Path, judged: list[str]) -> None:
     """Over every log of the fixtures the second answer is the first one to the byte, and no detector has seen a record."""
     with closing(open_store(str(tmp_path / "history.db"), create=True)) as store:

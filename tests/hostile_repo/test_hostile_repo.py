@@ -225,6 +225,7 @@ def test_what_the_user_grants_is_done(machine: Machine) -> None:
     assert {kind for kind, _, _ in machine.seen()} >= {"command", "write"}
 
 
+@pytest.mark.slow
 def test_a_probe_that_is_pulled_after_the_trust_does_not_run(machine: Machine, tmp_path: Path) -> None:
     """The settings are trusted as they are; what a pull brings into the goal's files is not."""
     WORLDS["settings"](machine.checkout, machine.outside)

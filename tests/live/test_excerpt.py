@@ -32,6 +32,7 @@ def test_a_short_log_is_read_whole_but_for_a_torn_end(tmp_path: Path) -> None:
     assert (tmp_path / "to" / "s.jsonl").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [20_000, 700_000])
 def test_of_a_long_log_the_ends_and_the_words_of_people_are_read(lines: int, tmp_path: Path) -> None:
     """However long it is, less than a megabyte of whole lines is left; of a very long one the words in the middle too are."""

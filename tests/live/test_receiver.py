@@ -154,6 +154,7 @@ def test_a_program_is_told_to_send_again_what_was_not_written() -> None:
         assert [asked(receiver, "/v1/logs", EXPORT, JSON)[0] for _ in range(3)] == [503, 500, 200]
 
 
+@pytest.mark.slow
 def test_who_sends_slowly_or_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection is cut after its time, however it goes on; more of them than there are seats wait their turn."""
     monkeypatch.setattr(module, "SECONDS", 4.0)

@@ -57,6 +57,7 @@ def test_every_byte_passes_as_it_is_both_ways(tmp_path: Path) -> None:
     assert b"were no message of the protocol" in ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LV-tap")
 @pytest.mark.parametrize("fault", ["locked", "a folder", "no place", "full"])
 def test_a_store_that_refuses_holds_up_nothing(fault: str, tmp_path: Path) -> None:
@@ -167,6 +168,7 @@ def test_a_client_that_dies_ends_the_agent(tmp_path: Path) -> None:
         assert tap.wait(SECONDS) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LV-tap")
 def test_a_turn_that_hangs_is_cancelled_between_two_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order waits until the client's own line is whole; without the option nothing is ever added."""

@@ -117,6 +117,7 @@ def test_a_record_just_within_the_limit_can_be_read(tmp_path: Path) -> None:
     assert ids(path) == ["e1"]
 
 
+@pytest.mark.slow
 def test_every_cut_keeps_what_is_before_it_and_takes_an_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut at each of 20,000 bytes: whole records before the cut are read, the next append is whole, nothing else.
 

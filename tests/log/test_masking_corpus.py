@@ -103,6 +103,7 @@ def test_spans_are_the_places_that_are_masked() -> None:
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["_", "-", "eyJ", "eyJaaaaaa.", "token=", "password>x<", "cookie:a=b", "://a:", "mysql -u -", "curl -u a", "\x1b", "\u200b",

@@ -61,6 +61,7 @@ def _text(source: random.Random) -> str:
     return "".join(pieces)
 
 
+@pytest.mark.slow
 def test_no_secret_is_held_back_by_a_sieve() -> None:
     """On 3,000 lines made of pieces of secrets the masks find the same with the sieves as without them."""
     source = random.Random(SEED)

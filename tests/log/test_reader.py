@@ -194,6 +194,7 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(_VALUES, min_size=4, max_size=6), st.data())
 def test_any_stub_costs_itself_alone(values: list[object], data: st.DataObject) -> None:
     """Of any sealed log in which one record lost its end, every other record is read, and none is invented.

@@ -90,6 +90,7 @@ def cost(
         return counter.statements, counter.rows
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("SC-004")
 @pytest.mark.parametrize("requester", [None, "a3"])
 def test_cost_does_not_grow_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requester: str | None) -> None:
@@ -108,6 +109,7 @@ def test_cost_does_not_grow_with_the_history(tmp_path: Path, monkeypatch: pytest
     assert rows < 60_000
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("SC-004")
 def test_cost_does_not_grow_with_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a loop of thousands of entries a sample is read."""

@@ -106,7 +106,7 @@ def test_recorded_text_is_only_quoted(name: str) -> None:
     store.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("field", [name for name in KEPT if name not in ("session", "type")])
 @pytest.mark.parametrize("text", [LONG, "\x1b" * 300_000, "\U0001f600" * 200_000], ids=["plain", "escapes", "emoji"])
 def test_one_megabyte_in_any_field(field: str, text: str) -> None:
@@ -120,7 +120,7 @@ def test_one_megabyte_in_any_field(field: str, text: str) -> None:
     store.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("text", [LONG[:300_000], "\x1b" * 50_000], ids=["plain", "escapes"])
 def test_long_text_everywhere(text: str) -> None:
     """Long text in every field at once is cut as well, and facts are left."""
@@ -132,7 +132,7 @@ def test_long_text_everywhere(text: str) -> None:
     store.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_long_entries(store: Store) -> None:
     """Long histories of long entries, of many agents and long ids, stay within the same limit."""
     for number in range(60):

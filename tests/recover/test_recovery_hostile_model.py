@@ -23,7 +23,7 @@ from ctxmgr.types.plain_records import build
 SEED, RUNS, PARTS = 4, 150, 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("FR-018", "FR-019", "SC-007", "SC-012")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_outcome_is_invalid(part: int) -> None:
@@ -110,7 +110,7 @@ SABOTAGE: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str, tuple[str, 
 """What is broken on purpose, a word of the faults that must then be found, and what the models do."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(SABOTAGE))
 def test_the_battery_sees_what_is_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one guard taken away, some runs of the battery are invalid for that reason."""

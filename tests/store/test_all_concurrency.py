@@ -23,6 +23,7 @@ def _ids(store: Store, session: str | None = None) -> list[str]:
     return [str(record["id"]) for record in store.sessions.records(key, ("entry",))]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EC-6")
 def test_eight_processes_append_at_once(store_path: Path) -> None:
     """Eight processes that create one store and append 100 entries each lose none, and every index is dense."""
@@ -42,6 +43,7 @@ def test_eight_processes_append_at_once(store_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_killed_writers_lose_nothing_they_acknowledged(store_path: Path) -> None:
     """After each of ten kills every acknowledged batch is whole, and what survives has no gap."""
     acknowledged = workers.run(workers.KILLED, store_path, {"cycles": 10})

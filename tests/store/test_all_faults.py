@@ -241,6 +241,7 @@ def test_a_damaged_database_is_reported(tmp_path: Path, damage: Callable[[bytes]
         assert found
 
 
+@pytest.mark.slow
 def test_bit_flips_are_never_taken_for_records(tmp_path: Path) -> None:
     """After random bit flips every question is answered or ends in a typed error, and no changed record passes ``verify``."""
     place = tmp_path / "history.db"

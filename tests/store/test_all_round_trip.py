@@ -186,6 +186,7 @@ key_names = st.sampled_from([
 odd = json_values | st.sampled_from([1, "entry", "event", "note", "result", "session", "snapshot", "s", "e1", ["e1"], "ok"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.lists(st.dictionaries(key_names, odd), max_size=8), st.sampled_from(["entry", "event", "note", "snapshot", "session"])

@@ -65,6 +65,7 @@ def gone(process: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_nothing_left")
 def test_what_it_yields_is_what_was_yielded_there() -> None:
     """Plain data comes as it was sent, in order, small and large."""
@@ -206,6 +207,7 @@ def test_an_interrupt_of_the_terminal_is_for_the_process_that_asked(tmp_path: Pa
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
+@pytest.mark.slow
 def test_a_fork_leaves_it_alone_and_an_end_leaves_nothing() -> None:
     """A forked process lets go of it without ending it; a program may end while it runs."""
     said = _said("""

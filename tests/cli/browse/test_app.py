@@ -82,6 +82,7 @@ def test_no_screen_is_left_over() -> None:
     assert {path.stem for path in FOLDER.iterdir()} == set(SCREENS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 15), (20, 8)])
 def test_every_line_fits_the_terminal(size: tuple[int, int], tmp_path: Path) -> None:
     """No line is wider than the terminal, however small, and every screen of them can be drawn."""
@@ -118,6 +119,7 @@ def test_sessions_lead_to_a_timeline_and_an_entry_and_back(tmp_path: Path) -> No
     visit(place, walk)
 
 
+@pytest.mark.slow
 def test_a_session_may_be_named(tmp_path: Path) -> None:
     """The named session is shown at once; an unknown one ends with its error."""
     place = make_history(tmp_path / "h.db")
@@ -138,6 +140,7 @@ def test_a_session_may_be_named(tmp_path: Path) -> None:
     assert error.kind == "notFound"
 
 
+@pytest.mark.slow
 def test_a_search_leads_to_the_entry(tmp_path: Path) -> None:
     """A slash asks for a text; from the sessions it is sought in all of them, and Enter leads to the entry."""
     place = make_history(tmp_path / "h.db")
@@ -155,6 +158,7 @@ def test_a_search_leads_to_the_entry(tmp_path: Path) -> None:
     visit(place, walk)
 
 
+@pytest.mark.slow
 def test_a_note_is_recorded(tmp_path: Path) -> None:
     """A note is taken on the entry under the cursor and shown with it; nothing else is written."""
     place = make_history(tmp_path / "h.db")
@@ -184,6 +188,7 @@ def test_a_note_beside_another_agents_log_says_why_not(tmp_path: Path, monkeypat
     assert log.read_bytes() == RUN.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_prompt_is_copied(tmp_path: Path) -> None:
     """`y` gives the terminal the same text that `recover --prompt` prints; a healthy session has none."""
     log = tmp_path / "run.jsonl"
@@ -240,6 +245,7 @@ def test_a_log_that_is_being_written_is_followed_at_once(tmp_path: Path) -> None
     visit(log, old)
 
 
+@pytest.mark.slow
 def test_a_growing_log_of_another_agent_is_followed(tmp_path: Path) -> None:
     """Another agent's log is read anew when it has grown."""
     log = tmp_path / "run.jsonl"
@@ -257,6 +263,7 @@ def test_a_growing_log_of_another_agent_is_followed(tmp_path: Path) -> None:
     visit(log, walk)
 
 
+@pytest.mark.slow
 def test_a_long_history_is_read_by_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many entries only those in sight and their neighbours are held, and the last is there at once."""
     place = tmp_path / "long.jsonl"
@@ -289,6 +296,7 @@ def test_a_long_history_is_read_by_pages(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(asked) < 20
 
 
+@pytest.mark.slow
 def test_a_judgement_that_takes_long_keeps_nothing_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the detectors work the timeline can be read and walked through."""
     place = make_history(tmp_path / "h.db")
@@ -433,6 +441,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1", "TERM": "vt100"}], ids=["colour", "monochrome"])
 def test_in_a_real_terminal(tmp_path: Path, environment: dict[str, str]) -> None:
     """The program itself runs in a terminal: the loop is seen, the prompt reaches the clipboard by OSC 52, `q` ends it."""

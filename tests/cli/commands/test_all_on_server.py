@@ -71,6 +71,7 @@ def asked(location: str, *command: str) -> tuple[int, Any]:
     return ran.exit_code, json.loads(_CHANGING.sub(lambda found: names.setdefault(found.group(), f"<{len(names)}>"), text))
 
 
+@pytest.mark.slow
 def test_every_command_answers_as_on_a_database(tmp_path: Path, server_url: str) -> None:
     """Reading, noting, judging, recovering and asking as an agent give the same answers, also one after the other."""
     local = str(tmp_path / "history.db")

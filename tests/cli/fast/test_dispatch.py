@@ -316,6 +316,7 @@ def _lines(draw: st.DrawFn) -> list[str]:
     return [*name.split(), *words]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(_lines())
 def test_any_command_line_is_answered_as_typer_answers_it(words: list[str]) -> None:
@@ -347,6 +348,7 @@ def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
         return run_by(words, dispatch.answered), used == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [None, "80", "200", "79", "40", "", "x", "0"])
 def test_help_is_typers_to_the_byte(width: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Help that was laid out beforehand is what typer would lay out, and shown only where it is."""

@@ -117,7 +117,7 @@ def _lines(draw: st.DrawFn) -> list[str]:
     return [*name.split(), *words]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=1500, deadline=None)
 @given(_lines())
 def test_the_table_reads_a_command_line_as_typer_does(typers: _Typer, words: list[str]) -> None:

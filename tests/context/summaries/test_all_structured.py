@@ -60,7 +60,7 @@ def headings(text: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=500)
 @given(text=st.lists(st.sampled_from(LINES), max_size=25).map("\n".join))
 def test_all_headings_are_kept(text: str) -> None:
@@ -102,7 +102,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_all_signatures_are_kept(path: Path) -> None:
     """Each draft of a module of this project is Python, and has all its signatures in their order."""

@@ -118,7 +118,7 @@ def test_any_text_is_summarised(text: str, kind: str, counter: Counter) -> None:
     assert again.tokens <= made.tokens
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["yaml", "markdown", "python"])
 def test_ten_megabytes_are_summarised(kind: str) -> None:
     """What no parser is given any more still gets a short summary."""

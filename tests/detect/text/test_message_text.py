@@ -35,6 +35,7 @@ def _found(seed: int) -> list[Finding]:
     return [each for _, each in story.watched(DetectSettings(volume_chars=900, volume_seconds=30.0, chant_rounds=5))[1]]
 
 
+@pytest.mark.slow
 def test_messages_that_are_read_late_show_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message whose end shows that nothing is chanted in it need not be read, for nothing that is found depends on it."""
     late = [_found(seed) for seed in range(40)]
@@ -55,6 +56,7 @@ def test_phrases_end_behind_marks_and_lines() -> None:
     assert phrases("1. One thing. 2. Two") == (["1. One thing.", " 2. Two"][:1], " 2. Two")
 
 
+@pytest.mark.slow
 def test_sayings_are_equal_where_their_words_are() -> None:
     """Two texts are the same if they differ in case and blanks alone, at whatever length the difference shows."""
     chance = random.Random(7)

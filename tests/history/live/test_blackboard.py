@@ -125,6 +125,7 @@ def test_odd_events_are_all_captured(event: Any) -> None:
     assert (board.lost, bus.failed, list(board.failures)) == (0, 0, [])
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("SC-011", "R-21")
 def test_a_burst_is_captured_whole(tmp_path: Path) -> None:
     """Of 50,000 events at once every one is on disk, numbered in order; the loss counter is stored and reads 0."""

@@ -89,6 +89,7 @@ def _sessions(tmp_path: Path) -> Iterator[list[Record]]:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["one process", "resumed after its end", "another beside a silent one"])
 def test_real_logs_played_live(tmp_path: Path, clock: Clock, way: str) -> None:
     """Every log among the fixtures, asked on its way and long after, as one process and as two."""

@@ -28,6 +28,7 @@ def test_search_finds_an_entry_by_its_note(store: Store, ask: Ask) -> None:
     assert ask(SearchRequest(query="needle", kind="event"))["hits"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("SC-008", "R-03")
 def test_filters_and_pages_hold_for_notes_too(store: Store, ask: Ask) -> None:
     """An entry that its note brings passes the filters, and stands at its place in the pages."""

@@ -24,7 +24,7 @@ def _bytes(told: dict[str, Any]) -> dict[str, bytes]:
     return {name: encode({"": value}) for name, value in told.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("R-16")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("granted", sorted(GRANTS))

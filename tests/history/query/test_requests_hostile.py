@@ -104,7 +104,7 @@ def test_every_question_about_a_hostile_name_is_answered_exactly(many: Store, na
         assert sorted(hit.row.session for hit in hits) == sorted(other for other in NAMES if folded in other.casefold())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("FR-013")
 @pytest.mark.parametrize("name", ["'", "%", "/", "..", "]", ";", "a\0b", "x'; DROP TABLE record; --", "\u202e", "-1"])
 def test_every_door_takes_hostile_names(store: Store, ask: Ask, name: str) -> None:

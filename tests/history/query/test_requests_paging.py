@@ -76,7 +76,7 @@ def _seven_of_each(store: Store) -> None:
     ])  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requirement("FR-009", "SC-009")
 @pytest.mark.parametrize(("make", "field"), PAGED.values(), ids=PAGED)
 def test_walking_the_pages_shows_every_row_once(store: Store, ask: Ask, make: Callable[..., Shape], field: str) -> None:

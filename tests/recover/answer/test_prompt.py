@@ -67,7 +67,7 @@ def injected(text: str, where: str) -> list[dict[str, Any]]:
     return records
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["output", "error", "name", "message"])
 @pytest.mark.parametrize("text", INJECTIONS)
 def test_what_tools_write_is_only_quoted(text: str, where: str) -> None:

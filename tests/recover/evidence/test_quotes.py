@@ -47,6 +47,7 @@ def test_any_value_is_compact(value: Any, limit: int) -> None:
     assert len(written) <= max(limit * 5 // 4 + 2, 200)
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_small_values_are_kept(value: Any) -> None:
     """A value that is neither long nor wide nor deep is not changed by shortening."""

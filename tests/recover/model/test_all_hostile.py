@@ -16,7 +16,7 @@ AGENTS = ("planner", "coder", "reviewer", "deployer")
 FOREIGN = [entry_id("other", 0)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("start", range(0, 80, 20))
 def test_a_hostile_model_does_no_harm(stuck: Store, start: int) -> None:
     """Twenty hostile models each: no foreign citation, no other target, no write, and exactly one outcome."""

@@ -308,6 +308,7 @@ sys.exit(0 if found.proposal is not None and shown == b"" else 3)
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_drawn_on_a_terminal(stuck: Store) -> None:
     """A consultation on a terminal writes nothing to it by itself, no banner and no warning."""
     assert _run(BANNER, stuck.location) == ""

@@ -180,7 +180,7 @@ def test_nothing_is_set_or_prepared_on_a_connection(store: Store, admin: psycopg
     assert held == (0,)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_who_waits_too_long_for_the_writers_lock_is_told_busy(
     store: Store, admin: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,6 +350,7 @@ def test_one_of_many_contenders_gets_a_lease(store: Store, server_url: str) -> N
     assert len(won) == 1
 
 
+@pytest.mark.slow
 def test_a_lease_changes_hands_no_sooner_than_it_ends(store: Store, server_url: str) -> None:
     """Contenders with wrong clocks: each win has a greater number than the one before, and comes a whole lease later."""
     wins: list[tuple[int, float]] = []

@@ -154,6 +154,7 @@ def test_an_anchor_never_moves_back(store: Store, store_path: Path) -> None:
     assert again.same_head(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
 def test_a_power_cut_costs_at_most_a_second(kind: str, tmp_path: Path) -> None:
     """After a real file system lost its power the history is a prefix, and nothing older than a second is gone."""

@@ -174,7 +174,7 @@ def _plain(plain: oracle.Oracle, request: SearchRequest, kind: str, query: str) 
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("seed", range(3))
 def test_both_stores_find_the_same_whatever_is_indexed(tmp_path: Path, seed: int, state: str) -> None:

@@ -187,6 +187,7 @@ def test_what_a_function_raises_is_raised_as_it_is(error: BaseException) -> None
     store.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(asked(), st.one_of(st.none(), VALUES), st.sampled_from(SPELLINGS), st.integers(0, 3))
 @example(({"kind": "entry", "data": "needle"}, "needle"), None, _as_written, 1)

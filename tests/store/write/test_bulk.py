@@ -128,6 +128,7 @@ def test_ordinary_lines_are_read_quickly(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(slowly) == 11
 
 
+@pytest.mark.slow
 def test_a_second_process_reads_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: Callable[..., tuple[Rows, Rows]]
 ) -> None:
@@ -278,7 +279,7 @@ def test_a_few_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, 
     assert fast == slow
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(data=st.data())
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_log_has_the_same_rows(both: Callable[..., tuple[Rows, Rows]], data: st.DataObject) -> None:
