@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 from ctxmgr.access.guard import AccessGuard, key_resource
@@ -123,6 +122,8 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     names = {item.key for item in readable}
     absent = next((key for key in wanted if key not in names), None)
     if absent is not None:
+        from difflib import get_close_matches
+
         near = get_close_matches(absent, sorted(names), n=3)
         guard.log("context get", "read", denied=[key_resource(absent)], resource_type="context", failed="no such key")
         told = f"did you mean {', '.join(near)}?" if near else "'ctxmgr context get' shows all"
@@ -182,6 +183,8 @@ def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) ->
     _check_key(update.key)
     old = known.get(update.key)
     if old is None and not create and update.key not in NEW_KEYS:
+        from difflib import get_close_matches
+
         near = get_close_matches(update.key, [*known, *NEW_KEYS], n=1)
         told = f"did you mean {near[0]!r}? " if near else ""
         raise NotFound(f"no context key {update.key!r}", f"{told}--create makes it")

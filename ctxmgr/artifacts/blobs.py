@@ -6,7 +6,6 @@ import codecs
 import hashlib
 import json
 import os
-import secrets
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -60,7 +59,7 @@ class Objects:
         """
         try:
             objects = self._folder.objects(create=True)
-            draft = DRAFT + secrets.token_hex(8)
+            draft = DRAFT + os.urandom(8).hex()
             descriptor = os.open(draft, _NEW, 0o600, dir_fd=objects)
         except OSError as error:
             raise failed(str(self._folder.path), error) from None

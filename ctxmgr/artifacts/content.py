@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from difflib import SequenceMatcher, get_close_matches
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
@@ -287,6 +286,8 @@ class Finder:
 
 def _similar(wanted: str, known: set[str]) -> list[str]:
     """Return the few that are called nearly so, and those that come close to the best of them."""
+    from difflib import SequenceMatcher, get_close_matches
+
     near = get_close_matches(wanted, sorted(known), n=_MOST_SUGGESTED)
     likeness = [SequenceMatcher(None, wanted, item).ratio() for item in near]
     return [item for item, ratio in zip(near, likeness, strict=True) if ratio > likeness[0] - _WORSE]

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Generator
 from pathlib import Path
@@ -127,7 +126,7 @@ class Folder:
 
     @staticmethod
     def _mark(root: int, name: str) -> None:
-        draft = MARKER_DRAFT + secrets.token_hex(8)
+        draft = MARKER_DRAFT + os.urandom(8).hex()
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=root)
         try:
             os.write(descriptor, os.fsencode(name) + b"\n")

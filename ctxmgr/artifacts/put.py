@@ -10,7 +10,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
@@ -21,6 +20,7 @@ from ctxmgr.artifacts.names import check_names
 from ctxmgr.artifacts.repair import heal
 from ctxmgr.artifacts.version_folders import Views
 from ctxmgr.errors import Busy, Damaged, Denied, InvalidInput, NotFound, StorageFailed
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 
 from ctxmgr.artifacts.blobs import Objects, has_hash_closing
 from ctxmgr.artifacts.folder import MARKER_DRAFT, Folder, failed, is_version, open_file, place_of, remove_tree
 from ctxmgr.artifacts.names import view_paths
 from ctxmgr.artifacts.version_folders import DRAFT, LINK_DRAFT, Views
 from ctxmgr.errors import CtxmgrError
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.reader import TORN_TAIL
 from ctxmgr.paths import is_url
 from ctxmgr.store import Store, open_store
@@ -54,7 +53,7 @@ def heal(store: Store, folder: Folder, *, broken: bool) -> None:
         if not is_certain(store):
             for number in there - listed:
                 os.rename(
-                    f"v{number}", f"{UNLISTED}v{number}-{secrets.token_hex(4)}", src_dir_fd=folder.root, dst_dir_fd=folder.root
+                    f"v{number}", f"{UNLISTED}v{number}-{os.urandom(4).hex()}", src_dir_fd=folder.root, dst_dir_fd=folder.root
                 )
         elif broken or drafts or there - listed:
             for number in there - listed:

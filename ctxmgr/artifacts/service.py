@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from typing import BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.content import Content, Finder, open_content
 from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.light_dataclass import dataclass
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.artifacts import ArtifactRow
 from ctxmgr.types.artifact import (
@@ -250,6 +250,7 @@ def between(old: str, new: str, names: tuple[str, str]) -> Difference:
     first = max(0, start - CONTEXT)
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
     cut = any(len(side) > MOST_LINES for side in sides)
+
     drawn = list(unified_diff(sides[0][:MOST_LINES], sides[1][:MOST_LINES], *names, n=CONTEXT))
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 
 from ctxmgr.artifacts.blobs import PIECE
@@ -39,12 +38,12 @@ class Views:
             CtxmgrError: the system refused.
         """
         hashes = {(row.agent, row.name): row.hash for row in rows}
-        draft = f"{DRAFT}{number}-{secrets.token_hex(8)}"
+        draft = f"{DRAFT}{number}-{os.urandom(8).hex()}"
         root = self._folder.root
         try:
             os.mkdir(draft, 0o700, dir_fd=root)
             self._fill(draft, hashes)
-            before = f"{DRAFT}{number}-{secrets.token_hex(8)}"
+            before = f"{DRAFT}{number}-{os.urandom(8).hex()}"
             if replace:
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(f"v{number}", before, src_dir_fd=root, dst_dir_fd=root)
@@ -126,7 +125,7 @@ class Views:
         root = self._folder.root
         if self._folder.current() == f"v{number}":
             return
-        draft = LINK_DRAFT + secrets.token_hex(8)
+        draft = LINK_DRAFT + os.urandom(8).hex()
         try:
             os.symlink(f"v{number}", draft, dir_fd=root)
             os.rename(draft, CURRENT, src_dir_fd=root, dst_dir_fd=root)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from ctxmgr.cli.times import moment
 from ctxmgr.cli.views.one_line import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN
+from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
 from ctxmgr.types.view import EntryView

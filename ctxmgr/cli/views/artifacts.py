@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -181,7 +180,7 @@ def save_content(file: str, content: Content) -> None:
     except OSError as error:
         raise InvalidInput(f"{file!r} can't be written: {error.strerror}", "name the file itself") from None
     target = os.path.abspath(file)
-    draft = f"{target}.{secrets.token_hex(4)}.part"
+    draft = f"{target}.{os.urandom(4).hex()}.part"
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as stream:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
+
+from ctxmgr.text.lazy_pattern import lazy_pattern
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 MAX_MARKS = 8
@@ -25,8 +26,8 @@ _EVERYDAY = (
     r"\x20-\x7e\xa1-\xac\xae-\u02ff\u0400-\u0481\u2010-\u2027\u2030-\u205e\u2190-\u23ff\u2500-\u27bf"
     r"\u3041-\u3096\u30a1-\u30ff\u4e00-\u9ffc\uac00-\ud7a3"
 )
-_ODD = re.compile(f"[^{_EVERYDAY}]+")
-_ODD_IN_LINES = re.compile(f"[^{_EVERYDAY}\\t\\n]+")
+_ODD = lazy_pattern(f"[^{_EVERYDAY}]+")
+_ODD_IN_LINES = lazy_pattern(f"[^{_EVERYDAY}\\t\\n]+")
 _KEYCAPS = "#*0123456789"
 # Letters and marks that draw nothing, so that text could hide in them; their categories do not tell.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
