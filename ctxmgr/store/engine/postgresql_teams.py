@@ -76,27 +76,33 @@ BEGIN
 END $$""",
 )
 
+# What takes long comes before all that keeps readers out, and locks the tables for writers alone; then names change hands.
+# Every key begins with the session, so that a server of many could keep each session in one place. What is looked up by its
+# place or its id alone has indexes of its own.
+_LARGE = ("record", "entry", "event", "search_text")
+_INDEXES = (
+    *(f"CREATE UNIQUE INDEX {table}_in_session ON {SCHEMA}.{table} (session, seq)" for table in _LARGE),
+    f"CREATE UNIQUE INDEX record_once_in_session ON {SCHEMA}.record (session, id, kind)",
+    f"CREATE INDEX record_by_id ON {SCHEMA}.record (id, kind)",
+    f"CREATE INDEX record_by_place ON {SCHEMA}.record (seq)",
+    f"CREATE INDEX search_text_by_place ON {SCHEMA}.search_text (seq)",
+    f"CREATE UNIQUE INDEX session_by_id ON {SCHEMA}.session (id, (key >> {TEAM_BITS}))",
+)
+_KEYS = (
+    f"DROP INDEX {SCHEMA}.record_in_order, {SCHEMA}.record_once, {SCHEMA}.event_in_order, {SCHEMA}.search_text_of_session",
+    f"ALTER INDEX {SCHEMA}.record_once_in_session RENAME TO record_once",
+    *(
+        f"ALTER TABLE {SCHEMA}.{table} DROP CONSTRAINT {table}_pkey, "
+        f"ADD CONSTRAINT {table}_pkey PRIMARY KEY USING INDEX {table}_in_session"
+        for table in _LARGE
+    ),
+)
 _SESSION = (
     f"ALTER TABLE {SCHEMA}.session ALTER COLUMN key DROP IDENTITY",
     f"CREATE SEQUENCE {SCHEMA}.session_number MAXVALUE {2**TEAM_BITS - 1}",
     f"SELECT setval('{SCHEMA}.session_number', (SELECT max(key) FROM {SCHEMA}.session)) WHERE EXISTS "
     f"(SELECT 1 FROM {SCHEMA}.session)",
     f"ALTER TABLE {SCHEMA}.session ALTER COLUMN key SET DEFAULT {SCHEMA}.new_session(), DROP CONSTRAINT session_id_key",
-    f"CREATE UNIQUE INDEX session_by_id ON {SCHEMA}.session (id, (key >> {TEAM_BITS}))",
-)
-
-# Every key begins with the session, so that a server of many could keep each session in one place. What is looked up by its
-# place or its id alone has indexes of its own.
-_KEYS = (
-    f"DROP INDEX {SCHEMA}.record_in_order, {SCHEMA}.record_once, {SCHEMA}.event_in_order, {SCHEMA}.search_text_of_session",
-    *(
-        f"ALTER TABLE {SCHEMA}.{table} DROP CONSTRAINT {table}_pkey, ADD PRIMARY KEY (session, seq)"
-        for table in ("record", "entry", "event", "search_text")
-    ),
-    f"CREATE UNIQUE INDEX record_once ON {SCHEMA}.record (session, id, kind)",
-    f"CREATE INDEX record_by_id ON {SCHEMA}.record (id, kind)",
-    f"CREATE INDEX record_by_place ON {SCHEMA}.record (seq)",
-    f"CREATE INDEX search_text_by_place ON {SCHEMA}.search_text (seq)",
 )
 
 
@@ -133,7 +139,7 @@ _FENCES = (
 
 _RENEWED = tuple(each.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) for each in PLACED)
 
-DIVIDED = (*_RENEWED, *_TABLES, *_FUNCTIONS, *_SESSION, *_KEYS, *_TEAM_COLUMNS, *_FENCES)
+DIVIDED = (*_INDEXES, *_RENEWED, *_TABLES, *_FUNCTIONS, *_KEYS, *_SESSION, *_TEAM_COLUMNS, *_FENCES)
 """What makes the third version of the second."""
 
 _CHANGED = (

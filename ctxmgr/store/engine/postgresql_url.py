@@ -64,7 +64,14 @@ def connection_options(location: str) -> dict[str, str]:
             f"{shown(location)} names a password, which others on this machine could read",
             "take it out of the URL and put it into ~/.pgpass (PGPASSFILE) or a service file (PGSERVICE)",
         )
-    return {**_OURS, **_ALIVE, **_encrypted(given), **given}
+    return {**_OURS, **_ALIVE, **_encrypted(given), **_primary(given), **given}
+
+
+def _primary(given: dict[str, str]) -> dict[str, str]:
+    """Return how one of several hosts is chosen: after a fail-over the one that can be written is another."""
+    hosts = given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or ""
+    chosen = "target_session_attrs" in given or os.environ.get("PGTARGETSESSIONATTRS") or given.get("service")
+    return {"target_session_attrs": "read-write"} if "," in hosts and not chosen else {}
 
 
 def _encrypted(given: dict[str, str]) -> dict[str, str]:

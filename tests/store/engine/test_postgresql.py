@@ -89,6 +89,19 @@ def test_beyond_this_machine_the_server_has_to_prove_its_name(location: str, mod
     assert connection_options(location).get("sslmode") == mode
 
 
+@pytest.mark.parametrize(
+    ("location", "wanted"),
+    [
+        ("postgresql://localhost/x", None), ("postgresql://db1.example,db2.example/x", "read-write"),
+        ("postgresql:///x?host=/run/a,/run/b", "read-write"),
+        ("postgresql://db1.example,db2.example/x?target_session_attrs=any", "any"),
+    ],
+)  # fmt: skip
+def test_of_several_hosts_the_one_that_can_be_written_is_taken(location: str, wanted: str | None) -> None:
+    """A replica is not taken for the primary server, unless the URL says so."""
+    assert connection_options(location).get("target_session_attrs") == wanted
+
+
 @pytest.mark.parametrize("location", ["postgresql://db/x?nonsense=1", "postgresql:///x?port"])
 def test_what_libpq_cant_read_is_refused(location: str) -> None:
     """A URL that names no database as libpq takes it is invalid input."""
