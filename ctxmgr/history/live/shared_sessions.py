@@ -43,6 +43,7 @@ class SharedSessions:
         self._active: dict[int, str] = {}
         self._heard: dict[int, float] = {}
         self._seen: dict[int, int] = {}
+        self._changed: set[int] = set()
         self._renewed: dict[str, float] = {}
         self._begun: set[str] = set()
         self._gone: set[str] = set()
@@ -55,12 +56,13 @@ class SharedSessions:
         return Batch(self._records(), fresh=False, begun=frozenset(self._begun), gone=gone)
 
     def _notice(self) -> None:
-        """Find what went on since last time; it is looked for only up to where nothing can appear any more."""
+        """Find what went on since last time; what lies behind where something can still appear is looked for again."""
         now, upto = self._clock(), settled(self._store.engine)
         if self._place is None:
             found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
         else:
-            found = changed_sessions(self._store.engine, self._place, upto)
+            found = changed_sessions(self._store.engine, self._place)
+        self._changed |= {key for key, _ in found}
         self._place = max(self._place or 0, upto)
         for key, name in found:
             self._active[key], self._heard[key] = name, now
@@ -105,6 +107,7 @@ class SharedSessions:
     def _begin(self, key: int) -> None:
         if key not in self._seen:
             self._seen[key] = 0
+            self._changed.add(key)
             self._begun.add(self._active[key])
 
     def _leave(self, key: int) -> None:
@@ -116,10 +119,11 @@ class SharedSessions:
             self._store.leases.release(name, self._holder)
 
     def _records(self) -> Iterator[Record]:
-        for key, seq in list(self._seen.items()):
-            for place, record in records_after(self._store.engine, key, seq):
+        for key in sorted(self._changed & self._seen.keys()):  # the others hold nothing new
+            for place, record in records_after(self._store.engine, key, self._seen[key]):
                 self._seen[key] = place
                 yield record
+        self._changed.clear()
         self._begun.clear()  # not before: what could not be read to its end is still being begun
 
     def close(self) -> None:

@@ -53,13 +53,10 @@ def settled(engine: Engine) -> int:
     return int(engine.query("SELECT settled()")[0][0]) if engine.shared else end_of(engine)
 
 
-def changed_sessions(engine: Engine, low: int, high: int) -> list[tuple[int, str]]:
-    """Return (key, id) of the sessions, but the reserved one, with a record behind ``low`` and up to ``high``."""
-    sql = (
-        "SELECT key, id FROM session WHERE id <> :project AND key IN "
-        "(SELECT session FROM record WHERE seq > :low AND seq <= :high) ORDER BY seq"
-    )
-    return _named(engine, sql, {"low": low, "high": high})
+def changed_sessions(engine: Engine, place: int) -> list[tuple[int, str]]:
+    """Return (key, id) of the sessions, but the reserved one, with a record behind a place."""
+    sql = "SELECT session FROM record WHERE seq > :place"
+    return _named(engine, f"SELECT key, id FROM session WHERE id <> :project AND key IN ({sql}) ORDER BY seq", {"place": place})
 
 
 def recent_sessions(engine: Engine, since: float) -> list[tuple[int, str]]:

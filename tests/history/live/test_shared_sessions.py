@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
 from ctxmgr.history.live import shared_sessions
 from ctxmgr.history.live.record_sources import Follower
 from ctxmgr.history.live.shared_sessions import SharedSessions
+from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.engine.interface import Engine
+from ctxmgr.store.engine.postgresql import PostgresqlEngine
+from ctxmgr.store.repositories.tail import records_after
 from tests.builders import write
 from tests.history.live_world import clock_at, told
 
@@ -51,6 +56,45 @@ def test_every_session_that_goes_on_is_followed(store: Store) -> None:
     for name in NAMES:
         write(store, name, LOOP[:1])
     assert told(watched.tick()) == []
+
+
+def test_only_what_changed_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look costs what changed since the last one, not all sessions that are followed."""
+    source, read = SharedSessions(store, share=False), list[int]()
+    source.poll()
+    for name in NAMES:
+        write(store, name, LOOP[:1])
+
+    def counted(engine: Engine, key: int, seq: int) -> Iterator[tuple[int, Record]]:
+        read.append(key)
+        return records_after(engine, key, seq)
+
+    monkeypatch.setattr(shared_sessions, "records_after", counted)
+    assert {record["session"] for record in source.poll().records} == set(NAMES)
+    assert len(read) == len(NAMES)
+    read.clear()
+    write(store, "c", LOOP[:1])
+    assert {record["session"] for record in source.poll().records} == {"c"}
+    assert list(source.poll().records) == []
+    assert len(read) == 1
+
+
+def test_what_appears_late_is_read(store: Store, other: Store) -> None:
+    """What was still being written when others were read is read when it has come, each record once."""
+    source = SharedSessions(other, share=False)
+    source.poll()
+    write(store, "a", LOOP[:1])
+    seen = list(source.poll().records)
+    with cast("PostgresqlEngine", store.engine).appending():
+        write(store, "a", LOOP[:1])
+        third = open_store(store.engine.path)
+        write(third, "b", LOOP[:1])
+        third.close()
+        assert {record["session"] for record in source.poll().records} == {"b"}
+    late = list(source.poll().records)
+    assert {record["session"] for record in late} == {"a"}
+    assert not {str(record["id"]) for record in late if "id" in record} & {str(each["id"]) for each in seen if "id" in each}
+    assert list(source.poll().records) == []
 
 
 def test_sessions_are_shared_out(store: Store, other: Store) -> None:
