@@ -35,10 +35,10 @@ class Shape(FieldTable):
     """
 
     def __init__(self, **given: Any) -> None:
-        values = values_of(type(self), given)
-        if values is not None:
-            self._fill(values, self.named(given))
-        if values is None or not self._is_right():
+        taken = values_of(type(self), given)
+        if taken is not None:
+            self._fill(*taken)
+        if taken is None or not self._is_right():
             self._fill(*self._modelled(given))
 
     @classmethod
