@@ -4,6 +4,9 @@ A node of the tree is the goal, a task or a subtask. A node without children is 
 leaves, so a goal can be worked on before it has tasks. Ids are stable: ``goal``, ``t2`` (the second task ever added),
 ``t2.1`` (its first subtask); reordering changes none. Frozen like all shapes; what a program edits is in `ctxmgr.goals`.
 
+`Block`, `AttemptView`, `BlockedAction`, `LoopRecord`, `Probe` and `ProbeResult` are also what the state file holds; what it
+holds beside them is in `ctxmgr.goals.state`.
+
 Plans, probes, recoveries and comparisons of goals follow, and a goal as a source of facts.
 """
 
@@ -37,7 +40,7 @@ class BlockedAction(Shape):
     ``key`` is what `UnblockRequest` may name it by; ``times`` how often it was refused; ``args`` may be shortened.
     """
 
-    key: str
+    key: Text
     action: Text
     args: Json
     type: LoopType
@@ -104,7 +107,7 @@ class LoopRecord(Shape):
     action_signature: Text
     attempt_count: int
     node: Text
-    kind: str
+    kind: Text
     reason: Text
 
 

@@ -32,10 +32,11 @@ class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
     def __init__(self, kind: str = "") -> None:
         self.kind, self.said = kind, ""
 
-    def place(self, shape: type[FieldTable], name: str) -> None:
-        """Say of which field it is the value, unless a shape within that has said it."""
-        whole = self.kind or shape.__name__.removesuffix("View").lower()
-        self.said = self.said or (f"{name} is no {whole}" if self.kind not in ("", "object") else f"no {whole}")
+    def place(self, name: str, owner: str) -> None:
+        """Say which member of what it is the value of, unless that was said further within."""
+        self.said = self.said or (
+            f"{name} is no {self.kind}" if self.kind not in ("", "object") else f"no {self.kind or owner}"
+        )
 
     def __str__(self) -> str:
         return self.said
@@ -105,7 +106,7 @@ def take_values(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[st
                 take(None)
                 raise NotPlain
     except NotPlain as fault:
-        fault.place(shape, alias)
+        fault.place(alias, shape.__name__.removesuffix("View").lower())
         raise
     if len(values) - len(absent) != len(renamed) and (not shape.ignores_unknown or _is_doubled(plan, renamed)):
         raise NotPlain
@@ -238,9 +239,15 @@ def _list_taker(inner: Take, made: Any, *, exact: bool) -> Take:
 def _dict_taker(name: Take, inner: Take) -> Take:
     def take(value: Any) -> Any:
         if type(value) is not dict:
-            raise NotPlain
-        items = cast("dict[Any, Any]", value)
-        return {name(key): inner(item) for key, item in items.items()}
+            raise NotPlain("object")
+        found: dict[Any, Any] = {}
+        for key, item in cast("dict[Any, Any]", value).items():
+            try:
+                found[name(key)] = inner(item)
+            except NotPlain as fault:
+                fault.place(str(key), "value")
+                raise
+        return found
 
     return take
 

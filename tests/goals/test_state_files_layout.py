@@ -73,7 +73,7 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
     "no session": (lambda body: body.pop("session"), "session is no text"),
     "no goal": (lambda body: body.update(goal=None), "no object"),
     "an unknown status": (lambda body: body["goal"].update(status="odd"), "no node"),
-    "no children": (lambda body: body["goal"].pop("children"), "no node"),
+    "no children": (lambda body: body["goal"].pop("children"), "children is no list"),
     "a third level": (lambda body: body["goal"]["children"][0]["children"][0].update(children=[_LEAF]), "no node"),
     "a number as text": (lambda body: body["goal"].update(text=7), "text is no text"),
     "a reason that is none": (lambda body: body["goal"].update(reason=[]), "reason is no text"),
