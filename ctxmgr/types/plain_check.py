@@ -1,7 +1,8 @@
 """Take values that are exactly what a shape declares, without pydantic.
 
 Only what pydantic would take, and as it would take it, is taken here: whatever is not plainly right, from a number written
-as text to an unknown name, is left to the shape's model, which reads it or says what is wrong.
+as text to an unknown name, is left to the shape's model, which reads it or says what is wrong. What a file of ours holds
+(`ctxmgr.types.base.Stored`) is taken here or not at all.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
 
     def place(self, name: str, owner: str) -> None:
         """Say which member of what it is the value of, unless that was said further within."""
-        self.said = self.said or (
-            f"{name} is no {self.kind}" if self.kind not in ("", "object") else f"no {self.kind or owner}"
-        )
+        if not self.said:
+            is_part = self.kind not in ("", "object")
+            self.said = f"{name} is no {self.kind}" if is_part else f"no {self.kind or owner}"
 
     def __str__(self) -> str:
         return self.said

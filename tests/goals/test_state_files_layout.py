@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.goals import state_files
 from ctxmgr.goals.reducer import fold
 from ctxmgr.goals.state import State
 from ctxmgr.log.journal import read
 from tests.goals.layout import CASES, FILES, FIXTURES, VIEW, copied, made, shown
+from tests.goals.scene import sealed
 
 ENVELOPE = ("v", "generation", "history", "check")
 """Members of the state file that are not of the state."""
@@ -106,11 +106,8 @@ def test_a_sealed_file_that_holds_no_state_is_refused(edit: Edit, why: str, tmp_
     """A state file with a right fingerprint but a wrong member is not used, it is said why, and the history is read."""
     goals = copied("worked", tmp_path)
     body = _stored("worked")
-    body.pop("check")
     edit(body)
-    text = json.dumps(body, separators=(",", ":"))
-    sealed = f'{text[:-1]},"check":"{state_files._check(text)}"}}\n'  # pyright: ignore[reportPrivateUsage]
-    (tmp_path / ".agent_context" / "state.json").write_text(sealed, encoding="ascii")
+    (tmp_path / ".agent_context" / "state.json").write_text(sealed(body), encoding="ascii")
 
     expected: Any = json.loads((FIXTURES / "worked" / VIEW).read_text("ascii"))["state"]
     found = goals.state().to_json()
