@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ctxmgr.goals.plan import Plan, Step, titled
-from ctxmgr.light_dataclass import dataclass
+from ctxmgr.goals.plan import titled
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.fence import Fence
 from ctxmgr.recover.model.single_question import ask
+from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 
 _TASKS, _SUBTASKS = 20, 20
@@ -45,38 +45,19 @@ class Split(BaseModel):
     tasks: Annotated[list[_Task], Field(min_length=1, max_length=_TASKS)]
 
 
-@dataclass(frozen=True, slots=True)
-class Decomposed:
-    """A proposed plan.
-
-    Attributes:
-        plan: what is proposed.
-        by: ``model`` or ``rules``.
-        model: name of the model that was asked, None when none was.
-        failure: why the model's answer does not count, so that the rules answered; None otherwise.
-    """
-
-    plan: Plan
-    by: str
-    model: str | None = None
-    failure: str | None = None
-
-
 def decompose(
-    goal: str,
-    plan: Plan,
+    rules: GoalPlan,
     source: str | None,
     wanted: ModelRequest,
     environment: Mapping[str, str],
     table: Mapping[str, Any],
     progress: Callable[[str], None] | None = None,
     model: Any = None,
-) -> Decomposed:
-    """Return a proposal for a goal.
+) -> GoalPlan:
+    """Return the model's split of a goal, or the rules' where no model was named or its answer does not count.
 
     Args:
-        goal: what is to be reached.
-        plan: the rules' split of what was given; without tasks when nothing but the goal was.
+        rules: the rules' split of what was given; without tasks when nothing but the goal was.
         source: the plan's own text, if there is one.
         wanted: which model may be asked, and how far.
         environment: of the process.
@@ -89,22 +70,24 @@ def decompose(
     """
     choice = chosen(wanted, environment, table)
     if choice is None:
-        return Decomposed(plan, "rules")
+        return rules
     if progress is not None:
         progress(f"splitting the goal: {describe(choice, environment).text}")
-    found, failure = _asked(choice, goal, source, model)
+    found, failure = _asked(choice, rules.goal, source, model)
     if found is None:
-        return Decomposed(plan, "rules", choice.name, failure)
-    done = {part.title: part.done for task in plan.tasks for part in (task, *task.parts)}
-    tasks = tuple(_proposed(task, done) for task in found.tasks)
-    return Decomposed(Plan(plan.goal or goal, tasks, plan.notes), "model", choice.name)
+        return rules.model_copy(update={"model": choice.name, "failure": failure})
+    done = {part.title: part.done for task in rules.tasks for part in (task, *task.subtasks)}
+    tasks = [_proposed(task, done) for task in found.tasks]
+    return rules.model_copy(update={"tasks": tasks, "by": "model", "model": choice.name})
 
 
-def _proposed(task: _Task, done: Mapping[str, bool]) -> Step:
+def _proposed(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
     """Return a proposed task; what the plan itself says is done stays done."""
     title = titled(task.title)[0]
-    parts = tuple(Step(name, done.get(name, False)) for name in (titled(part)[0] for part in task.subtasks) if name)
-    return Step(title or "untitled", done.get(title, False) or (bool(parts) and all(part.done for part in parts)), parts)
+    names = [name for name in (titled(part)[0] for part in task.subtasks) if name]
+    parts = [PlannedStep(title=name, done=done.get(name, False)) for name in names]
+    whole = done.get(title, False) or (bool(parts) and all(part.done for part in parts))
+    return PlannedTask(title=title or "untitled", done=whole, subtasks=parts)
 
 
 def _asked(choice: ModelChoice, goal: str, source: str | None, model: Any) -> tuple[Split | None, str | None]:

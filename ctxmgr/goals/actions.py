@@ -8,7 +8,7 @@ from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.changes import why_not
 from ctxmgr.goals.reducer import task_of
-from ctxmgr.goals.state import Item, State
+from ctxmgr.goals.state import Action, OpenAction, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import key_of, outcome, plain_line, reduced
 from ctxmgr.log.codec import Record
@@ -33,18 +33,21 @@ class Refusal(NamedTuple):
     hint: str
 
 
-def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tuple[Item, Node]:
-    """Return an action as the state would keep it, and the leaf it would belong to."""
+def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tuple[OpenAction, Node]:
+    """Return an action as the state would keep it, with the result that the request has, and the leaf it would belong to."""
     node = state.current() or state.goal
-    known: Item = {}
+    attempt = node.attempt
+    number = (attempt.number if attempt.status == "in_progress" else attempt.number + 1) if attempt else 1
+    if not state.tree.can_work(node):
+        number = attempt.number if attempt else 0
+    args: Any = plain(request.args)
+    item = OpenAction(
+        id=new_id(), agent=request.agent or agent, action=request.action, key=key_of(request.action, args), args=reduced(args),
+        began=ts, node=node.id, attempt=number,
+    )  # fmt: skip
     if isinstance(request, RecordRequest) and has_result(request):
         status, output, error = outcome(request.result, request.status)
-        known = {"status": status, "output": reduced(output), "error": reduced(error)}
-    args: Any = plain(request.args)
-    item: Item = {
-        "id": new_id(), "n": state.count("actions") + 1, "agent": request.agent or agent, "action": request.action,
-        "key": key_of(request.action, args), "args": reduced(args), "began": None, "ts": ts, "node": node.id, **known,
-    }  # fmt: skip
+        item = item.finished(state.count("actions") + 1, status, reduced(output), reduced(error), ts)
     return item, node
 
 
@@ -53,20 +56,20 @@ def has_result(request: RecordRequest) -> bool:
     return request.status is not None or request.result is not None or "result" in request.model_fields_set
 
 
-def refusal(state: State, item: Item, node: Node, guard: LoopGuard) -> Refusal | None:
+def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Refusal | None:
     """Return why the action is not allowed, None when it is."""
     stopped = _stopped(state, node)
     if stopped is not None:
         return stopped
-    block = next((each for each in state.blocked if each["key"] == item["key"] and each["node"] == node.id), None)
-    if block is not None and ("status" not in item or guard.is_old_news(state, item)):
-        hint = f"try something else; a person lifts it with 'ctxmgr goal unblock {block['key']}'"
-        return Refusal(block["type"], f"blocked since: {block['reason']}", None, hint)
+    block = next((each for each in state.blocked_actions if each.key == item.key and each.node == node.id), None)
+    if block is not None and (not isinstance(item, Action) or guard.is_old_news(state, item)):
+        hint = f"try something else; a person lifts it with 'ctxmgr goal unblock {block.key}'"
+        return Refusal(block.type, f"blocked since: {block.reason}", None, hint)
     verdict = guard.action(state, item)
     if verdict is None:
         return None
     found = verdict.finding
-    said = plain_line(item["action"], 60)
+    said = plain_line(item.action, 60)
     if verdict.type == "A":
         reason = f"{said} was done {found.count - 1} times with the same result; once more is a loop"
     else:
@@ -88,34 +91,30 @@ def _stopped(state: State, node: Node) -> Refusal | None:
     return Refusal(None if by_person else "C", reason.replace("it is blocked", f"{node.id} is blocked", 1), None, hint)
 
 
-def refused_event(state: State, item: Item, node: Node, no: Refusal) -> dict[str, Any]:
+def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
     """Return the data of the event that records a refusal."""
     data: dict[str, Any] = {
-        "op": "refused", "node": node.id, "type": no.type, "action": item["action"], "args": item["args"], "key": item["key"],
-        "signature": plain_line(f"{item['action']}::{canonical(item['args']) or ''}", 300), "reason": no.reason,
+        "op": "refused", "node": node.id, "type": no.type, "action": item.action, "args": item.args, "key": item.key,
+        "signature": plain_line(f"{item.action}::{canonical(item.args) or ''}", 300), "reason": no.reason,
     }  # fmt: skip
-    if "status" in item:
-        data |= {"status": item["status"], "output": item["output"], "error": item["error"]}
+    if isinstance(item, Action):
+        data |= {"status": item.status, "output": item.output, "error": item.error}
     if no.finding is not None:
         found = no.finding
         data |= {"kind": found.kind, "count": found.count, "period": found.period, "members": found.members[-40:]}
     return data
 
 
-def entry(state: State, item: Item, node: Node, request: ActionRequest, session: str) -> Record:
+def entry(item: OpenAction, request: ActionRequest, session: str) -> Record:
     """Return the entry of an action, with its result where the request has one."""
-    attempt = node.attempt
-    number = (attempt.number if attempt.status == "in_progress" else attempt.number + 1) if attempt else 1
-    if not state.tree.can_work(node):
-        number = attempt.number if attempt else 0
     args: Any = plain(request.args)
     fields: dict[str, Any] = {}
-    if "status" in item and isinstance(request, RecordRequest):
+    if isinstance(item, Action) and isinstance(request, RecordRequest):
         status, output, error = outcome(request.result, request.status)
         fields = {"status": status, "output": output, "error": error}
     return build(
-        "entry", session, item["ts"], id=item["id"], agent=item["agent"], action=request.action,
-        inputType=None if args is None else type_name(args), input=args, task=task_of(node.id, number), **fields,
+        "entry", session, item.began, id=item.id, agent=item.agent, action=request.action,
+        inputType=None if args is None else type_name(args), input=args, task=task_of(item.node, item.attempt), **fields,
     )  # fmt: skip
 
 
@@ -125,7 +124,7 @@ def result(state: State, request: RecordRequest, session: str, ts: str) -> Recor
     Raises:
         InvalidInput: no such action is under way, or the request names no result.
     """
-    if not any(each["id"] == request.entry for each in state.in_flight):
+    if not any(each.id == request.entry for each in state.in_flight):
         raise InvalidInput(
             f"no action {plain_line(request.entry, 60)} is under way", "'ctxmgr goal resume' lists those that are"
         )
@@ -135,11 +134,11 @@ def result(state: State, request: RecordRequest, session: str, ts: str) -> Recor
     return build("result", session, ts, entry=request.entry, status=status, output=output, error=error)
 
 
-def answer(item: Item, node: Node, no: Refusal | None, *, recorded: bool) -> RecordAnswer:
+def answer(item: OpenAction, node: Node, no: Refusal | None, *, recorded: bool) -> RecordAnswer:
     """Return what the caller is told."""
     attempt = node.attempt.number if node.attempt else None
     if no is None:
-        return RecordAnswer(allowed=True, entry=item["id"] if recorded else None, node=node.id, attempt=attempt)
+        return RecordAnswer(allowed=True, entry=item.id if recorded else None, node=node.id, attempt=attempt)
     return RecordAnswer(
         allowed=False, reason=no.reason, type=no.type, finding=no.finding, node=node.id, attempt=attempt, hint=no.hint
     )

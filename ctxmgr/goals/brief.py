@@ -6,15 +6,14 @@ that a recent action was done for. The same state as plain facts serves recovery
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ctxmgr.goals.edits import nothing_left
-from ctxmgr.goals.responses import action_view
-from ctxmgr.goals.state import Item, State
+from ctxmgr.goals.state import Action, OpenAction, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import plain_line, told
 from ctxmgr.types.finding import Observation
-from ctxmgr.types.goal import BriefAnswer, GoalSource, Moment, ProbeResult
+from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
 RECENT = 3
 """Actions that are shown: the latest ones of the active leaf, and where it has fewer the latest done before for others."""
@@ -46,7 +45,7 @@ class _Part(NamedTuple):
 
 def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> BriefAnswer:
     """Return the brief; it is never longer than ``max_chars`` characters, down to 0."""
-    when: Moment = moment or cast("Moment", state.moment)
+    when = moment or state.moment
     parts = [part for part in _parts(state, when) if part.lines]
     hidden = _hidden(state)
     whole = "\n".join(line for part in parts for line in part.lines)
@@ -118,22 +117,21 @@ def _failed(node: Node) -> list[str]:
 
 def _recent(state: State, node: Node) -> list[str]:
     lines = [
-        f"  - {_whose(each, node)}{_what(each)} → {told(each['status'], each.get('output'), each.get('error'))}"
-        for each in _shown(state, node)
+        f"  - {_whose(each, node)}{_what(each)} → {told(each.status, each.output, each.error)}" for each in _shown(state, node)
     ]
     return ["RECENT ACTIONS:", *lines] if lines else []
 
 
-def _shown(state: State, node: Node) -> list[Item]:
+def _shown(state: State, node: Node) -> list[Action]:
     """Return the recent actions, oldest first: what the step before found out is what this one starts from."""
-    own = [each for each in state.actions if each.get("node") == node.id][-RECENT:]
-    others = [each for each in state.actions if each.get("node") != node.id]
-    return sorted([*others[max(0, len(others) - RECENT + len(own)) :], *own], key=lambda each: int(each["n"]))
+    own = [each for each in state.actions if each.node == node.id][-RECENT:]
+    others = [each for each in state.actions if each.node != node.id]
+    return sorted([*others[max(0, len(others) - RECENT + len(own)) :], *own], key=lambda each: each.n)
 
 
-def _whose(item: Item, node: Node) -> str:
+def _whose(item: Action, node: Node) -> str:
     """Return the mark of an action of another step."""
-    return "" if item.get("node") == node.id else f"[{plain_line(item.get('node'), 20)}] "
+    return "" if item.node == node.id else f"[{plain_line(item.node, 20)}] "
 
 
 def _flight(state: State) -> list[str]:
@@ -142,8 +140,8 @@ def _flight(state: State) -> list[str]:
 
 
 def _blocked(state: State, node: Node) -> list[str]:
-    own = [each for each in state.blocked if each.get("node") == node.id]
-    lines = [f"  - {_what(each)}: {plain_line(each['reason'], _SHORT)}" for each in own[-_SHOWN_BLOCKED:]]
+    own = [each for each in state.blocked_actions if each.node == node.id]
+    lines = [f"  - {_what(each)}: {plain_line(each.reason, _SHORT)}" for each in own[-_SHOWN_BLOCKED:]]
     if len(own) > _SHOWN_BLOCKED:
         lines.append(f"  - and {len(own) - _SHOWN_BLOCKED} more")
     return ["BLOCKED ACTIONS (do not repeat):", *lines] if lines else []
@@ -177,17 +175,14 @@ def _after_all(state: State) -> str:
 
 
 def _probes(state: State) -> list[str]:
-    seen: list[str] = []
-    for each in state.probe_state[:_SHOWN_PROBES]:
-        ok = each.get("ok")
-        seen.append(f"{plain_line(each.get('name'), 60)}:{_MARKS[ok] if isinstance(ok, bool) else '?'}")
+    seen = [f"{plain_line(each.name, 60)}:{_MARKS[each.ok]}" for each in state.probe_state[:_SHOWN_PROBES]]
     return [f"STATE: {' '.join(seen)}"] if seen else []
 
 
-def _what(item: Item) -> str:
+def _what(item: OpenAction | BlockedAction) -> str:
     from ctxmgr.detect.step import asked
 
-    return plain_line(asked(Observation("start", 0, "", "", action=str(item["action"]), input=item.get("args"))), _SHORT)
+    return plain_line(asked(Observation("start", 0, "", "", action=item.action, input=item.args)), _SHORT)
 
 
 def _hidden(state: State) -> list[str]:
@@ -245,7 +240,7 @@ def source_of(state: State) -> GoalSource:
     leaves = list(goal.leaves())
     following = following_in_task(state, node) if node is not None else None
     blocked = [f"{each.id} {each.text}: {each.block.reason}" for each in goal.walk() if each.block is not None and each.is_leaf]
-    blocked += [f"{each['action']}: {each['reason']}" for each in state.blocked]
+    blocked += [f"{each.action}: {each.reason}" for each in state.blocked_actions]
     attempt = node.attempt if node is not None else None
     return GoalSource(
         session=state.session, goal=goal.text, status=goal.status, percent=goal.percent(),
@@ -255,10 +250,5 @@ def source_of(state: State) -> GoalSource:
         done=[f"{each.id} {each.text}" for each in leaves if each.status == "done"][-_MOST:],
         open=[f"{each.id} {each.text}" for each in leaves if each.status in ("pending", "in_progress", "failed")][:_MOST],
         blocked=blocked[:_MOST], next=f"{following.id} {following.text}" if following else None, next_step=state.next_step,
-        in_flight=[f"{each.action} {plain_line(each.args)}".strip() for each in map(action_view, state.in_flight)],
-        probe_state=[
-            ProbeResult(name=each["name"], kind=each["kind"], ok=each.get("ok"), detail=each.get("detail"))
-            for each in state.probe_state
-            if each.get("kind") in ("fileExists", "fileContains", "command") and each.get("ok") in (True, False, None)
-        ],
+        in_flight=[f"{each.action} {plain_line(each.args)}".strip() for each in state.in_flight], probe_state=state.probe_state,
     )  # fmt: skip

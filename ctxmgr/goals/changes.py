@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, State
-from ctxmgr.goals.tree import Block, Node, Tree, is_child_id
-from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, AttemptStatus, NodeStatus
+from ctxmgr.goals.state import KEPT_LOOPS, KEPT_OUTCOMES, Outcome, State
+from ctxmgr.goals.tree import Node, Tree, is_child_id
+from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, LoopRecord, NodeStatus
 
 Data = dict[str, Any]
 _GONE = ("split", "dropped")
@@ -34,16 +34,14 @@ def find(state: State, name: object) -> Node:
 
 def _check_create(state: State, data: Data) -> None:
     _check_text(data.get("text"))
-    _check_new(Tree(Node(GOAL_ID, "")), GOAL_ID, data.get("nodes", []))
+    _check_new(Tree(Node(id=GOAL_ID, text="")), GOAL_ID, data.get("nodes", []))
 
 
 def _create(state: State, data: Data, ts: str | None) -> None:
-    fresh = State(epoch=state.epoch, owner=state.owner, ignored=state.ignored, last_ts=state.last_ts)
-    for name in State.__slots__:
-        setattr(state, name, getattr(fresh, name))
-    state.session = str(data.get("session") or "goal")
-    state.tree = Tree(Node(GOAL_ID, data["text"]))
-    _insert(state, state.goal, 0, data.get("nodes", []))
+    kept = {"epoch": state.epoch, "owner": state.owner, "ignored": state.ignored, "last_ts": state.last_ts}
+    goal = Node(id=GOAL_ID, text=data["text"])
+    vars(state).update(vars(State(session=str(data.get("session") or "goal"), goal=goal, **kept)))
+    _insert(state, goal, 0, data.get("nodes", []))
 
 
 def _check_add(state: State, data: Data) -> None:
@@ -155,34 +153,31 @@ def _end(state: State, data: Data, ts: str | None) -> None:
     success: bool = data["success"]
     if state.current() is node:
         state.next_step = None
-    attempt = node.begin()
-    attempt.status, attempt.reason = ("done" if success else "failed"), _text_or_none(data.get("reason"))
-    state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], {"node": node.id, "success": success}]
-    state.in_flight = [each for each in state.in_flight if each.get("node") != node.id]
-    node.reason = attempt.reason
-    node.status = "done" if success else "failed"
+    node.begin()
+    node.status, node.reason = ("done" if success else "failed"), _text_or_none(data.get("reason"))
+    node.change_attempt(status=node.status, reason=node.reason)
+    state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], Outcome(node=node.id, success=success)]
+    state.in_flight = [each for each in state.in_flight if each.node != node.id]
     if not success and not state.active:
         state.active = node.id  # what failed is tried again, or stands in the way, before anything else
     if success:
-        state.blocked = [each for each in state.blocked if each.get("node") != node.id]
+        state.blocked_actions = [each for each in state.blocked_actions if each.node != node.id]
         if state.active == node.id:
             state.active = ""
     elif isinstance(data.get("blocked"), str):
-        node.status, node.block = "blocked", Block("attempts", data["blocked"][:_MOST_TEXT], ts)
-        failed = sum(each.get("node") == node.id and each.get("success") is False for each in state.outcomes)
+        node.status, node.block = "blocked", Block(by="attempts", reason=data["blocked"][:_MOST_TEXT], since=ts)
+        failed = sum(each.node == node.id and not each.success for each in state.outcomes)
         state.add("C")
-        note_loop(state, ts, "C", node.text[:300], failed, node.id, "escalatingFailure", node.block.reason)
+        loop = LoopRecord(
+            timestamp=ts, type="C", action_signature=node.text[:300], attempt_count=failed, node=node.id,
+            kind="escalatingFailure", reason=node.block.reason,
+        )  # fmt: skip
+        note_loop(state, loop)
     state.tree.climb(node)
 
 
-def note_loop(
-    state: State, ts: str | None, kind: str, signature: str, count: int, node: str, finding: str, reason: str
-) -> None:
+def note_loop(state: State, loop: LoopRecord) -> None:
     """Add a loop to what ``loops.json`` lists."""
-    loop = {
-        "timestamp": ts, "type": kind, "actionSignature": signature, "attemptCount": count, "node": node, "kind": finding,
-        "reason": reason,
-    }  # fmt: skip
     state.loops = [*state.loops[1 - KEPT_LOOPS :], loop]
 
 
@@ -195,7 +190,7 @@ def _check_block(state: State, data: Data) -> None:
 
 def _block(state: State, data: Data, ts: str | None) -> None:
     node = find(state, data["id"])
-    node.block = Block("user", data["reason"], ts)
+    node.block = Block(by="user", reason=data["reason"], since=ts)
     node.status = "blocked"
     state.tree.climb(node)
 
@@ -215,7 +210,7 @@ def _unblock(state: State, data: Data, ts: str | None) -> None:
         lift_all(state)
     else:
         _lift_nodes(state, [node for name in data["nodes"] if (node := state.tree.get(name)) is not None])
-        state.blocked = [each for each in state.blocked if each.get("key") not in data["actions"]]
+        state.blocked_actions = [each for each in state.blocked_actions if each.key not in data["actions"]]
     state.fresh = state.count("actions")
 
 
@@ -223,7 +218,7 @@ def lift_all(state: State, *, by_hand: bool = True, evidence: bool = True) -> No
     """Lift every block, with ``by_hand`` those of a person too; with ``evidence`` forget the failed attempts as well."""
     outcomes = state.outcomes
     _lift_nodes(state, [state.goal], by_hand=by_hand)
-    state.blocked = []
+    state.blocked_actions = []
     if not evidence:
         state.outcomes = outcomes
 
@@ -240,8 +235,8 @@ def _lift_nodes(state: State, tops: list[Node], *, by_hand: bool = True) -> None
             state.tree.settle(node)
         state.tree.climb(top)
         names = {node.id for node in below}
-        state.outcomes = [each for each in state.outcomes if each.get("node") not in names]
-        state.blocked = [each for each in state.blocked if each.get("node") not in names]
+        state.outcomes = [each for each in state.outcomes if each.node not in names]
+        state.blocked_actions = [each for each in state.blocked_actions if each.node not in names]
 
 
 CHANGES: dict[str, tuple[Callable[[State, Data], None], Callable[[State, Data, str | None], None]]] = {
@@ -296,10 +291,8 @@ def _leave(state: State) -> None:
     state.next_step = None
     if node.status not in ("in_progress", "failed"):
         return
-    attempt = node.attempt
-    if attempt is not None and attempt.status == "in_progress":
-        left: AttemptStatus = "left"
-        attempt.status = left
+    if node.attempt is not None and node.attempt.status == "in_progress":
+        node.change_attempt(status="left")
     if node.status == "in_progress":
         node.status = "pending"
         state.tree.climb(node)
@@ -349,7 +342,7 @@ def _insert(state: State, parent: Node, at: int, nodes: list[Data]) -> None:
 def _node(fields: Data) -> Node:
     children = [_node(each) for each in fields.get("nodes", [])]
     status: NodeStatus = "done" if fields.get("done") is True and not children else "pending"
-    return Node(fields["id"], fields["text"], status, children=children, minted=len(children))
+    return Node(id=fields["id"], text=fields["text"], status=status, children=children, minted=len(children))
 
 
 def _text_or_none(value: object) -> str | None:

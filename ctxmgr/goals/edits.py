@@ -19,6 +19,7 @@ from ctxmgr.goals.repository import GoalRepository
 from ctxmgr.goals.responses import state_view
 from ctxmgr.goals.state import State
 from ctxmgr.goals.tree import Node
+from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.log.journal import Durability
 from ctxmgr.log.json_value import plain
@@ -92,7 +93,7 @@ class GoalBase:
         return self._view(self._existing(self._repository.look()))
 
     def _look_at_files(self) -> list[ProbeResult]:
-        probes = self.state().probes
+        probes = self._existing(self._repository.look()).probes
         if not probes:
             return []
         from ctxmgr.goals.probes import check_all
@@ -164,14 +165,14 @@ def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None
     """
     blocked = [node for node in state.goal.walk() if node.block is not None]
     if request.target is None:
-        return {"all": True, "reason": request.reason} if blocked or state.blocked else None
+        return {"all": True, "reason": request.reason} if blocked or state.blocked_actions else None
     node = state.tree.get(request.target)
     if node is not None:
-        held = {each["node"] for each in state.blocked}
+        held = {each.node for each in state.blocked_actions}
         if not any(each.block is not None or each.id in held for each in node.walk()):
             raise NotFound(f"{node.id!r} is not blocked", "'ctxmgr goal tree' shows what is")
         return {"nodes": [node.id], "actions": [], "reason": request.reason}
-    keys = [each["key"] for each in state.blocked if request.target in (each["key"], each["action"])]
+    keys = [each.key for each in state.blocked_actions if request.target in (each.key, each.action)]
     if not keys:
         raise NotFound(f"{request.target[:80]!r} is no blocked task or action", "'ctxmgr goal tree' shows what is blocked")
     return {"nodes": [], "actions": keys, "reason": request.reason}
@@ -251,11 +252,16 @@ class PlanEdits(GoalBase):
 
     def probed(self, results: Sequence[ProbeResult]) -> GoalAnswer:
         """Keep what the checks saw; nothing is written when it is what they saw before."""
-        seen = [plain(each.to_json()) for each in results]
         with self._repository.change(work=False) as change:
-            if seen != self._existing(change.state).probe_state:
-                change.write([self._repository.event({"op": "probed", "results": seen})])
+            if records := self._seen(self._existing(change.state), results):
+                change.write(records)
         return self._answer([])
+
+    def _seen(self, state: State, results: Sequence[ProbeResult]) -> list[Record]:
+        """Return the event that keeps what the checks saw, none where it is what they saw before."""
+        if list(results) == state.probe_state:
+            return []
+        return [self._repository.event({"op": "probed", "results": [plain(each.to_json()) for each in results]})]
 
     def apply(self, continuation: Mapping[str, Any]) -> GoalAnswer:
         """Take a continuation that recovery gave (its wire form): what the guard blocked is lifted, the next step noted."""

@@ -17,7 +17,7 @@ from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.fingerprints import blur
-from ctxmgr.goals.state import Item, State
+from ctxmgr.goals.state import Action, OpenAction, Outcome, State
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding, Observation
 from ctxmgr.types.goal import LoopType
@@ -51,19 +51,18 @@ class LoopGuard:
         self._longer = replace(_one_more(common), actions=own)
         self._turns = replace(self._longer, cycle_rounds=max(2, common.cycle_rounds - 1), max_period=2)
 
-    def action(self, state: State, candidate: Item) -> Verdict | None:
+    def action(self, state: State, candidate: OpenAction) -> Verdict | None:
         """Return the loop that an action would close.
 
-        ``candidate`` has the keys of ``State.actions``; without a ``status`` its result is taken to be that of the last
-        time it was asked.
+        The result of a ``candidate`` that has none is taken to be that of the last time it was asked.
         """
-        window = [each for each in state.actions if each["n"] > state.fresh]
-        periods = _periods([each for each in window if each.get("agent") == candidate.get("agent")], candidate)
+        window = [each for each in state.actions if each.n > state.fresh]
+        periods = _periods([each for each in window if each.agent == candidate.agent], candidate)
         if not periods:
             return None  # looking at what came back spares the engine what can be no loop
-        if "status" not in candidate:
-            last = next(each for each in reversed(window) if each["key"] == candidate["key"])
-            candidate = {**candidate, "status": last["status"], "output": last["output"], "error": last["error"]}
+        if not isinstance(candidate, Action):
+            last = next(each for each in reversed(window) if each.key == candidate.key)
+            candidate = candidate.finished(last.n + 1, last.status, last.output, last.error, candidate.began)
         shown = list(_observations(state.session, [*window, candidate]))
         for settings in (self._turns, self._longer):
             if periods == {2} if settings is self._longer else 2 not in periods:
@@ -73,21 +72,21 @@ class LoopGuard:
                 return Verdict("A" if finding.period == 1 else "B", finding)
         return None
 
-    def is_old_news(self, state: State, item: Item) -> bool:
+    def is_old_news(self, state: State, item: Action) -> bool:
         """Whether an action came back with the result it had the last time; true when there is nothing to compare."""
-        last = next((each for each in reversed(state.actions) if each["key"] == item["key"]), None)
+        last = next((each for each in reversed(state.actions) if each.key == item.key), None)
         if last is None:
             return True
-        told = [{**last, "id": f"told-{number}", "ts": item["ts"], "began": None} for number in range(_ENOUGH)]
+        told = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_ENOUGH)]
         return _raised_last(self._longer, _REPEATS, list(_observations(state.session, [*told, item]))) is not None
 
     def failure(self, state: State, node: str) -> Finding | None:
         """Return what the engine says when the attempt at ``node`` now fails: null while it may be tried again."""
-        outcomes = [*state.outcomes, {"node": node, "success": False}]
+        outcomes = [*state.outcomes, Outcome(node=node, success=False)]
         shown = [
             Observation(
                 "event", number, f"attempt-{number}", state.session, type="subtask_result",
-                data={"subtask": each.get("node"), "success": each.get("success")},
+                data={"subtask": each.node, "success": each.success},
             )
             for number, each in enumerate(outcomes)
         ]  # fmt: skip
@@ -98,9 +97,9 @@ class LoopGuard:
         return next((each for each in found if each.evidence.get("task") == node), None)
 
 
-def _periods(own: Sequence[Item], candidate: Item) -> set[int]:
+def _periods(own: Sequence[Action], candidate: OpenAction) -> set[int]:
     """Return the periods for which the last steps, the candidate's among them, were asked in the same order just before."""
-    keys = [*(each["key"] for each in own), candidate["key"]]
+    keys = [*(each.key for each in own), candidate.key]
     return {
         period
         for period in range(1, len(keys) // 2 + 1)
@@ -108,13 +107,13 @@ def _periods(own: Sequence[Item], candidate: Item) -> set[int]:
     }
 
 
-def _may_be_alike(earlier: Item, candidate: Item) -> bool:
+def _may_be_alike(earlier: Action, candidate: OpenAction) -> bool:
     """Whether the engine might take two results for the same; one that is not known yet might be any."""
-    if "status" not in candidate:
+    if not isinstance(candidate, Action):
         return True
-    if earlier["status"] != candidate["status"]:
+    if earlier.status != candidate.status:
         return False
-    one, two = earlier["output"], candidate["output"]
+    one, two = earlier.output, candidate.output
     return not (isinstance(one, str) and isinstance(two, str)) or blur(one, ids=True) == blur(two, ids=True)
 
 
@@ -122,24 +121,15 @@ def _one_more(settings: DetectSettings) -> DetectSettings:
     return replace(settings, repeat_rounds=settings.repeat_rounds + 1)
 
 
-def _observations(session: str, items: Sequence[Item]) -> Iterable[Observation]:
+def _observations(session: str, items: Sequence[Action]) -> Iterable[Observation]:
     for place, item in enumerate(items):
         common: Mapping[str, Any] = {
-            "id": item["id"], "session": session, "index": place, "agent": item.get("agent"), "action": item["action"],
-            "input": item["args"],
+            "id": item.id, "session": session, "index": place, "agent": item.agent, "action": item.action, "input": item.args,
         }  # fmt: skip
-        ended = parse_time(item.get("ts"))
-        began = parse_time(item.get("began"))
+        ended, began = parse_time(item.ts), parse_time(item.began)
         yield Observation("start", 2 * place, at=ended if began is None else began, **common)
-        yield Observation(
-            "finish",
-            2 * place + 1,
-            at=ended,
-            status=item["status"],
-            output=item.get("output"),
-            error=item.get("error"),
-            **common,
-        )
+        known: Mapping[str, Any] = {"status": item.status, "output": item.output, "error": item.error}
+        yield Observation("finish", 2 * place + 1, at=ended, **known, **common)
 
 
 def _raised_last(settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]) -> Finding | None:

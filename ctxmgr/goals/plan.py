@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.paths import open_regular
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.types.goal import PlannedStep, PlannedTask
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-__all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "Step", "parse_plan", "read_content", "read_plan"]
+__all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "parse_plan", "read_content", "read_plan"]
 
 MAX_DEPTH = 40
 _TITLES = ("title", "task", "name", "description", "summary", "subtask", "step", "goal")
@@ -290,17 +291,8 @@ _BOX = lazy_pattern(r"\[([ xX])\]\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A task or subtask that a plan names; the parts of a subtask are none."""
-
-    title: str
-    done: bool = False
-    parts: tuple[Step, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
-    """What a plan holds.
+    """What a plan holds; with a goal it is a `GoalPlan`.
 
     Attributes:
         goal: what the plan calls itself, None when it does not.
@@ -309,13 +301,13 @@ class Plan:
     """
 
     goal: str | None
-    tasks: tuple[Step, ...]
+    tasks: tuple[PlannedTask, ...]
     notes: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
         """Tasks and subtasks together."""
-        return len(self.tasks) + sum(len(task.parts) for task in self.tasks)
+        return len(self.tasks) + sum(len(task.subtasks) for task in self.tasks)
 
 
 @dataclass(slots=True)
@@ -335,29 +327,29 @@ def titled(text: str) -> tuple[str, bool]:
     return (title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1].rstrip()}…"), bool(box and box[1] in "xX")
 
 
-def folded(items: Sequence[Item]) -> tuple[tuple[Step, ...], list[str]]:
+def folded(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:
     """Return nested items as tasks with subtasks, and notes on what that changed.
 
     What lies deeper than a subtask becomes a subtask of its own under both titles, so that no step is lost.
     """
     deep = 0
-    tasks: list[Step] = []
+    tasks: list[PlannedTask] = []
     for item in items:
-        parts: list[Step] = []
+        parts: list[PlannedStep] = []
         for part in item.items:
             leaves = list(_leaves(part, "", done=item.done))
             deep += len(leaves) if part.items else 0
             parts += leaves
         done = item.done or (bool(parts) and all(part.done for part in parts))
-        tasks.append(Step(_short(item.text), done, tuple(parts)))
+        tasks.append(PlannedTask(title=_short(item.text), done=done, subtasks=parts))
     notes = [f"{deep:,} steps lie below the level of subtasks; each became a subtask under both titles"] if deep else []
     return tuple(tasks), notes
 
 
-def _leaves(item: Item, above: str, *, done: bool) -> Iterator[Step]:
+def _leaves(item: Item, above: str, *, done: bool) -> Iterator[PlannedStep]:
     title = f"{above}: {item.text}" if above else item.text
     if not item.items:
-        yield Step(_short(title), done or item.done)
+        yield PlannedStep(title=_short(title), done=done or item.done)
     for part in item.items:
         yield from _leaves(part, title, done=done or item.done)
 

@@ -6,18 +6,22 @@ is counted.
 
 from __future__ import annotations
 
-from typing import cast
+from contextlib import suppress
+from typing import TypeVar, cast
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals.changes import CHANGES, Data, enter, lift_all, note_loop
-from ctxmgr.goals.state import KEPT_BLOCKED, KEPT_OPEN, KEPT_PROBES, WINDOW, Item, State
+from ctxmgr.goals.state import KEPT_BLOCKED, KEPT_OPEN, KEPT_PROBES, WINDOW, OpenAction, Owner, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import key_of, plain_line, reduced
 from ctxmgr.log.codec import Record
+from ctxmgr.types.base import Shape
+from ctxmgr.types.goal import BlockedAction, LoopRecord, Probe, ProbeResult
 
 EVENT, ENDED = "goal", "subtask_result"
 """Types of the events that change a goal: the second is what the detection engine knows a failed attempt by."""
 
+_Shape = TypeVar("_Shape", bound=Shape)
 _RESULTS = frozenset({"ok", "error", "denied", "interrupted"})
 _PERSON = frozenset({"user_message", "interrupt"})
 
@@ -83,9 +87,9 @@ def _change(state: State, data: Data, ts: object) -> None:
     elif op == "step":
         state.next_step = plain_line(data.get("text"), 500) or None
     elif op == "probes":
-        state.probes = _named(data.get("probes"))
+        state.probes = _shapes(Probe, data.get("probes"))
     elif op == "probed":
-        state.probe_state = _named(data.get("results"))
+        state.probe_state = _shapes(ProbeResult, data.get("results"))
 
 
 def _own(state: State, data: Data, ts: str | None) -> None:
@@ -93,8 +97,8 @@ def _own(state: State, data: Data, ts: str | None) -> None:
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch <= state.epoch:
         raise ValueError("an epoch only grows")
     state.epoch = epoch
-    names = ("owner", "pid", "host", "boot", "start")
-    state.owner = {**{name: data.get(name) for name in names}, "ts": ts} if data.get("held") is True else None
+    own = {name: data.get(name) for name in Owner.model_fields if name != "ts"}
+    state.owner = Owner(**own, ts=ts) if data.get("held") is True else None
     if state.count("actions") or state.in_flight:
         state.moment = "resume"
 
@@ -104,15 +108,14 @@ def _entry(state: State, record: Record, ts: str | None) -> None:
     if not isinstance(name, str) or not isinstance(action, str):
         raise ValueError("an entry has an id and an action")
     node, number = _place(state, record)
-    item: Item = {
-        "id": name, "agent": record.get("agent"), "action": action[:1000], "key": key_of(action, record.get("input")),
-        "args": reduced(record.get("input")), "began": ts, "node": node.id, "attempt": number,
-    }  # fmt: skip
-    state.in_flight = [each for each in state.in_flight if each.get("key") != item["key"] or each.get("node") != node.id]
+    item = OpenAction(
+        id=name, agent=record.get("agent"), action=action[:1000], key=key_of(action, record.get("input")),
+        args=reduced(record.get("input")), began=ts, node=node.id, attempt=number,
+    )  # fmt: skip
+    state.in_flight = [each for each in state.in_flight if each.key != item.key or each.node != node.id]
     attempt = node.attempt
     if attempt is not None and attempt.number == number:
-        attempt.actions += 1
-        attempt.first, attempt.last = attempt.first or name, name
+        node.change_attempt(actions=attempt.actions + 1, first=attempt.first or name, last=name)
     state.add("begun")
     state.moment = "continue"
     if record.get("status") in _RESULTS:
@@ -133,22 +136,19 @@ def _place(state: State, record: Record) -> tuple[Node, int]:
 
 
 def _result(state: State, record: Record, ts: str | None) -> None:
-    item = next((each for each in state.in_flight if each["id"] == record.get("entry")), None)
+    item = next((each for each in state.in_flight if each.id == record.get("entry")), None)
     if item is None or record.get("status") not in _RESULTS:
         return
     state.in_flight = [each for each in state.in_flight if each is not item]
     _finish(state, item, record, ts)
 
 
-def _finish(state: State, item: Item, record: Record, ts: str | None) -> None:
-    done = {
-        **item, "n": state.add("actions"), "status": record["status"], "output": reduced(record.get("output")),
-        "error": reduced(record.get("error")), "ts": ts,
-    }  # fmt: skip
+def _finish(state: State, item: OpenAction, record: Record, ts: str | None) -> None:
+    output, error = reduced(record.get("output")), reduced(record.get("error"))
+    done = item.finished(state.add("actions"), record["status"], output, error, ts)
     state.actions = [*state.actions[1 - WINDOW :], done]
-    if item["key"] in {each.get("key") for each in state.blocked}:
-        # It was let through because its result is a new one: what it was blocked for is over.
-        state.blocked = [each for each in state.blocked if each["key"] != item["key"] or each.get("node") != item["node"]]
+    # Where it was blocked it was let through because its result is a new one: what it was blocked for is over.
+    state.blocked_actions = [each for each in state.blocked_actions if each.key != item.key or each.node != item.node]
     state.next_step = None
 
 
@@ -174,25 +174,30 @@ def _refused(state: State, data: Data, ts: str | None) -> None:
         return
     state.add(str(loop))
     key, reason = str(data.get("key"))[:64], plain_line(data.get("reason"), 500)
-    old = next((each for each in state.blocked if each.get("key") == key and each.get("node") == node), None)
-    if old is not None:
-        old["times"] += 1
-        return
+    blocked = state.blocked_actions
+    for place, old in enumerate(blocked):
+        if old.key == key and old.node == node:
+            blocked[place] = old.model_copy(update={"times": old.times + 1})
+            return
     count, signature = data.get("count"), plain_line(data.get("signature") or action, 300)
-    note_loop(
-        state, ts, str(loop), signature, count if isinstance(count, int) else 1, node, plain_line(data.get("kind"), 40), reason
+    found = LoopRecord(
+        timestamp=ts, type=loop, action_signature=signature, attempt_count=count if isinstance(count, int) else 1, node=node,
+        kind=plain_line(data.get("kind"), 40), reason=reason,
+    )  # fmt: skip
+    note_loop(state, found)
+    refused = BlockedAction(
+        key=key, action=action[:1000], args=reduced(data.get("args")), type=loop, node=node, reason=reason, times=1, since=ts
     )
-    blocked: Item = {
-        "key": key, "action": action[:1000], "args": reduced(data.get("args")), "type": loop, "node": node, "reason": reason,
-        "times": 1, "since": ts,
-    }  # fmt: skip
-    state.blocked = [*state.blocked[1 - KEPT_BLOCKED :], blocked]
+    state.blocked_actions = [*blocked[1 - KEPT_BLOCKED :], refused]
 
 
-def _named(value: object) -> list[Item]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    found = [cast("Item", each) for each in items if isinstance(each, dict)]
-    return [each for each in found if isinstance(each.get("name"), str)][:KEPT_PROBES]
+def _shapes(shape: type[_Shape], value: object) -> list[_Shape]:
+    """Return what of a list is of a shape; a history written by hand may hold anything."""
+    found: list[_Shape] = []
+    for each in cast("list[object]", value) if isinstance(value, list) else []:
+        with suppress(ValueError):
+            found.append(shape.model_validate(each))
+    return found[:KEPT_PROBES]
 
 
 def _data(record: Record) -> Data:

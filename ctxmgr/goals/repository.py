@@ -16,7 +16,7 @@ from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
 from ctxmgr.goals import state_files
 from ctxmgr.goals import state_files as owner
 from ctxmgr.goals.reducer import EVENT, fold
-from ctxmgr.goals.state import State
+from ctxmgr.goals.state import Owner, State
 from ctxmgr.goals.state_files import Included
 from ctxmgr.log.codec import Record, chain, decode, encode
 from ctxmgr.log.ids import new_id, now, parse_time
@@ -131,7 +131,7 @@ class GoalRepository:
         seconds = parse_time(self.clock()) or 0.0
         if holder is not None and not take_over and owner.is_alive(holder, self.state.last_ts, seconds):
             raise Busy(
-                f"the goal in {self.folder!r} is held by process {holder.get('pid')}",
+                f"the goal in {self.folder!r} is held by process {holder.pid}",
                 "end it, or take over from it with 'ctxmgr goal resume --take-over'",
             )
         self._me = owner.identity()
@@ -155,9 +155,9 @@ class GoalRepository:
             fold(self.state, record)
             self.included.sum = chain(self.included.sum, encode(record))
         self.included.records += len(told)
-        self.included.size = size
+        self.included.bytes = size
         self._lag += len(told)
-        if self._hold and self._me is not None and self.state.owner and self.state.owner.get("owner") == self._me["owner"]:
+        if self._hold and self._me is not None and self.state.owner and self.state.owner.owner == self._me["owner"]:
             self._epoch = self.state.epoch
         if save or not self._hold or self._lag >= LAG:
             self.save()
@@ -217,9 +217,9 @@ class GoalRepository:
             return
         except OSError as error:
             raise StorageFailed(f"{self.path!r} can't be read: {error.strerror}", "fix the permissions") from error
-        if found.st_ino != self._inode or found.st_size < self.included.size:
+        if found.st_ino != self._inode or found.st_size < self.included.bytes:
             self._load(found.st_ino)
-        elif found.st_size > self.included.size:
+        elif found.st_size > self.included.bytes:
             self._replay()
 
     def _load(self, inode: int) -> None:
@@ -242,10 +242,10 @@ class GoalRepository:
             self._warn(f"{state_files.HISTORY}: {length} bytes at {offset}: {reason}")
 
         with contextlib.suppress(NotFound):
-            for line in read(self.path, included.size, damage, included.sum):
+            for line in read(self.path, included.bytes, damage, included.sum):
                 fold(self.state, line.record)
                 count += 1
-                included.size, included.sum = line.offset + line.length, line.total or included.sum
+                included.bytes, included.sum = line.offset + line.length, line.total or included.sum
                 included.records += 1
         self._lag += count
         return count
@@ -264,9 +264,7 @@ class Change:
         takes: whether writing takes the goal over from somebody, or into possession.
     """
 
-    def __init__(
-        self, repository: GoalRepository, lock: owner.Lock, claim: list[Record], previous: dict[str, Any] | None
-    ) -> None:
+    def __init__(self, repository: GoalRepository, lock: owner.Lock, claim: list[Record], previous: Owner | None) -> None:
         self._repository, self._lock, self._claim = repository, lock, claim
         self.state = repository.state
         self.previous = previous

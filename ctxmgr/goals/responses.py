@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from ctxmgr.goals import tree
-from ctxmgr.goals.state import Item, State
+from ctxmgr.goals.state import Action, OpenAction, Owner, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import told
-from ctxmgr.types.base import Shape
-from ctxmgr.types.goal import (
-    ActionStatus,
-    ActionView,
-    AttemptView,
-    Block,
-    BlockedAction,
-    GoalState,
-    GoalView,
-    LoopType,
-    OwnerView,
-    Probe,
-    ProbeResult,
-    SubtaskView,
-    TaskView,
-)
+from ctxmgr.types.goal import ActionView, GoalState, GoalView, LoopType, OwnerView, SubtaskView, TaskView
 
-_Model = TypeVar("_Model", bound=Shape)
 SHOWN_ACTIONS = 10
 """Latest actions of the current leaf that a state shows."""
 
@@ -36,15 +18,15 @@ def state_view(state: State, generation: int, records: int, total: str, warnings
     """Return all that is known of a goal."""
     node = state.current()
     after = state.tree.first_open(node) if node is not None else None
-    own = [each for each in state.actions if node is not None and each.get("node") == node.id][-SHOWN_ACTIONS:]
+    own = [each for each in state.actions if node is not None and each.node == node.id][-SHOWN_ACTIONS:]
     counts: dict[LoopType, int] = {"A": state.count("A"), "B": state.count("B"), "C": state.count("C")}
     return GoalState(
         goal=goal_view(state), current=node.id if node else None, active=node is not None and node.id == state.active,
         next=after.id if after else None, next_step=state.next_step, actions=[action_view(each) for each in own],
-        in_flight=[action_view(each) for each in state.in_flight], blocked_actions=_models(BlockedAction, state.blocked),
-        loop_counts=counts, probes=_models(Probe, state.probes), probe_state=_models(ProbeResult, state.probe_state),
-        actions_total=state.count("begun"), refused_total=state.count("refused"), owner=owner_view(state.epoch, state.owner),
-        generation=generation, records=records, sum=total, warnings=list(warnings),
+        in_flight=[action_view(each) for each in state.in_flight], blocked_actions=state.blocked_actions, loop_counts=counts,
+        probes=state.probes, probe_state=state.probe_state, actions_total=state.count("begun"),
+        refused_total=state.count("refused"), owner=owner_view(state.epoch, state.owner), generation=generation,
+        records=records, sum=total, warnings=list(warnings),
     )  # fmt: skip
 
 
@@ -57,49 +39,30 @@ def goal_view(state: State) -> GoalView:
     return GoalView(**_common(goal), session=state.session, tasks=tasks)
 
 
-def action_view(item: Item) -> ActionView:
+def action_view(item: OpenAction) -> ActionView:
     """Return an action; one without a result is open."""
-    status = item.get("status")
+    done = item if isinstance(item, Action) else None
     return ActionView(
-        id=item["id"], action=item["action"], args=item.get("args"), status=cast("ActionStatus", status or "open"),
-        result=told(status, item.get("output"), item.get("error")) if isinstance(status, str) else None,
-        ts=item.get("ts") or item.get("began"), node=item["node"], attempt=item["attempt"],
+        id=item.id, action=item.action, args=item.args, status=done.status if done else "open",
+        result=told(done.status, done.output, done.error) if done else None, ts=(done.ts if done else None) or item.began,
+        node=item.node, attempt=item.attempt,
     )  # fmt: skip
 
 
-def owner_view(epoch: int, owner: Item | None) -> OwnerView:
-    """Return who may work on the goal."""
-    named = owner or {}
+def owner_view(epoch: int, owner: Owner | None) -> OwnerView:
+    """Return who may work on the goal; what of it is no text or number is null."""
+    if owner is None:
+        return OwnerView(epoch=epoch)
 
-    def text(name: str) -> str | None:
-        value = named.get(name)
+    def text(value: object) -> str | None:
         return value if isinstance(value, str) else None
 
-    pid = named.get("pid")
-    return OwnerView(
-        epoch=epoch, owner=text("owner"), pid=pid if isinstance(pid, int) else None, host=text("host"), since=text("ts")
-    )
+    pid = owner.pid if isinstance(owner.pid, int) else None
+    return OwnerView(epoch=epoch, owner=text(owner.owner), pid=pid, host=text(owner.host), since=owner.ts)
 
 
 def _common(node: Node) -> dict[str, Any]:
     return {
         "id": node.id, "description": node.text, "status": node.status, "percent": node.percent(), "reason": node.reason,
-        "attempts": [_attempt(each) for each in node.attempts],
-        "block": Block(by=node.block.by, reason=node.block.reason, since=node.block.since) if node.block else None,
+        "attempts": node.attempts, "block": node.block,
     }  # fmt: skip
-
-
-def _attempt(attempt: tree.Attempt) -> AttemptView:
-    return AttemptView(
-        number=attempt.number, status=attempt.status, actions=attempt.actions, first=attempt.first, last=attempt.last,
-        reason=attempt.reason,
-    )  # fmt: skip
-
-
-def _models(model: type[_Model], items: Sequence[Item]) -> list[_Model]:
-    """Return what of the items is of a shape; a history written by hand may hold anything."""
-    found: list[_Model] = []
-    for each in items:
-        with suppress(ValueError):
-            found.append(model.model_validate(each))
-    return found

@@ -17,13 +17,12 @@ from ctxmgr.goals.changes import find
 from ctxmgr.goals.edits import FOLDER, PlanEdits, nothing_left, probes_data, tasks_data
 from ctxmgr.goals.reducer import ENDED
 from ctxmgr.goals.responses import owner_view
-from ctxmgr.goals.state import Item, State
+from ctxmgr.goals.state import Action, State
 from ctxmgr.goals.tree import Node
 from ctxmgr.goals.truncation import is_shortened, plain_line
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read
-from ctxmgr.log.json_value import plain
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import (
     ActionRequest,
@@ -81,17 +80,16 @@ def _paths(state: State) -> dict[str, str]:
     """Return the paths that the latest successful actions name, each with the action that named it last."""
     found: dict[str, str] = {}
     for item in state.actions:
-        if item.get("status") == "ok" and (path := _path(item)):
+        if item.status == "ok" and (path := _path(item)):
             found.pop(path, None)
-            found[path] = item["action"]
+            found[path] = item.action
     return dict(list(found.items())[-_MOST_PATHS:])
 
 
-def _path(item: Item) -> str | None:
-    args = item.get("args")
-    if not isinstance(args, dict) or _TAKES_AWAY.search(str(item.get("action"))):
+def _path(item: Action) -> str | None:
+    if not isinstance(item.args, dict) or _TAKES_AWAY.search(item.action):
         return None
-    fields = cast("dict[str, Any]", args)
+    fields = cast("dict[str, Any]", item.args)
     path = next((fields[key] for key in _KEYS if isinstance(fields.get(key), str)), None)
     if not path or "\0" in path or "://" in path or is_shortened(path):
         return None
@@ -202,10 +200,10 @@ class Goals(PlanEdits):
             return self._act(request)
         with self._repository.change(work=True) as change:
             state = self._existing(change.state)
-            item = next((each for each in state.in_flight if each["id"] == request.entry), None)
+            item = next((each for each in state.in_flight if each.id == request.entry), None)
             change.write([actions.result(state, request, state.session, self._repository.clock())], save=False)
-        place = item or {}
-        return RecordAnswer(allowed=True, entry=request.entry, node=place.get("node"), attempt=place.get("attempt"))
+        node, attempt = (item.node, item.attempt) if item else (None, None)
+        return RecordAnswer(allowed=True, entry=request.entry, node=node, attempt=attempt)
 
     def _act(self, request: ActionRequest) -> RecordAnswer:
         actions.check_action(request)
@@ -214,9 +212,9 @@ class Goals(PlanEdits):
             item, node = actions.candidate(state, request, self.agent, self._repository.clock())
             no = actions.refusal(state, item, node, self._guard)
             if no is not None:
-                change.write([self._repository.event(actions.refused_event(state, item, node, no), name=item["id"])])
+                change.write([self._repository.event(actions.refused_event(item, node, no), name=item.id)])
             else:
-                change.write([actions.entry(state, item, node, request, state.session)], save=False)
+                change.write([actions.entry(item, request, state.session)], save=False)
         return actions.answer(item, node, no, recorded=True)
 
     def next(self, request: NextRequest) -> GoalAnswer:
@@ -281,8 +279,7 @@ class Goals(PlanEdits):
         probed = self._look_at_files()
         with self._repository.change(work=True, anew=True, take_over=asked.take_over) as change:
             state = self._existing(change.state)
-            seen = [plain(each.to_json()) for each in probed]
-            records = [self._repository.event({"op": "probed", "results": seen})] if seen and seen != state.probe_state else []
+            records = self._seen(state, probed) if probed else []
             took, rebuilt = change.takes and change.previous is not None, list(self._repository.damaged)
             previous, replayed = change.previous, self._repository.replayed
             change.write(records)

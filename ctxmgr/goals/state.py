@@ -1,64 +1,111 @@
-"""The state of a goal as plain values for a state file."""
+"""The state of a goal, as the state file holds it: its members are the fields here, in their order."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from ctxmgr.goals.tree import Node, Tree, as_object, read_list, read_node, read_number, read_text, read_text_or_none
-from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.types.goal import GOAL_ID
+from ctxmgr.goals.tree import Node, Tree
+from ctxmgr.types.base import Json, Stored, Text
+from ctxmgr.types.goal import GOAL_ID, BlockedAction, LoopRecord, Moment, Probe, ProbeResult
+from ctxmgr.types.record import ResultStatus
 
 WINDOW = 36
 """Latest actions that are kept: enough for three rounds of the longest cycle that is sought."""
 KEPT_OPEN, KEPT_BLOCKED, KEPT_LOOPS, KEPT_OUTCOMES, KEPT_PROBES = 32, 200, 100, 64, 100
 
-Item = dict[str, Any]
+
+class OpenAction(Stored):
+    """An action without a result; ``args`` may be shortened, ``key`` is equal for the same action with the same arguments."""
+
+    id: Text
+    agent: Json
+    action: Text
+    key: Text
+    args: Json
+    began: Text | None
+    node: Text
+    attempt: int
+
+    def finished(self, n: int, status: ResultStatus, output: Json, error: Json, ts: str | None) -> Action:
+        """Return it with its result."""
+        return Action(**self.__dict__, n=n, status=status, output=output, error=error, ts=ts)
 
 
-@dataclass(slots=True)
-class State:
+class Action(OpenAction):
+    """A finished action; ``n`` counts all actions of the goal from 1, ``ts`` is when it ended."""
+
+    n: int
+    status: ResultStatus
+    output: Json
+    error: Json
+    ts: Text | None
+
+
+class Outcome(Stored):
+    """How an attempt at a leaf ended."""
+
+    node: Text
+    success: bool
+
+
+class Owner(Stored):
+    """Who may work on the goal, as the history says it, which anybody may have written; ``ts`` is since when."""
+
+    owner: Json = None
+    pid: Json = None
+    host: Json = None
+    boot: Json = None
+    start: Json = None
+    ts: Text | None = None
+
+
+class State(Stored):
     """What the history folds into.
 
     Attributes:
         session: id of the goal's session in the log, "" before there is a goal.
+        goal: the root of the tree; ``tree`` finds every node of it by its id.
         active: id of the leaf that is worked on, "" for none.
-        actions: the latest finished actions, oldest first: {n, id, action, key, args, status, output, error, ts, began, agent,
-            node, attempt}; ``n`` counts all actions.
+        actions: the latest finished actions, oldest first.
         fresh: number of the first action that counts in the detection of loops (what was before, a person has seen).
-        in_flight: actions without a result, like ``actions``.
-        blocked: refused actions: {key, action, args, type, node, reason, times, since}.
-        outcomes: how attempts ended, since a person last stepped in: {node, success}.
+        in_flight: actions without a result.
+        blocked_actions: refused actions.
+        outcomes: how attempts ended, since a person last stepped in.
         loops: what was refused or escalated, for ``loops.json``.
         counts: actions and refusals in all, and refusals for each type of loop.
-        moment: what happened last: start, continue, resume or compaction.
-        epoch, owner: who may work: {owner, pid, host, boot, start, ts}, None when nobody holds it.
+        moment: what happened last.
+        epoch, owner: who may work, None when nobody holds it.
         last_ts: time of the last record.
         ignored: records of the history that could not be applied.
     """
 
-    session: str = ""
-    tree: Tree = field(default_factory=lambda: Tree(Node(GOAL_ID, "")))
-    active: str = ""
-    actions: list[Item] = field(default_factory=list[Item])
+    session: Text = ""
+    goal: Node
+    active: Text = ""
+    actions: list[Action] = []
     fresh: int = 0
-    in_flight: list[Item] = field(default_factory=list[Item])
-    blocked: list[Item] = field(default_factory=list[Item])
-    outcomes: list[Item] = field(default_factory=list[Item])
-    loops: list[Item] = field(default_factory=list[Item])
-    counts: dict[str, int] = field(default_factory=dict[str, int])
-    moment: str = "start"
-    next_step: str | None = None
-    probes: list[Item] = field(default_factory=list[Item])
-    probe_state: list[Item] = field(default_factory=list[Item])
+    in_flight: list[OpenAction] = []
+    blocked_actions: list[BlockedAction] = []
+    outcomes: list[Outcome] = []
+    loops: list[LoopRecord] = []
+    counts: dict[str, int] = {}
+    moment: Moment = "start"
+    next_step: Text | None = None
+    probes: list[Probe] = []
+    probe_state: list[ProbeResult] = []
     epoch: int = 0
-    owner: Item | None = None
-    last_ts: str | None = None
+    owner: Owner | None = None
+    last_ts: Text | None = None
     ignored: int = 0
 
-    @property
-    def goal(self) -> Node:
-        """The root of the tree."""
-        return self.tree.root
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**{"goal": Node(id=GOAL_ID, text=""), **values})
+
+    def model_checked(self) -> None:
+        """Refuse a tree of more than two levels below the goal, and index the others."""
+        if any(part.children for task in self.goal.children for part in task.children):
+            raise ValueError("no node")
+        self.tree = Tree(self.goal)
 
     @property
     def exists(self) -> bool:
@@ -80,38 +127,3 @@ class State:
         """Raise a counter by one and return it."""
         self.counts[name] = self.counts.get(name, 0) + 1
         return self.counts[name]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the members of the state file."""
-        return {
-            "session": self.session, "goal": self.tree.root.to_json(), "active": self.active, "actions": self.actions,
-            "fresh": self.fresh, "inFlight": self.in_flight, "blockedActions": self.blocked, "outcomes": self.outcomes,
-            "loops": self.loops, "counts": self.counts, "moment": self.moment, "nextStep": self.next_step,
-            "probes": self.probes, "probeState": self.probe_state, "epoch": self.epoch, "owner": self.owner,
-            "lastTs": self.last_ts, "ignored": self.ignored,
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, data: object) -> State:
-        """Return the state that `to_json` described.
-
-        Raises:
-            ValueError: it describes none.
-        """
-        fields = as_object(data)
-        owner = fields.get("owner")
-        counts = as_object(fields.get("counts"))
-        return cls(
-            session=read_text(fields, "session"), tree=Tree(read_node(fields.get("goal"))), active=read_text(fields, "active"),
-            actions=_items(fields, "actions"), fresh=read_number(fields, "fresh"), in_flight=_items(fields, "inFlight"),
-            blocked=_items(fields, "blockedActions"), outcomes=_items(fields, "outcomes"), loops=_items(fields, "loops"),
-            counts={name: read_number(counts, name) for name in counts}, moment=read_text(fields, "moment"),
-            next_step=read_text_or_none(fields, "nextStep"), probes=_items(fields, "probes"),
-            probe_state=_items(fields, "probeState"), epoch=read_number(fields, "epoch"),
-            owner=None if owner is None else cast("Item", as_object(owner)), last_ts=read_text_or_none(fields, "lastTs"),
-            ignored=read_number(fields, "ignored"),
-        )  # fmt: skip
-
-
-def _items(fields: dict[str, object], key: str) -> list[Item]:
-    return [cast("Item", as_object(each)) for each in read_list(fields, key)]

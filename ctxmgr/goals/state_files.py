@@ -20,16 +20,16 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Any, cast
 
 from ctxmgr.errors import Busy, StorageFailed
-from ctxmgr.goals.state import State
-from ctxmgr.goals.tree import as_object, read_number, read_text
+from ctxmgr.goals.state import Owner, State
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.ids import new_id, parse_time
 from ctxmgr.log.journal import lock_within, make_private_folder
 from ctxmgr.paths import open_regular, read_regular, require_no_link, require_one_name
+from ctxmgr.types.base import Stored, Text
 
 HISTORY, STATE, PREVIOUS, LOOPS = "history.jsonl", "state.json", "state.prev.json", "loops.json"
 
@@ -39,13 +39,20 @@ _MOST = 64 * 1024 * 1024
 _MOST_ASIDE = 1_000
 
 
-@dataclass(slots=True)
-class Included:
+class Included(Stored):
     """The part of the history that a state includes: records, bytes, and the sum of the last record."""
 
     records: int = 0
-    size: int = 0
-    sum: str = ""
+    bytes: int = 0
+    sum: Text = ""
+
+
+class Header(Stored):
+    """What a state file holds before the state."""
+
+    v: int
+    generation: int
+    history: Included
 
 
 @dataclass(slots=True)
@@ -91,16 +98,13 @@ def save(folder: str, state: State, included: Included, generation: int, *, loop
     Raises:
         StorageFailed: the system refused; the files are as they were.
     """
-    body = {
-        "v": _VERSION, "generation": generation,
-        "history": {"records": included.records, "bytes": included.size, "sum": included.sum}, **state.to_json(),
-    }  # fmt: skip
-    text = json.dumps(body, separators=(",", ":"))
+    header = Header(v=_VERSION, generation=generation, history=included)
+    text = json.dumps({**header.to_json(), **state.to_json()}, separators=(",", ":"))
     whole = f'{text[:-1]},"check":"{_check(text)}"}}\n'
     path = os.path.join(folder, STATE)
     try:
         if loops:
-            _write(os.path.join(folder, LOOPS), json.dumps(state.loops, indent=1) + "\n")
+            _write(os.path.join(folder, LOOPS), json.dumps([each.to_json() for each in state.loops], indent=1) + "\n")
         _keep(path, os.path.join(folder, PREVIOUS))
         _write(path, whole)
         sync_folder(folder)
@@ -131,7 +135,7 @@ def loops_fit(folder: str, state: State) -> bool:
         found: object = json.loads(_read(os.path.join(folder, LOOPS)))
     except (OSError, ValueError, RecursionError):
         return False
-    return found == state.loops
+    return found == [each.to_json() for each in state.loops]
 
 
 def sync_folder(folder: str) -> None:
@@ -152,12 +156,11 @@ def _parse(raw: bytes) -> tuple[State, Included, int]:
     body, mark, check = text.rpartition(',"check":"')
     if not mark or check != f'{_check(body + "}")}"}}':
         raise ValueError("its fingerprint does not match: damaged, or edited by hand")
-    fields = as_object(cast("object", json.loads(text)))
+    fields = cast("dict[str, object]", json.loads(text))  # an object, since it ends in a member
     if fields.get("v") != _VERSION:
         raise ValueError(f"version {fields.get('v')!r} is not known")
-    history = as_object(fields.get("history"))
-    included = Included(read_number(history, "records"), read_number(history, "bytes"), read_text(history, "sum"))
-    return State.from_json(cast("dict[str, Any]", fields)), included, read_number(fields, "generation")
+    header = Header.from_json(fields)
+    return State.from_json(fields), header.history, header.generation
 
 
 def _check(text: str) -> str:
@@ -166,14 +169,14 @@ def _check(text: str) -> str:
 
 def _is_prefix(history: str, included: Included) -> bool:
     """Whether the history, at the place a state names, holds the record whose sum it names."""
-    if included.size == 0:
+    if included.bytes == 0:
         return included.records == 0
     try:
         with open(open_regular(history), "rb") as stream:
-            if os.fstat(stream.fileno()).st_size < included.size:
+            if os.fstat(stream.fileno()).st_size < included.bytes:
                 return False
-            stream.seek(max(0, included.size - 40))
-            end = stream.read(min(40, included.size))
+            stream.seek(max(0, included.bytes - 40))
+            end = stream.read(min(40, included.bytes))
     except OSError:
         return False
     return not included.sum or f'"sum":"{included.sum}"}}'.encode("ascii", "replace") in end
@@ -231,17 +234,17 @@ def identity() -> dict[str, Any]:
     return {"owner": new_id(), "pid": pid, "host": _host(), "boot": _boot(), "start": started(pid)}
 
 
-def is_alive(owner: Mapping[str, Any], last_ts: str | None, now: float) -> bool:
+def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
     """Whether an owner may still be at work: its process runs, or nothing is known but that it wrote a moment ago.
 
     A stopped process is not at work: it can be taken over from, and is refused when it goes on. Neither is this process
     itself: what it held before, it has let go of.
     """
-    pid, host = owner.get("pid"), owner.get("host")
-    if host != _host() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
+    pid = owner.pid
+    if owner.host != _host() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
         written = parse_time(last_ts)
         return written is not None and 0 <= now - written < LEASE
-    return owner.get("boot") == _boot() and pid != os.getpid() and _runs(pid, owner.get("start"))
+    return owner.boot == _boot() and pid != os.getpid() and _runs(pid, owner.start)
 
 
 class Lock:

@@ -3,67 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast, get_args
+from typing import Any
 
-from ctxmgr.light_dataclass import dataclass, field
-from ctxmgr.types.goal import GOAL_ID, TRANSITIONS, AttemptStatus, BlockedBy, NodeStatus
+from ctxmgr.types.base import Stored, Text
+from ctxmgr.types.goal import GOAL_ID, TRANSITIONS, AttemptView, Block, NodeStatus
 
 KEPT_ATTEMPTS = 10
 """Attempts of a leaf that are kept, the latest ones; their numbers go on counting."""
 
-_STATUSES = frozenset(get_args(NodeStatus))
-_ATTEMPTS = frozenset(get_args(AttemptStatus))
-_BLOCKERS = frozenset(get_args(BlockedBy))
 _GONE = frozenset({"split", "dropped"})
 _OPEN = frozenset({"pending", "in_progress", "failed"})
-_LEVELS = 2
 _TASKS_THAT_STOP_A_GOAL = 2
 
 
-@dataclass(slots=True)
-class Attempt:
-    """One try at a leaf; ``first`` and ``last`` are ids of entries."""
-
-    number: int
-    status: AttemptStatus = "in_progress"
-    actions: int = 0
-    first: str | None = None
-    last: str | None = None
-    reason: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for the state file."""
-        return {
-            "number": self.number, "status": self.status, "actions": self.actions, "first": self.first,
-            "last": self.last, "reason": self.reason,
-        }  # fmt: skip
-
-
-@dataclass(slots=True)
-class Block:
-    """Why a node can't be worked on."""
-
-    by: BlockedBy
-    reason: str
-    since: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for the state file."""
-        return {"by": self.by, "reason": self.reason, "since": self.since}
-
-
-@dataclass(slots=True)
-class Node:
+class Node(Stored):
     """The goal, a task or a subtask; ``minted`` counts the children it ever had."""
 
-    id: str
-    text: str
+    id: Text
+    text: Text
     status: NodeStatus = "pending"
-    children: list[Node] = field(default_factory=list["Node"])
-    attempts: list[Attempt] = field(default_factory=list[Attempt])
-    block: Block | None = None
-    reason: str | None = None
+    reason: Text | None = None
     minted: int = 0
+    block: Block | None = None
+    attempts: list[AttemptView] = []
+    children: list[Node] = []
 
     @property
     def is_leaf(self) -> bool:
@@ -71,17 +34,21 @@ class Node:
         return not self.children
 
     @property
-    def attempt(self) -> Attempt | None:
+    def attempt(self) -> AttemptView | None:
         """The latest attempt."""
         return self.attempts[-1] if self.attempts else None
 
-    def begin(self) -> Attempt:
+    def begin(self) -> AttemptView:
         """Return the attempt under way, a new one when the last has ended."""
         last = self.attempt
         if last is None or last.status != "in_progress":
-            last = Attempt(last.number + 1 if last else 1)
+            last = AttemptView(number=last.number + 1 if last else 1, status="in_progress", actions=0)
             self.attempts = [*self.attempts[1 - KEPT_ATTEMPTS :], last]
         return last
+
+    def change_attempt(self, **values: Any) -> None:
+        """Change the latest attempt."""
+        self.attempts[-1] = self.attempts[-1].model_copy(update=values)
 
     def walk(self) -> Iterator[Node]:
         """Yield the node and all below it, in order."""
@@ -102,14 +69,6 @@ class Node:
         """Return the share of the counting leaves that are done, rounded down: 100 means all."""
         leaves = list(self.leaves())
         return 100 * sum(leaf.status == "done" for leaf in leaves) // len(leaves) if leaves else 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it with all below it for the state file."""
-        return {
-            "id": self.id, "text": self.text, "status": self.status, "reason": self.reason, "minted": self.minted,
-            "block": self.block.to_json() if self.block else None, "attempts": [each.to_json() for each in self.attempts],
-            "children": [child.to_json() for child in self.children],
-        }  # fmt: skip
 
 
 class Tree:
@@ -186,7 +145,8 @@ class Tree:
             return None
         first = (failed or blocked)[-1]
         why = first.block.reason if first.block else "blocked"
-        return Block("escalation", f"{first.id} is blocked: {why}", first.block.since if first.block else None)
+        since = first.block.since if first.block else None
+        return Block(by="escalation", reason=f"{first.id} is blocked: {why}", since=since)
 
 
 def _of_children(node: Node, *, is_root: bool) -> NodeStatus:
@@ -214,93 +174,3 @@ def is_child_id(name: str, parent: str) -> bool:
     """Whether an id is one that a child of ``parent`` could have: ``t3`` of the goal, ``t3.1`` of a task."""
     number = number_of(name)
     return number > 0 and name == (f"t{number}" if parent == GOAL_ID else f"{parent}.{number}")
-
-
-def read_node(data: object, level: int = 0) -> Node:
-    """Return the node that `Node.to_json` described.
-
-    Raises:
-        ValueError: it describes none.
-    """
-    fields = as_object(data)
-    status, block = fields.get("status"), fields.get("block")
-    children = fields.get("children")
-    if status not in _STATUSES or not isinstance(children, list) or (children and level >= _LEVELS):
-        raise ValueError("no node")
-    return Node(
-        read_text(fields, "id"), read_text(fields, "text"), cast("NodeStatus", status),
-        [read_node(each, level + 1) for each in cast("list[object]", children)],
-        [_attempt(each) for each in read_list(fields, "attempts")],
-        None if block is None else _block(block), read_text_or_none(fields, "reason"), read_number(fields, "minted"),
-    )  # fmt: skip
-
-
-def _attempt(data: object) -> Attempt:
-    fields = as_object(data)
-    status = fields.get("status")
-    if status not in _ATTEMPTS:
-        raise ValueError("no attempt")
-    return Attempt(
-        read_number(fields, "number"), cast("AttemptStatus", status), read_number(fields, "actions"),
-        read_text_or_none(fields, "first"), read_text_or_none(fields, "last"), read_text_or_none(fields, "reason"),
-    )  # fmt: skip
-
-
-def _block(data: object) -> Block:
-    fields = as_object(data)
-    by = fields.get("by")
-    if by not in _BLOCKERS:
-        raise ValueError("no block")
-    return Block(cast("BlockedBy", by), read_text(fields, "reason"), read_text_or_none(fields, "since"))
-
-
-def as_object(data: object) -> dict[str, object]:
-    """Return an object.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    if not isinstance(data, dict):
-        raise ValueError("no object")
-    return cast("dict[str, object]", data)
-
-
-def read_list(fields: dict[str, object], key: str) -> list[object]:
-    """Return a member that is a list.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    value = fields.get(key)
-    if not isinstance(value, list):
-        raise ValueError(f"{key} is no list")
-    return cast("list[object]", value)
-
-
-def read_text(fields: dict[str, object], key: str) -> str:
-    """Return a member that is a text.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    value = fields.get(key)
-    if not isinstance(value, str):
-        raise ValueError(f"{key} is no text")
-    return value
-
-
-def read_text_or_none(fields: dict[str, object], key: str) -> str | None:
-    """Return a member that is a text or null, as `read_text`."""
-    return None if fields.get(key) is None else read_text(fields, key)
-
-
-def read_number(fields: dict[str, object], key: str) -> int:
-    """Return a member that is a whole number.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    value = fields.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{key} is no number")
-    return value

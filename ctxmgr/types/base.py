@@ -1,4 +1,6 @@
-"""The base of all shapes: frozen, camelCase on the wire, checked by pydantic where a value is not plainly right.
+"""The bases of all shapes: `Shape`, frozen, for what crosses a boundary; `Stored`, mutable, for what a file of ours holds.
+
+Both are camelCase on the wire. A `Shape` is checked by pydantic where a value is not plainly right.
 
 A shape is declared like a pydantic model and means the same. But pydantic takes longer to load than most commands to run,
 so a value that is exactly what its field is declared to hold is taken at once (`ctxmgr.types.plain_check`); for anything
@@ -10,14 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, cast, dataclass_transform
 
 from ctxmgr.types.fields import MISSING, ComputedField, Field, FieldTable, Json, Text
-from ctxmgr.types.plain_check import dumped, values_of
+from ctxmgr.types.plain_check import NotPlain, dumped, take_values, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from pydantic import BaseModel
 
-__all__ = ["ComputedField", "Field", "Json", "Shape", "Text", "first_fault"]
+__all__ = ["ComputedField", "Field", "Json", "Shape", "Stored", "Text", "first_fault"]
 
 
 def first_fault(error: ValueError) -> dict[str, Any]:
@@ -35,10 +37,10 @@ class Shape(FieldTable):
     """
 
     def __init__(self, **given: Any) -> None:
-        values = values_of(type(self), given)
-        if values is not None:
-            self._fill(values, self.named(given))
-        if values is None or not self._is_right():
+        taken = values_of(type(self), given)
+        if taken is not None:
+            self._fill(*taken)
+        if taken is None or not self._is_right():
             self._fill(*self._modelled(given))
 
     @classmethod
@@ -149,3 +151,46 @@ class Shape(FieldTable):
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
         return type(self).model_made, (self.__dict__, self.model_fields_set)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(Field,))
+class Stored(FieldTable):
+    """Base of what only a file of ours holds: it may be changed, and is written in the order of its fields.
+
+    What it is made of is not checked; what is read from a file is, without pydantic. Members that it does not know are left
+    out. A field may hold shapes.
+    """
+
+    ignores_unknown = True
+    needs_all = True
+
+    def __init__(self, **values: Any) -> None:
+        own, fields = self.__dict__, self.model_fields
+        own.update(values)
+        if len(own) < len(fields):
+            own.update((name, field.new_default()) for name, field in fields.items() if name not in own)
+        self.model_checked()
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Return what `to_json` described.
+
+        Raises:
+            ValueError: saying which member is missing or wrong.
+        """
+        if not isinstance(data, dict):
+            raise ValueError("no object")
+        try:
+            made = cls.model_made(*take_values(cls, cast("dict[str, Any]", data)))
+        except NotPlain as fault:
+            raise ValueError(str(fault)) from None
+        made.model_checked()
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values with camelCase keys."""
+        return dumped(self, by_alias=True, exclude=(), exclude_none=False)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some values changed."""
+        return type(self)(**{**self.__dict__, **changes})

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
 
 Json = Any
 """Any JSON value: what agents record is theirs to shape."""
@@ -79,8 +76,9 @@ def camel_case(name: str) -> str:
 class FieldTable:
     """A class whose annotations are its fields.
 
-    A subclass may say ``ignores_unknown = True`` (else an unknown name is refused), rename what it is given in `model_renamed`,
-    and refuse a whole or derive parts of it in `model_checked`.
+    A subclass may say ``ignores_unknown = True`` (else an unknown name is refused) and ``needs_all = True`` (defaults other
+    than None do not stand in for what is missing in a table), rename what it is given in `model_renamed`, and refuse a whole
+    or derive parts of it in `model_checked`.
     """
 
     __slots__ = ("__dict__", "__weakref__", "model_fields_set")
@@ -88,6 +86,7 @@ class FieldTable:
     model_fields: ClassVar[dict[str, ShapeField]] = {}
     model_computed: ClassVar[tuple[str, ...]] = ()
     ignores_unknown: ClassVar[bool] = False
+    needs_all: ClassVar[bool] = False
     model_fields_set: set[str]
 
     def __init_subclass__(cls) -> None:
@@ -97,12 +96,6 @@ class FieldTable:
                 fields[name] = ShapeField(name, annotation, cls.__module__, cls.__dict__.get(name, MISSING))
         cls.model_fields = fields
         cls.model_computed += tuple(name for name, value in cls.__dict__.items() if isinstance(value, ComputedField))
-
-    @classmethod
-    def named(cls, given: Mapping[str, Any]) -> set[str]:
-        """Return the fields that are given a value, under the names of spec 002 too."""
-        names = cls.model_renamed(given)
-        return {name for name, field in cls.model_fields.items() if name in names or field.alias in names}
 
     @classmethod
     def model_renamed(cls, given: Any) -> Any:

@@ -1,10 +1,11 @@
-"""Models of goals: the tree, and one request and response per command.
+"""Models of goals: what a goal is, then one request and one response per command, then plans and comparisons.
 
 A node of the tree is the goal, a task or a subtask. A node without children is a *leaf*: attempts and actions belong to
 leaves, so a goal can be worked on before it has tasks. Ids are stable: ``goal``, ``t2`` (the second task ever added),
 ``t2.1`` (its first subtask); reordering changes none. Frozen like all shapes; what a program edits is in `ctxmgr.goals`.
 
-Plans, probes, recoveries and comparisons of goals follow, and a goal as a source of facts.
+`Block`, `AttemptView`, `BlockedAction`, `LoopRecord`, `Probe` and `ProbeResult` are also what the state file holds; what it
+holds beside them is in `ctxmgr.goals.state`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,42 @@ from typing import Annotated, Any, Literal
 
 from ctxmgr.types.base import Field, Json, Shape, Text
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.record import ResultStatus
 from ctxmgr.types.route import Continuation
 
+GOAL_ID = "goal"
+"""The id of the root of the tree."""
+
+NodeStatus = Literal["pending", "in_progress", "done", "failed", "blocked", "split", "dropped"]
+AttemptStatus = Literal["in_progress", "done", "failed", "left"]
+LoopType = Literal["A", "B", "C"]
+BlockedBy = Literal["loop", "attempts", "escalation", "user"]
 Moment = Literal["start", "continue", "resume", "compaction"]
 ActionStatus = Literal["ok", "error", "denied", "interrupted", "open"]
+ProbeKind = Literal["fileExists", "fileContains", "command"]
 
-DEFAULT_CHARS = 2000
-MaxChars = Annotated[int, Field(ge=0, le=1_000_000)]
-Description = Annotated[Text, Field(min_length=1, max_length=4000)]
+TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
+    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
+    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
+    "failed": frozenset({"pending", "in_progress", "done", "blocked", "split", "dropped"}),
+    "blocked": frozenset({"pending", "in_progress", "done", "failed", "split", "dropped"}),
+    "done": frozenset({"pending", "in_progress", "failed", "blocked"}),
+    "split": frozenset(),
+    "dropped": frozenset(),
+}
+"""Which status may follow which, of any node. What is split or dropped stays so; what is done opens again only where
+something is added below it or it is blocked, never by working on it: `LEAF_TRANSITIONS` is the narrower table of leaves."""
+
+LEAF_TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
+    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
+    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
+    "failed": frozenset({"in_progress", "done", "blocked", "split", "dropped"}),
+    "blocked": frozenset({"pending", "failed", "split", "dropped"}),
+    "done": frozenset(),
+    "split": frozenset(),
+    "dropped": frozenset(),
+}
+"""Which status may follow which, of a leaf."""
 
 
 class Block(Shape):
@@ -37,7 +66,7 @@ class BlockedAction(Shape):
     ``key`` is what `UnblockRequest` may name it by; ``times`` how often it was refused; ``args`` may be shortened.
     """
 
-    key: str
+    key: Text
     action: Text
     args: Json
     type: LoopType
@@ -104,7 +133,7 @@ class LoopRecord(Shape):
     action_signature: Text
     attempt_count: int
     node: Text
-    kind: str
+    kind: Text
     reason: Text
 
 
@@ -131,6 +160,22 @@ class Probe(Shape):
     text: Text | None = None
     argv: list[Text] = []
     code: int = 0
+
+
+class ProbeResult(Shape):
+    """What a probe saw; ``ok`` is null when it could not be asked (a command that is not allowed, no permission)."""
+
+    name: Text
+    kind: ProbeKind
+    ok: bool | None
+    detail: Text | None = None
+
+
+class ProbeView(Probe):
+    """A probe and what it last saw: ``ok`` is null where it was not asked yet, or could not see."""
+
+    ok: bool | None = None
+    detail: Text | None = None
 
 
 class GoalState(Shape):
@@ -166,6 +211,31 @@ class GoalState(Shape):
     records: int
     sum: str
     warnings: list[Text] = []
+
+
+class GoalSource(Shape):
+    """The goal as a source for recovery and context packages: plain facts, no history."""
+
+    session: Text
+    goal: Text
+    status: NodeStatus
+    percent: int
+    task: Text | None
+    subtask: Text | None
+    attempt: int | None
+    done: list[Text]
+    open: list[Text]
+    blocked: list[Text]
+    next: Text | None
+    next_step: Text | None
+    in_flight: list[Text]
+    probe_state: list[ProbeResult]
+    extra: dict[str, Any] = {}
+
+
+DEFAULT_CHARS = 2000
+MaxChars = Annotated[int, Field(ge=0, le=1_000_000)]
+Description = Annotated[Text, Field(min_length=1, max_length=4000)]
 
 
 class SubtaskDraft(Shape):
@@ -239,7 +309,7 @@ class RecordRequest(ActionRequest):
     """
 
     result: Json = None
-    status: Literal["ok", "error", "denied", "interrupted"] | None = None
+    status: ResultStatus | None = None
     entry: Text | None = None
 
 
@@ -440,13 +510,6 @@ class StartAnswer(Shape):
     message: Text | None = None
 
 
-class ProbeView(Probe):
-    """A probe and what it last saw: ``ok`` is null where it was not asked yet, or could not see."""
-
-    ok: bool | None = None
-    detail: Text | None = None
-
-
 class RecoverAnswer(Shape):
     """The continuation that recovery gave for a goal, and the goal with it applied (null: it was only shown)."""
 
@@ -457,67 +520,3 @@ class RecoverAnswer(Shape):
         """Return the wire form, of the continuation too."""
         state = None if self.state is None else self.state.to_json()
         return {"continuation": self.continuation.to_json(), "state": state}
-
-
-GOAL_ID = "goal"
-"""The id of the root of the tree."""
-
-NodeStatus = Literal["pending", "in_progress", "done", "failed", "blocked", "split", "dropped"]
-AttemptStatus = Literal["in_progress", "done", "failed", "left"]
-LoopType = Literal["A", "B", "C"]
-BlockedBy = Literal["loop", "attempts", "escalation", "user"]
-
-TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
-    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
-    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
-    "failed": frozenset({"pending", "in_progress", "done", "blocked", "split", "dropped"}),
-    "blocked": frozenset({"pending", "in_progress", "done", "failed", "split", "dropped"}),
-    "done": frozenset({"pending", "in_progress", "failed", "blocked"}),
-    "split": frozenset(),
-    "dropped": frozenset(),
-}
-"""Which status may follow which, of any node. What is split or dropped stays so; what is done opens again only where
-something is added below it or it is blocked, never by working on it: `LEAF_TRANSITIONS` is the narrower table of leaves."""
-
-LEAF_TRANSITIONS: dict[NodeStatus, frozenset[NodeStatus]] = {
-    "pending": frozenset({"in_progress", "done", "failed", "blocked", "split", "dropped"}),
-    "in_progress": frozenset({"pending", "done", "failed", "blocked", "split", "dropped"}),
-    "failed": frozenset({"in_progress", "done", "blocked", "split", "dropped"}),
-    "blocked": frozenset({"pending", "failed", "split", "dropped"}),
-    "done": frozenset(),
-    "split": frozenset(),
-    "dropped": frozenset(),
-}
-"""Which status may follow which, of a leaf."""
-
-
-ProbeKind = Literal["fileExists", "fileContains", "command"]
-
-
-class ProbeResult(Shape):
-    """What a probe saw; ``ok`` is null when it could not be asked (a command that is not allowed, no permission)."""
-
-    name: Text
-    kind: ProbeKind
-    ok: bool | None
-    detail: Text | None = None
-
-
-class GoalSource(Shape):
-    """The goal as a source for recovery and context packages: plain facts, no history."""
-
-    session: Text
-    goal: Text
-    status: NodeStatus
-    percent: int
-    task: Text | None
-    subtask: Text | None
-    attempt: int | None
-    done: list[Text]
-    open: list[Text]
-    blocked: list[Text]
-    next: Text | None
-    next_step: Text | None
-    in_flight: list[Text]
-    probe_state: list[ProbeResult]
-    extra: dict[str, Any] = {}

@@ -1,7 +1,8 @@
 """Take values that are exactly what a shape declares, without pydantic.
 
 Only what pydantic would take, and as it would take it, is taken here: whatever is not plainly right, from a number written
-as text to an unknown name, is left to the shape's model, which reads it or says what is wrong.
+as text to an unknown name, is left to the shape's model, which reads it or says what is wrong. What a file of ours holds
+(`ctxmgr.types.base.Stored`) is taken here or not at all.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
-from ctxmgr.types.fields import MISSING, FieldLimits, FieldTable, TextMark
+from ctxmgr.types.fields import MISSING, FieldLimits, FieldTable, ShapeField, TextMark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -22,24 +23,41 @@ _EXACT_FLOAT = 2**53
 
 
 class NotPlain(Exception):  # noqa: N818 -- no error: pydantic decides
-    """A value that is not exactly what is declared."""
+    """A value that is not exactly what is declared; as text it says which, e.g. ``percent is no number``.
+
+    Attributes:
+        kind: what it should have been: ``text``, ``number``, ``list``, ``object``; "" for anything else.
+        said: the text, "" until the shape is known that the value is of.
+    """
+
+    def __init__(self, kind: str = "") -> None:
+        self.kind, self.said = kind, ""
+
+    def place(self, name: str, owner: str) -> None:
+        """Say which member of what it is the value of, unless that was said further within."""
+        if not self.said:
+            is_part = self.kind not in ("", "object")
+            self.said = f"{name} is no {self.kind}" if is_part else f"no {self.kind or owner}"
+
+    def __str__(self) -> str:
+        return self.said
 
 
 class _Plan:
-    """How the values of a shape are taken: of each name, ours or the wire's, the field and what takes its value."""
+    """How the values of a shape are taken and told: of each field its name, wire name, and what takes its value."""
 
-    __slots__ = ("defaults", "excluded", "names", "required")
+    __slots__ = ("members", "renames", "written")
 
     def __init__(self, shape: type[FieldTable]) -> None:
-        self.names: dict[str, tuple[str, Take]] = {}
-        self.defaults = {name: field for name, field in shape.model_fields.items() if field.default is not MISSING}
-        self.required = [name for name in shape.model_fields if name not in self.defaults]
-        self.excluded: set[str] = set()
+        self.members: list[tuple[str, str, Take, ShapeField | None]] = []
+        self.written: list[tuple[str, str]] = []
+        self.renames = shape.model_renamed.__func__ is not FieldTable.model_renamed.__func__
         for name, annotation in annotations_of(shape).items():
-            found = name, _taker(annotation, exact=False)
-            if any(isinstance(part, FieldLimits) and part.exclude for part in getattr(annotation, "__metadata__", ())):
-                self.excluded.add(name)
-            self.names[name] = self.names[shape.model_fields[name].alias] = found
+            field = shape.model_fields[name]
+            needed = field.default is MISSING or (shape.needs_all and field.default is not None)
+            self.members.append((name, field.alias, _taker(annotation, exact=False), None if needed else field))
+            if not any(isinstance(part, FieldLimits) and part.exclude for part in getattr(annotation, "__metadata__", ())):
+                self.written.append((name, field.alias))
 
 
 _plans: dict[type[FieldTable], _Plan] = {}
@@ -57,32 +75,48 @@ def annotations_of(shape: type[FieldTable]) -> dict[str, Any]:
     return {name: eval(field.annotation, vars(sys.modules[field.module])) for name, field in shape.model_fields.items()}
 
 
-def values_of(shape: type[FieldTable], given: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the value of every field in the order of declaration, or None where pydantic has to look."""
-    plan = _plan(shape)
-    found: dict[str, Any] = {}
+def values_of(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[str, Any], set[str]] | None:
+    """Return what `take_values` returns, or None where pydantic has to look."""
     try:
-        renamed = shape.model_renamed(given)
-        for name, value in renamed.items():
-            known = plan.names.get(name)
-            if known is None:
-                if shape.ignores_unknown:
-                    continue
-                return None
-            field, take = known
-            if field in found:
-                return None
-            found[field] = take(value)
+        return take_values(shape, given)
     except (NotPlain, ValueError, RecursionError):
         return None
-    for name in plan.required:
-        if name not in found:
-            return None
-    if len(found) < len(shape.model_fields):
-        for name, field in plan.defaults.items():
-            if name not in found:
-                found[name] = field.new_default()
-    return {name: found[name] for name in shape.model_fields}
+
+
+def take_values(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """Return the value of every field in the order of declaration, and the names of those that were given.
+
+    Raises:
+        NotPlain: saying which value is not exactly what is declared. ValueError: a hook of the shape refused.
+    """
+    plan = _plan(shape)
+    renamed = shape.model_renamed(given) if plan.renames else given
+    values: dict[str, Any] = {}
+    absent: list[str] = []
+    alias = ""
+    try:
+        for name, alias, take, field in plan.members:
+            if alias in renamed:
+                values[name] = take(renamed[alias])
+            elif name in renamed:
+                values[name] = take(renamed[name])
+            elif field is not None:
+                values[name] = field.new_default()
+                absent.append(name)
+            else:
+                take(None)
+                raise NotPlain
+    except NotPlain as fault:
+        fault.place(alias, shape.__name__.removesuffix("View").lower())
+        raise
+    if len(values) - len(absent) != len(renamed) and (not shape.ignores_unknown or _is_doubled(plan, renamed)):
+        raise NotPlain
+    return values, set(values).difference(absent)
+
+
+def _is_doubled(plan: _Plan, given: dict[str, Any]) -> bool:
+    """Whether a field is given under both of its names."""
+    return any(name != alias and name in given and alias in given for name, alias, *_ in plan.members)
 
 
 def _taker(annotation: Any, *, exact: bool) -> Take:
@@ -120,18 +154,20 @@ def _leave(value: Any) -> Any:
 def _exactly(kind: type) -> Take:
     def take(value: Any) -> Any:
         if type(value) is not kind:
-            raise NotPlain
+            raise NotPlain(word)
         return value
 
+    word = _WORDS.get(kind, "")
     return take
 
 
+_WORDS: dict[type, str] = {str: "text", int: "number", float: "number"}
 _take_text, _take_exact_float = _exactly(str), _exactly(float)
 
 
 def _take_str(value: Any) -> Any:
     if type(value) is not str:
-        raise NotPlain
+        raise NotPlain("text")
     if not value.isascii():
         value.encode()  # a lone surrogate is refused; a ValueError too
     return value
@@ -154,12 +190,8 @@ def _shape_taker(shape: type[FieldTable], *, exact: bool) -> Take:
         if isinstance(value, shape):
             return value
         if exact or type(value) is not dict:
-            raise NotPlain
-        given = cast("dict[str, Any]", value)
-        values = values_of(shape, given)
-        if values is None:
-            raise NotPlain
-        made = shape.model_made(values, shape.named(given))
+            raise NotPlain("object")
+        made = shape.model_made(*take_values(shape, cast("dict[str, Any]", value)))
         made.model_checked()
         return made
 
@@ -178,17 +210,18 @@ def _choice_taker(choices: frozenset[str]) -> Take:
 def _union_taker(parts: tuple[Any, ...], *, exact: bool) -> Take:
     others = [part for part in parts if part is not NoneType]
     takers = [_taker(part, exact=exact or len(others) > 1) for part in others]
+    first, last = takers[:-1], takers[-1]
     optional = len(others) < len(parts)
 
     def take(value: Any) -> Any:
         if value is None and optional:
             return None
-        for each in takers[:-1]:
+        for each in first:
             try:
                 return each(value)
             except NotPlain:
                 continue
-        return takers[-1](value)
+        return last(value)
 
     return take
 
@@ -198,7 +231,7 @@ def _list_taker(inner: Take, made: Any, *, exact: bool) -> Take:
 
     def take(value: Any) -> Any:
         if type(value) not in kinds:
-            raise NotPlain
+            raise NotPlain("list")
         return made([inner(item) for item in value])
 
     return take
@@ -207,9 +240,15 @@ def _list_taker(inner: Take, made: Any, *, exact: bool) -> Take:
 def _dict_taker(name: Take, inner: Take) -> Take:
     def take(value: Any) -> Any:
         if type(value) is not dict:
-            raise NotPlain
-        items = cast("dict[Any, Any]", value)
-        return {name(key): inner(item) for key, item in items.items()}
+            raise NotPlain("object")
+        found: dict[Any, Any] = {}
+        for key, item in cast("dict[Any, Any]", value).items():
+            try:
+                found[name(key)] = inner(item)
+            except NotPlain as fault:
+                fault.place(str(key), "value")
+                raise
+        return found
 
     return take
 
@@ -243,13 +282,13 @@ def _limited(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
 
 def dumped(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclude_none: bool) -> dict[str, Any]:
     """Return the plain values of a shape, as pydantic's ``model_dump`` does."""
-    kind = type(shape)
-    fields, excluded = kind.model_fields, _plan(kind).excluded
+    kind, values = type(shape), shape.__dict__
     found: dict[str, Any] = {}
-    for name, value in shape.__dict__.items():
-        field = fields.get(name)
-        if field is not None and name not in excluded and name not in exclude and not (exclude_none and value is None):
-            found[field.alias if by_alias else name] = _plain(value, by_alias, exclude_none)
+    for name, alias in _plan(kind).written:
+        if name in values and name not in exclude:
+            value = values[name]
+            if value is not None or not exclude_none:
+                found[alias if by_alias else name] = value if type(value) in _WHOLE else _plain(value, by_alias, exclude_none)
     for name in kind.model_computed:
         if name not in exclude:
             found[name] = _plain(getattr(shape, name), by_alias, exclude_none)

@@ -9,31 +9,32 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from ctxmgr.cli.model_split import Decomposed, decompose
+from ctxmgr.cli.model_split import decompose
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.plan import Plan, Step, parse_plan
+from ctxmgr.goals.plan import parse_plan
+from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 
 _SOURCE = "# Ship it\n- [x] build\n- test\n"
+_RULES = GoalPlan(goal="g", tasks=[PlannedTask(title="a")], by="rules")
 _WANTED = ModelRequest(name="scripted", base_url="http://127.0.0.1:9/v1", seconds=5)
 
 
-def _split(answers: list[str], told: list[str] | None = None, wanted: ModelRequest = _WANTED) -> Decomposed:
+def _split(answers: list[str], told: list[str] | None = None, wanted: ModelRequest = _WANTED) -> GoalPlan:
     def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
         if told is not None:
             told.append(str(messages))
         return ModelResponse(parts=[TextPart(answers[min(len(messages) // 2, len(answers) - 1)])])
 
     plan = parse_plan(_SOURCE.encode(), "plan.md")
-    return decompose("Ship it", plan, _SOURCE, wanted, {}, {}, model=FunctionModel(answer))
+    rules = GoalPlan(goal="Ship it", tasks=list(plan.tasks), by="rules")
+    return decompose(rules, _SOURCE, wanted, {}, {}, model=FunctionModel(answer))
 
 
 def test_without_a_model_the_rules_answer() -> None:
     """Nobody is asked when no model was named, or models are off."""
-    plan = Plan("g", (Step("a"),))
-
     for wanted in (ModelRequest(), ModelRequest(name="x", off=True)):
-        assert decompose("g", plan, None, wanted, {}, {}) == Decomposed(plan, "rules")
+        assert decompose(_RULES, None, wanted, {}, {}) is _RULES
 
 
 def test_a_proposal_of_a_model_keeps_what_is_done() -> None:
@@ -42,7 +43,8 @@ def test_a_proposal_of_a_model_keeps_what_is_done() -> None:
     found = _split([json.dumps({"tasks": [{"title": "build"}, {"title": "test", "subtasks": ["run it", "read it"]}]})], told)
 
     assert (found.by, found.model, found.failure) == ("model", "scripted", None)
-    assert found.plan.tasks == (Step("build", done=True), Step("test", parts=(Step("run it"), Step("read it"))))
+    steps = [PlannedStep(title="run it"), PlannedStep(title="read it")]
+    assert found.tasks == [PlannedTask(title="build", done=True), PlannedTask(title="test", subtasks=steps)]
     assert told[0].count('"source": ') == 2
     assert "# Ship it" not in told[0], "what was given stands escaped"
 
@@ -54,14 +56,14 @@ def test_what_is_no_plan_leaves_the_rules_split_marked(answer: str) -> None:
 
     assert (found.by, found.model) == ("rules", "scripted")
     assert found.failure == "it never answered in the form that was asked for"
-    assert [task.title for task in found.plan.tasks] == ["build", "test"]
+    assert [task.title for task in found.tasks] == ["build", "test"]
 
 
 def test_a_corrected_answer_counts() -> None:
     """The model may put right what was no plan at first."""
     found = _split(["sorry", '{"tasks": [{"title": "only", "subtasks": []}]}'])
 
-    assert [task.title for task in found.plan.tasks] == ["only"]
+    assert [task.title for task in found.tasks] == ["only"]
 
 
 def test_a_model_that_never_answers_is_not_waited_for() -> None:
@@ -72,16 +74,15 @@ def test_a_model_that_never_answers_is_not_waited_for() -> None:
         blocked.wait()
         return ModelResponse(parts=[])
 
-    plan = Plan("g", (Step("a"),))
     wanted = ModelRequest(name="scripted", base_url="http://127.0.0.1:9/v1", seconds=0.3)
-    found = decompose("g", plan, None, wanted, {}, {}, model=FunctionModel(answer))
+    found = decompose(_RULES, None, wanted, {}, {}, model=FunctionModel(answer))
     blocked.set()
 
-    assert found.plan is plan
+    assert (found.tasks, found.by, found.model) == (_RULES.tasks, "rules", "scripted")
     assert found.failure == "no answer within 0.3 s"
 
 
 def test_a_model_that_cannot_be_asked_is_an_error() -> None:
     """A setting that is wrong is told at once: it is no failure of the model."""
     with pytest.raises(InvalidInput):
-        decompose("g", Plan("g", ()), None, ModelRequest(name="nosuchprovider:x"), {}, {})
+        decompose(_RULES, None, ModelRequest(name="nosuchprovider:x"), {}, {})

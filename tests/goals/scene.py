@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from ctxmgr.goals import Goals
+from ctxmgr.goals import Goals, state_files
 from ctxmgr.log.ids import format_time
 from ctxmgr.types.goal import (
     ActionRequest,
@@ -106,6 +106,12 @@ def contents(folder: Path) -> dict[str, bytes]:
     """Return the bytes of every file of a goal but the lock, which names the process that looked last."""
     place = folder / ".agent_context"
     return {name: (place / name).read_bytes() for name in sorted(os.listdir(place)) if name not in ("lock", "gate")}
+
+
+def sealed(body: dict[str, Any]) -> str:
+    """Return a state file of what `stored` returned, with the fingerprint that makes it whole."""
+    text = json.dumps({name: value for name, value in body.items() if name != "check"}, separators=(",", ":"))
+    return f'{text[:-1]},"check":"{state_files._check(text)}"}}\n'  # pyright: ignore[reportPrivateUsage]
 
 
 def stored(folder: Path) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
-from ctxmgr.goals.plan import MAX_BYTES, MAX_TITLE, Plan, Step, parse_plan, read_plan
+from ctxmgr.goals.plan import MAX_BYTES, MAX_TITLE, Plan, parse_plan, read_plan
+from ctxmgr.types.goal import PlannedTask
 
 
 def _plan(text: str, name: str) -> Plan:
@@ -23,7 +24,7 @@ def _outline(plan: Plan) -> list[str]:
     lines: list[str] = []
     for task in plan.tasks:
         lines.append(("+" if task.done else "") + task.title)
-        lines += ["  " + ("+" if part.done else "") + part.title for part in task.parts]
+        lines += ["  " + ("+" if part.done else "") + part.title for part in task.subtasks]
     return lines
 
 
@@ -128,7 +129,7 @@ def test_json_is_yaml_and_the_text_tells_without_an_ending() -> None:
     """JSON is read as YAML; without an ending the beginning of the text says which it is."""
     assert _outline(_plan('{"goal":"g","tasks":["a",{"title":"b","subtasks":["c"]}]}', "-")) == ["a", "b", "  c"]
     assert _outline(_plan("# x\n- a: b\n- c\n", "-")) == ["a: b", "c"]
-    assert _plan("tasks: [a]\n", "-").tasks == (Step("a"),)
+    assert _plan("tasks: [a]\n", "-").tasks == (PlannedTask(title="a"),)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_what_is_no_plan_is_refused(data: bytes, name: str, why: str) -> None:
 
 def test_tags_construct_nothing() -> None:
     """A YAML tag that names code is a text like any other."""
-    assert _plan("- !!python/object/apply:os.abort ['x']\n", "a.yaml").tasks == (Step("x"),)
+    assert _plan("- !!python/object/apply:os.abort ['x']\n", "a.yaml").tasks == (PlannedTask(title="x"),)
 
 
 def test_titles_are_one_clean_short_line() -> None:
@@ -196,10 +197,9 @@ def test_any_text_is_a_plan_or_refused(text: str, ending: str) -> None:
         plan = parse_plan(text.encode(), f"p.{ending}")
     except InvalidInput:
         return
-    for step in (step for task in plan.tasks for step in (task, *task.parts)):
+    for step in (step for task in plan.tasks for step in (task, *task.subtasks)):
         assert step.title == " ".join(step.title.split())
         assert step.title
-    assert all(not part.parts for task in plan.tasks for part in task.parts)
 
 
 def test_a_file_is_read_and_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_file_is_read_and_what_is_no_plain_file_is_refused(tmp_path: Path) -> 
     (tmp_path / "plan.md").write_text("- a\n", "utf-8")
     os.mkfifo(tmp_path / "pipe.md")
 
-    assert read_plan(tmp_path / "plan.md").tasks == (Step("a"),)
+    assert read_plan(tmp_path / "plan.md").tasks == (PlannedTask(title="a"),)
     with pytest.raises(NotFound, match="no such file"):
         read_plan(tmp_path / "none.md")
     for odd in (tmp_path, tmp_path / "pipe.md", Path("/dev/zero")):

@@ -12,7 +12,7 @@ import pytest
 from ctxmgr.goals import state_files
 from ctxmgr.log.journal import read
 from ctxmgr.types.goal import ResumeRequest
-from tests.goals.scene import act, bare, begun, contents, done, open_goals, stored
+from tests.goals.scene import act, bare, begun, contents, done, open_goals, sealed, stored
 
 Damage = Callable[[Path], object]
 
@@ -32,10 +32,8 @@ def _older(path: Path) -> None:
 def _edited_and_sealed(path: Path) -> None:
     """Make it whole, but of a history that is not this one."""
     body = json.loads(path.read_text())
-    body.pop("check")
     body["history"]["sum"] = "0" * 16
-    text = json.dumps(body, separators=(",", ":"))
-    path.write_text(f'{text[:-1]},"check":"{state_files._check(text)}"}}\n')  # pyright: ignore[reportPrivateUsage]
+    path.write_text(sealed(body))
 
 
 DAMAGE: dict[str, Damage] = {

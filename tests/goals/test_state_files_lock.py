@@ -11,6 +11,7 @@ import pytest
 
 from ctxmgr.errors import Busy, CtxmgrError, Superseded
 from ctxmgr.goals import state_files
+from ctxmgr.goals.state import Owner
 from ctxmgr.log.ids import now, parse_time
 from ctxmgr.types.goal import BlockRequest, EndRequest, ResumeRequest, StartRequest
 from tests.goals.scene import act, bare, begun, contents, done, open_goals, statuses
@@ -198,7 +199,7 @@ def test_a_fork_is_somebody_else(tmp_path: Path) -> None:
 
 def test_an_owner_elsewhere_has_a_lease() -> None:
     """Of an owner on another machine only the time of its last record is known: it counts as alive for 30 seconds."""
-    elsewhere = {"pid": 1, "host": "elsewhere.example", "boot": "x", "start": "1"}
+    elsewhere = Owner(pid=1, host="elsewhere.example", boot="x", start="1")
     stamp = "2026-01-01T00:00:00Z"
     moment = parse_time(stamp) or 0.0
     assert state_files.is_alive(elsewhere, stamp, moment + 29)
@@ -211,9 +212,9 @@ def test_an_owner_elsewhere_has_a_lease() -> None:
 )
 def test_a_reused_process_id_is_not_the_owner(change: dict[str, object]) -> None:
     """An owner is known by its start and the machine's, not by a number that another process may have by now."""
-    parent = {**state_files.identity(), "pid": os.getppid(), "start": state_files.started(os.getppid())}
+    parent = Owner(**state_files.identity()).replace(pid=os.getppid(), start=state_files.started(os.getppid()))
     assert state_files.is_alive(parent, None, 0.0)
-    assert not state_files.is_alive({**parent, **change}, None, 0.0)
+    assert not state_files.is_alive(parent.replace(**change), None, 0.0)
 
 
 def test_superseded_is_final_until_asked_again(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +18,7 @@ from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import Plan, parse_plan, read_content
-from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask, StartAnswer, StartRequest, TaskDraft
+from ctxmgr.types.goal import GoalPlan, StartAnswer, StartRequest, TaskDraft
 from ctxmgr.types.operations import ModelRequest
 
 
@@ -102,26 +101,16 @@ def _proposed(
     """Return the plan that is to be accepted, None where there is none; a model is asked only where the call says so."""
     if goal is None:
         return None
+    rules = GoalPlan(goal=goal, tasks=list(plan.tasks), by="rules", notes=notes)
     if wanted.name is None and not by_model:
-        return _as_shape(goal, replace(plan, notes=tuple(notes)), "rules", None, None) if plan.tasks else None
+        return rules if plan.tasks else None
     from ctxmgr.cli.model_split import decompose
     from ctxmgr.config import load_config
 
-    table = load_config(Path.cwd()).model
-    found = decompose(goal, replace(plan, notes=tuple(notes)), given, wanted, os.environ, table, say)
+    found = decompose(rules, given, wanted, os.environ, load_config(Path.cwd()).model, say)
     if found.model is None:
         raise InvalidInput("no model is configured", "name one with --model, or set CTXMGR_MODEL")
-    return _as_shape(goal, found.plan, found.by, found.model, found.failure)
-
-
-def _as_shape(goal: str, plan: Plan, by: str, model: str | None, failure: str | None) -> GoalPlan:
-    tasks = [
-        PlannedTask(title=task.title, done=task.done, subtasks=[PlannedStep(title=s.title, done=s.done) for s in task.parts])
-        for task in plan.tasks
-    ]
-    return GoalPlan(
-        goal=goal, tasks=tasks, by="model" if by == "model" else "rules", model=model, failure=failure, notes=list(plan.notes)
-    )
+    return found
 
 
 def _accepted(proposal: GoalPlan, how: Shown, yes: bool) -> bool:
