@@ -25,7 +25,6 @@ from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import LogStore, Store
-from ctxmgr.store.durable import durably
 from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
 from ctxmgr.store.reserved import PROJECT, VERSION
 from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
@@ -441,7 +440,7 @@ def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Ca
         InvalidInput: there are too many artifacts for one event.
     """
     record: Record = build("event", PROJECT, now(), id=new_id(), type=kind, agent=author, data=data)
-    with durably(store), store.engine.transaction():
+    with _durably(store), store.engine.transaction():
         if not check():
             raise Busy("the versions were changed by another process just now", "try again")
         store.append([record])
@@ -483,3 +482,16 @@ def _listed(draft: VersionDraft) -> dict[str, Any]:
 def is_as_held(store: Store, held: Held) -> bool:
     """Whether nobody changed the versions past the lock."""
     return (store.artifacts.current(), store.artifacts.highest()) == (held.current, held.next - 1)
+
+
+@contextlib.contextmanager
+def _durably(store: Store) -> Generator[None]:
+    """Let appends inside wait for the disk (level ``os``); call it outside of a transaction.
+
+    A log is synced by each append that opens and closes it, as stores do; a database at its commit.
+    """
+    if isinstance(store, LogStore) or store.engine.readonly:
+        yield
+        return
+    with store.engine.durably():
+        yield

@@ -428,3 +428,22 @@ _COUNTED = 20_000
 
 _IN_ORDER = ({"session", "action0"}, {"session", "agent0"}, {"session", "status0"})
 """Values of conditions whose rows an index holds in the order of the log."""
+
+
+def find_record(engine: Engine, kind: str, identity: str) -> Record | None:
+    """Return the record of a kind with this id, or with one that starts so if there is exactly one.
+
+    Raises:
+        InvalidInput: several have it, or start so.
+    """
+    wanted = storable(identity)
+    for condition in ID_CONDITIONS if wanted else ():
+        rows = engine.query(
+            f"SELECT body, id FROM record WHERE {condition} AND kind = :kind ORDER BY id LIMIT 6",
+            {"id": wanted, "after": wanted + "\U0010ffff", "kind": kind},
+        )
+        if len(rows) > 1:
+            raise InvalidInput(f"several {kind} ids are {identity!r}, or start so", candidates([str(row[1]) for row in rows]))
+        if rows:
+            return load(rows[0][0])
+    return None
