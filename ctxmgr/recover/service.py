@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ctxmgr.config import Config
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import Busy, InvalidInput, StorageFailed
 from ctxmgr.history import detection
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.evidence.history_reader import HistoryReader
@@ -25,6 +26,8 @@ from ctxmgr.types.operations import AgentRequest, ModelRequest, PlanView, Recove
 from ctxmgr.types.route import ContextRequest, Fact
 
 _TEXT, _MOST = 300, 3
+_UNINDEXED = 2_000
+"""Records that are indexed before a recovery searches a dozen times: as much work as reading them for two or three."""
 _SEEN = {True: "holds", False: "does not hold", None: "could not be asked"}
 
 
@@ -134,10 +137,17 @@ class Service:
         request: RecoverRequest | AgentRequest,
     ) -> RecoverResponse:
         options = self._options(request)
+        self._index()
         if not request.plan:
             return RecoverResponse(continuation=recover(self._store, key, asked, finding, side=side, options=options))
         drafted, continuation = planned(self._store, key, asked, finding, side=side, options=options)
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
+
+    def _index(self) -> None:
+        """Bring the search index of a local store up to date; where it can't be written, searches read."""
+        if not self._store.engine.shared and self._store.unindexed() >= _UNINDEXED:
+            with suppress(Busy, StorageFailed):
+                self._store.index()
 
     def _options(self, request: RecoverRequest | AgentRequest) -> RecoveryOptions:
         attempts = self._config.attempts

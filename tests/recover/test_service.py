@@ -10,12 +10,14 @@ import pytest
 
 from ctxmgr.errors import Conflict, InvalidInput, NotFound, NotStuck, RecoveryRefused
 from ctxmgr.history.query import requests
+from ctxmgr.recover import service
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.model.consultation import from_proposal
 from ctxmgr.recover.recovery import Consult, ConsultationResult, RecoveryOptions, recover
 from ctxmgr.recover.routing.routes import from_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.model_proposal import Proposal
+from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest, ListRequest, ShowSnapshotRequest
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, ModelUse
@@ -328,3 +330,15 @@ def test_the_way_in_is_told(store: Store, requester: str, review: bool, source: 
     found = ask(store, requester=requester, review=review)
 
     assert (found.source, found.target, found.attempts) == (source, requester, 1)
+
+
+@pytest.mark.parametrize(("less", "left"), [(0, False), (1, True)])
+def test_a_long_log_is_indexed_before_it_is_searched_a_dozen_times(
+    store: Store, monkeypatch: pytest.MonkeyPatch, less: int, left: bool
+) -> None:
+    """From so many records on that no search has an index of, a recovery makes it; a short log is read."""
+    store.append(looped())
+    monkeypatch.setattr(service, "_UNINDEXED", store.unindexed() + less)
+    opened = workspace(store)
+    assert opened.recover(RecoverRequest(plan=True)).continuation.loop is not None
+    assert (opened.store.unindexed() > 0) is left
