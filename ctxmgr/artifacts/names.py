@@ -41,7 +41,7 @@ def check_names(agent: str, name: str) -> None:
     if fault is not None:
         raise InvalidInput(f"artifact name {quoted(name)} {fault}", _HINT)
     line = codec.encode({"agent": agent, "name": name})
-    from ctxmgr.log.masking import mask  # with the shapes of secrets, which a reader has no need of
+    from ctxmgr.log.mask_prefilter import mask  # which a reader has no need of
 
     if mask(line) != line:  # it would be masked wherever it is recorded, and then mean another artifact
         raise InvalidInput("the artifact's owner or name looks like a secret", "names are shown everywhere: take another one")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ctxmgr.cli.envelope import tell_session as tell
@@ -14,6 +13,8 @@ from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.types.base import first_fault
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ctxmgr.types.base import Shape
     from ctxmgr.types.goal import GoalSource
     from ctxmgr.types.route import Continuation
@@ -108,6 +109,8 @@ def project_folder(named: str | None) -> Path:
     Raises:
         InvalidInput: it is no folder.
     """
+    from pathlib import Path
+
     folder = Path(named) if named is not None else Path.cwd()
     if not os.path.isdir(folder):
         raise InvalidInput(f"--dir {str(folder)!r} is no folder", "name a folder that is there")

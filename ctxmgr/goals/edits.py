@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound
@@ -96,6 +95,8 @@ class GoalBase:
         probes = self._existing(self._repository.look()).probes
         if not probes:
             return []
+        from pathlib import Path
+
         from ctxmgr.goals.probes import check_all
 
         return check_all(probes, Path(self.root), commands=self._commands)

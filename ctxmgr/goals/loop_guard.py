@@ -7,7 +7,6 @@ actions and after a hundred thousand, and is the same before and after a crash.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ctxmgr.detect.detectors.cycle import CycleDetector
@@ -18,6 +17,7 @@ from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.goals.state import Action, OpenAction, Outcome, State
+from ctxmgr.light_dataclass import replace
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding, Observation
 from ctxmgr.types.goal import LoopType

@@ -196,7 +196,7 @@ class GoalRepository:
         line = encode(record)
         if not self._masked:
             return decode(line)
-        from ctxmgr.log.masking import mask  # with the shapes of secrets, which a reader has no need of
+        from ctxmgr.log.mask_prefilter import mask  # which a reader has no need of
 
         return decode(mask(line))
 

@@ -18,7 +18,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Generator
 from typing import Any, cast
@@ -350,6 +349,8 @@ def _break(folder: str, path: str, timeout: float) -> int:
 def _copy(history: str) -> None:
     if not os.path.exists(history):
         return
+    import shutil  # which loads what packs files
+
     copy = history + ".copy"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(copy)
