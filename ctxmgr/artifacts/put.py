@@ -25,7 +25,6 @@ from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import LogStore, Store
-from ctxmgr.store.durable import durably
 from ctxmgr.store.repositories.artifacts import ArtifactRow, DependencyRow
 from ctxmgr.store.reserved import PROJECT, VERSION
 from ctxmgr.text.content_kind import KINDS, TEXT, known_kind
@@ -433,6 +432,20 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
         folder.keep_reserve()
 
 
+@contextlib.contextmanager
+def _durably(store: Store) -> Generator[None]:
+    """Let appends inside wait for the disk (level ``os``); call it outside of a transaction.
+
+    A log is synced by each append that opens and closes it, as stores do; a database at its commit.
+    """
+    engine = store.engine
+    if isinstance(store, LogStore) or engine.readonly:
+        yield
+        return
+    with engine.durably():
+        yield
+
+
 def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Callable[[], bool]) -> None:
     """Append an event of the reserved session, durable, if what it builds on still holds.
 
@@ -441,7 +454,7 @@ def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Ca
         InvalidInput: there are too many artifacts for one event.
     """
     record: Record = build("event", PROJECT, now(), id=new_id(), type=kind, agent=author, data=data)
-    with durably(store), store.engine.transaction():
+    with _durably(store), store.engine.transaction():
         if not check():
             raise Busy("the versions were changed by another process just now", "try again")
         store.append([record])

@@ -13,7 +13,7 @@ from ctxmgr.context.readers import Readers
 from ctxmgr.errors import NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.by_id import find_record
+from ctxmgr.store.repositories.queries import find_record
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.context_package import Execution, ListExecutionsRequest
 from ctxmgr.types.query import Filters

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.store.raw_json import Verbatim
     from ctxmgr.store.repositories.filters import Scope
+    from ctxmgr.store.repositories.raw_json import Verbatim
     from ctxmgr.store.row_mapper import Plain
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
@@ -130,7 +130,7 @@ class Rows:
         if len(body) < _LONG:
             return load(body)
         if self.texts is None:
-            from ctxmgr.store.raw_json import Verbatim
+            from ctxmgr.store.repositories.raw_json import Verbatim
 
             self.texts = Verbatim()
         return self.texts.load(body)
@@ -428,3 +428,22 @@ _COUNTED = 20_000
 
 _IN_ORDER = ({"session", "action0"}, {"session", "agent0"}, {"session", "status0"})
 """Values of conditions whose rows an index holds in the order of the log."""
+
+
+def find_record(engine: Engine, kind: str, identity: str) -> Record | None:
+    """Return the record of a kind with this id, or with one that starts so if there is exactly one.
+
+    Raises:
+        InvalidInput: several have it, or start so.
+    """
+    wanted = storable(identity)
+    for condition in ID_CONDITIONS if wanted else ():
+        rows = engine.query(
+            f"SELECT body, id FROM record WHERE {condition} AND kind = :kind ORDER BY id LIMIT 6",
+            {"id": wanted, "after": wanted + "\U0010ffff", "kind": kind},
+        )
+        if len(rows) > 1:
+            raise InvalidInput(f"several {kind} ids are {identity!r}, or start so", candidates([str(row[1]) for row in rows]))
+        if rows:
+            return load(rows[0][0])
+    return None
