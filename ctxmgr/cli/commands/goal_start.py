@@ -104,7 +104,7 @@ def _proposed(
         return None
     if wanted.name is None and not by_model:
         return _as_shape(goal, replace(plan, notes=tuple(notes)), "rules", None, None) if plan.tasks else None
-    from ctxmgr.cli.model_split import decompose
+    from ctxmgr.cli.model_proposals import decompose
     from ctxmgr.config import load_config
 
     table = load_config(Path.cwd()).model
