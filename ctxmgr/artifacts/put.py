@@ -432,6 +432,20 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
         folder.keep_reserve()
 
 
+@contextlib.contextmanager
+def _durably(store: Store) -> Generator[None]:
+    """Let appends inside wait for the disk (level ``os``); call it outside of a transaction.
+
+    A log is synced by each append that opens and closes it, as stores do; a database at its commit.
+    """
+    engine = store.engine
+    if isinstance(store, LogStore) or engine.readonly:
+        yield
+        return
+    with engine.durably():
+        yield
+
+
 def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Callable[[], bool]) -> None:
     """Append an event of the reserved session, durable, if what it builds on still holds.
 
@@ -482,16 +496,3 @@ def _listed(draft: VersionDraft) -> dict[str, Any]:
 def is_as_held(store: Store, held: Held) -> bool:
     """Whether nobody changed the versions past the lock."""
     return (store.artifacts.current(), store.artifacts.highest()) == (held.current, held.next - 1)
-
-
-@contextlib.contextmanager
-def _durably(store: Store) -> Generator[None]:
-    """Let appends inside wait for the disk (level ``os``); call it outside of a transaction.
-
-    A log is synced by each append that opens and closes it, as stores do; a database at its commit.
-    """
-    if isinstance(store, LogStore) or store.engine.readonly:
-        yield
-        return
-    with store.engine.durably():
-        yield

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.bearing_records import COMMON, Bearing, bearing_on, names_in
 from ctxmgr.diagnose.calls import command_of, parts_of
-from ctxmgr.diagnose.error_details import error_details, error_members, offered
 from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
 from ctxmgr.diagnose.error_table import Topic, topic_of
-from ctxmgr.diagnose.error_words import told_words
+from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.spoken import is_forbidden, sentences

@@ -19,7 +19,7 @@ from ctxmgr.importers.interface import Importer
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.integrity import Examined
+from ctxmgr.store.integrity.examination import Examined
 from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.types.importing import FileCount
 

@@ -18,7 +18,7 @@ from ctxmgr.importers.log_files import is_compressed, uncompressed_head
 from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.paths import open_regular
-from ctxmgr.store.foreign_tables import open_tables
+from ctxmgr.store.engine.foreign_tables import open_tables
 from ctxmgr.types.importing import FormatView
 
 OWN_FORMAT = "ctxmgr"

@@ -40,7 +40,7 @@ from ctxmgr.log.json_value import shorten
 from ctxmgr.log.reader import Line
 from ctxmgr.paths import is_url
 from ctxmgr.store import AppendResult, Store
-from ctxmgr.store.checkpoint_tables import CheckpointTables, open_checkpoints
+from ctxmgr.store.engine.foreign_tables import CheckpointTables, open_checkpoints
 from ctxmgr.store.engine.postgresql_url import shown
 from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.store.reserved import PROJECT, untrusted

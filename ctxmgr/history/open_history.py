@@ -86,7 +86,7 @@ def _archive(path: str, readonly: bool, scratch: bool, create: bool, progress: P
     Raises:
         InvalidInput: it is to be written to.
     """
-    from ctxmgr.store.archive import is_archive, open_archive
+    from ctxmgr.store.archive.parquet import is_archive, open_archive
 
     if not is_archive(path):
         return None

@@ -16,9 +16,9 @@ TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whol
 if TYPE_CHECKING:
     from typing import Any
 
-    from ctxmgr.store.damage import DamagedRange
+    from ctxmgr.store.integrity.damage import DamagedRange
     from ctxmgr.store.log.log_store import LogStore, Progress
-    from ctxmgr.store.teams import Administration
+    from ctxmgr.store.server_store import Administration
     from ctxmgr.store.write.append import AppendResult
 
 __all__ = ["AppendResult", "DamagedRange", "LogStore", "Store", "administer", "empty_store", "open_store"]
@@ -28,7 +28,7 @@ SERVERS = ((("postgresql", "postgres"), "ctxmgr.store.server_store", "psycopg"),
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
 
-_HOMES = {"AppendResult": "write.append", "DamagedRange": "damage", "LogStore": "log.log_store"}
+_HOMES = {"AppendResult": "write.append", "DamagedRange": "integrity.damage", "LogStore": "log.log_store"}
 
 
 if not TYPE_CHECKING:

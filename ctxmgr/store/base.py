@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
-    from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.engine.interface import Engine, OnConflict
-    from ctxmgr.store.integrity import Examined
+    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.integrity.examination import Examined
     from ctxmgr.store.repositories.annotations import Annotations
     from ctxmgr.store.repositories.artifacts import Artifacts
     from ctxmgr.store.repositories.imported_files import Imported
@@ -160,13 +160,13 @@ class Store:
 
     def examine(self) -> Examined:
         """Check every record against its sum, and the whole against the anchors outside of it."""
-        from ctxmgr.store.integrity import examine_database
+        from ctxmgr.store.integrity.examination import examine_database
 
         return examine_database(self)
 
     def accept(self) -> None:
         """Anchor the history as it stands: what an earlier anchor says counts no more."""
-        from ctxmgr.store.integrity import accept_database
+        from ctxmgr.store.integrity.examination import accept_database
 
         accept_database(self)
 

@@ -17,7 +17,8 @@ from ctxmgr.history.ingest import import_logs
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.log.ids import format_time
 from ctxmgr.recorder import Recorder
-from ctxmgr.store import Store, answer_cache, open_store
+from ctxmgr.store import Store, open_store
+from ctxmgr.store.engine import answer_cache
 from ctxmgr.store.repositories.imported_files import FileState
 from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.workspace import Workspace

@@ -29,7 +29,7 @@ from ctxmgr.types.context_package import (
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ctxmgr.cli.model_summaries import ModelImprover
+    from ctxmgr.cli.model_proposals import ModelImprover
 
 
 NeedingAgent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that needs it.")]
@@ -222,7 +222,7 @@ def _improver(workspace: Workspace, model: str | None, base_url: str | None, tim
     """Return what asks the model that this call names; None where it names none."""
     if model is None:
         return None
-    from ctxmgr.cli.model_summaries import improver_for
+    from ctxmgr.cli.model_proposals import improver_for
     from ctxmgr.types.operations import ModelRequest
 
     wanted = build(ModelRequest, name=model, base_url=base_url, seconds=timeout)

@@ -104,7 +104,7 @@ def _proposed(
     rules = GoalPlan(goal=goal, tasks=list(plan.tasks), by="rules", notes=notes)
     if wanted.name is None and not by_model:
         return rules if plan.tasks else None
-    from ctxmgr.cli.model_split import decompose
+    from ctxmgr.cli.model_proposals import decompose
     from ctxmgr.config import load_config
 
     found = decompose(rules, given, wanted, os.environ, load_config(Path.cwd()).model, say)

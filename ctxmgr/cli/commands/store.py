@@ -23,8 +23,8 @@ from ctxmgr.store import administer
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ctxmgr.store.retention import Retained
-    from ctxmgr.store.teams import Administration
+    from ctxmgr.store.archive.retention import Retained
+    from ctxmgr.store.server_store import Administration
 
 _HELP = """Look after the store itself.
 
@@ -213,7 +213,7 @@ def retain(
     """
 
     def work(workspace: Workspace) -> Answer:
-        from ctxmgr.store import retention
+        from ctxmgr.store.archive import retention
 
         now = workspace.store.clock()
         before, abandoned_before = (None if age is None else _before(age, now) for age in (keep, abandoned))
@@ -249,7 +249,7 @@ def restore(
     """
 
     def work(workspace: Workspace) -> Answer:
-        from ctxmgr.store.retention import restore as take_back
+        from ctxmgr.store.archive.retention import restore as take_back
 
         sessions, added = take_back(workspace.store, archive, session)
 
@@ -275,7 +275,7 @@ def archived(
     """
 
     def work(workspace: Workspace) -> Answer:
-        from ctxmgr.store.retention import archived as found
+        from ctxmgr.store.archive.retention import archived as found
 
         rows = found(workspace.store)
 

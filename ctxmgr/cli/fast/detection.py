@@ -1,10 +1,17 @@
-"""``sessions`` and ``detect`` on the fast path: from kept verdicts without models, else as the commands themselves do it."""
+"""``sessions``, ``detect`` and ``recover`` on the fast path, from what was kept of them.
+
+Sessions and verdicts come without models where they are kept, else as the commands themselves make them. A recovery is told
+again where nothing has happened since: the same history gives the same answer (ruling 24), so that neither detectors nor the
+recovery need to be loaded. Only a request without any option that could change the answer is answered so, see
+`ctxmgr.cli.told_again`.
+"""
 
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast.answer import Answer, FastRequest
-from ctxmgr.cli.told_again import config_here
+from ctxmgr.cli.told_again import config_here, settings_here
+from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
 from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
 from ctxmgr.log.ids import parse_time
@@ -175,3 +182,28 @@ def _judged(store: Store, values: dict[str, Any]) -> Answer | None:
 
 
 TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {"detect": _detect, "sessions": _sessions}
+
+
+def recover(store: Store, values: dict[str, Any]) -> Answer | None:
+    """Return the continuation that is told again, or None where the recovery has to look."""
+    settings = None if values["now"] else settings_here()
+    if settings is None:
+        return None
+    try:
+        key = session_key(store, values["session"])
+        session = None if key is None else store.sessions.name(key)
+        if key is None or session is None or store.leases.held_until(session, store.clock()) is not None:
+            return None
+    except CtxmgrError:  # told by the command itself
+        return None
+    kept = VerdictCache(store, settings)
+    try:
+        told = kept.continuation(key, session)
+    finally:
+        kept.close()
+    if told is None:
+        return None
+    answer = Answer(told["data"])
+    answer.warnings += told["warnings"]
+    answer.draw = lambda out: out.block(told["prompt"])
+    return answer

@@ -129,7 +129,7 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
 
 def _told_again(values: dict[str, Any], form: str) -> Answer | None:
     """Return the answer of a recovery that is told again; whatever is amiss is told by the recovery itself."""
-    from ctxmgr.cli.fast.recovery import recover
+    from ctxmgr.cli.fast.detection import recover
 
     try:
         if not _locate("recover", values):

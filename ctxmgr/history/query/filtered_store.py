@@ -20,7 +20,7 @@ from ctxmgr.paths import is_url
 from ctxmgr.store import DamagedRange, LogStore, Store
 from ctxmgr.store.engine.disposable import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.interface import Engine, OnConflict
-from ctxmgr.store.integrity import Examined
+from ctxmgr.store.integrity.examination import Examined
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.partial_copy import Extract, Reached
 from ctxmgr.store.repositories.leases import Leases

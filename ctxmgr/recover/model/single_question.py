@@ -1,4 +1,7 @@
-"""One question to a model that gets no tools: it fails within its time, whatever happens."""
+"""One question to a model that gets no tools: it fails within its time, whatever happens.
+
+Apart from `dialogue` and `stack`, which load the model's library: here its absence is told as a failure.
+"""
 
 from __future__ import annotations
 

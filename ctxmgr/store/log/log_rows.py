@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.store.damage import DamagedRange
+from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.write import deferred_indexes
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.store.log_bytes import LogBytes
+    from ctxmgr.store.engine.log_bytes import LogBytes
     from ctxmgr.store.write.append import Refused
 
     Progress = Callable[[int, int], None]

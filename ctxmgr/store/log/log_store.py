@@ -13,9 +13,9 @@ from ctxmgr.log.anchor import Anchor, parse, spell
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.disposable import BORN, discard_if_damaged, open_beside, prepared
+from ctxmgr.store.engine.log_bytes import LogBytes
 from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.engine.sqlite import MEMORY
-from ctxmgr.store.log_bytes import LogBytes
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.write import deferred_indexes
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.log.reader import Line
-    from ctxmgr.store.damage import DamagedRange
     from ctxmgr.store.engine.interface import OnConflict
-    from ctxmgr.store.integrity import Examined
+    from ctxmgr.store.integrity.damage import DamagedRange
+    from ctxmgr.store.integrity.examination import Examined
     from ctxmgr.store.log.log_rows import LogRows, Progress
     from ctxmgr.store.write.append import AppendResult
     from ctxmgr.store.write.bulk import BulkWriter
@@ -156,7 +156,7 @@ class LogStore(Store):
         rows = self.engine.query("SELECT offset, length, reason FROM damage ORDER BY offset")
         if not rows:
             return [*self._tail]
-        from ctxmgr.store.damage import DamagedRange
+        from ctxmgr.store.integrity.damage import DamagedRange
 
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
@@ -165,7 +165,7 @@ class LogStore(Store):
 
         Its index is looked at too: one that is damaged is removed, and made anew by who asks next.
         """
-        from ctxmgr.store.integrity import examine_log
+        from ctxmgr.store.integrity.examination import examine_log
 
         if self._kept:
             discard_if_damaged(self._index)
@@ -173,7 +173,7 @@ class LogStore(Store):
 
     def accept(self) -> None:
         """Anchor the log as it stands: what an earlier anchor says counts no more."""
-        from ctxmgr.store.integrity import accept_log
+        from ctxmgr.store.integrity.examination import accept_log
 
         head = accept_log(self.path)
         self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else spell(head).decode("ascii")})

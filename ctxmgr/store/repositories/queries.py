@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.store.raw_json import Verbatim
     from ctxmgr.store.repositories.filters import Scope
+    from ctxmgr.store.repositories.raw_json import Verbatim
     from ctxmgr.store.row_mapper import Plain
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
@@ -130,7 +130,7 @@ class Rows:
         if len(body) < _LONG:
             return load(body)
         if self.texts is None:
-            from ctxmgr.store.raw_json import Verbatim
+            from ctxmgr.store.repositories.raw_json import Verbatim
 
             self.texts = Verbatim()
         return self.texts.load(body)

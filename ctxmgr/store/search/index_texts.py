@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctxmgr.store.normalise import FIELDS, flat_texts, fold
-from ctxmgr.store.parallel_read import Place, born_of, opened
+from ctxmgr.store.parallel.record_reader import Place, born_of, opened
 from ctxmgr.store.search.text_match import texts_in
 from ctxmgr.store.search.tokenizer import block_of, marks_of, windows_of, words_of
 

@@ -95,7 +95,7 @@ _NAMES = 4096  # that are remembered in their folded form
 
 def reading(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
     """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
-    from ctxmgr.store.worker_process import Lost, beside
+    from ctxmgr.store.parallel.worker_process import Lost, beside
 
     if much >= _VERY_MUCH:
         try:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.cli import model_split
-from ctxmgr.cli.model_split import Split
+from ctxmgr.cli import model_proposals
+from ctxmgr.cli.model_proposals import Split
 from ctxmgr.types.goal import StartAnswer
 from tests.cli.console import LIMIT, command, run
 from tests.cli.goals import PLAN, goal, kind
@@ -58,7 +58,7 @@ def _answering(monkeypatch: pytest.MonkeyPatch, tasks: list[dict[str, Any]] | No
     def asked(*_: object) -> tuple[Split | None, str | None]:
         return found, failure
 
-    monkeypatch.setattr(model_split, "_asked", asked)
+    monkeypatch.setattr(model_proposals, "_asked", asked)
 
 
 def _start(*arguments: str) -> tuple[int, StartAnswer]:

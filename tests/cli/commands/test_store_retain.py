@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.store import open_store
 from tests.doors import invoke
-from tests.store.test_retention import story
+from tests.store.archive.test_retention import story
 
 
 @pytest.fixture

@@ -21,8 +21,7 @@ from ctxmgr.store.engine.postgresql_teams import SESSION_TABLES, TEAM_BITS
 from ctxmgr.store.engine.spelling import TABLES, TEAM_TABLES
 from ctxmgr.store.repositories.queries import find_record
 from ctxmgr.store.repositories.tail import all_records_after, end_of
-from ctxmgr.store.server_store import signs_of_life
-from ctxmgr.store.teams import Member
+from ctxmgr.store.server_store import Member, signs_of_life
 from ctxmgr.types.query import Filters
 from tests import postgresql_server
 from tests.builders import entry, event, steps

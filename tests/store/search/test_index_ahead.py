@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import StorageFailed
 from ctxmgr.log.codec import Record
-from ctxmgr.store import LogStore, Store, open_store, worker_process
+from ctxmgr.store import LogStore, Store, open_store
 from ctxmgr.store.normalise import fold
-from ctxmgr.store.parallel_read import place_of
+from ctxmgr.store.parallel import worker_process
+from ctxmgr.store.parallel.record_reader import place_of
 from ctxmgr.store.search import index, index_texts, tokenizer
 from ctxmgr.store.search.index import Builder, mark
 from tests.builders import entry

@@ -18,9 +18,9 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.ids import parse_time
 from ctxmgr.paths import make_private_folder, read_regular, replace_file, sync_folder, user_folder
-from ctxmgr.store.bucket import fetched, is_bucket
-from ctxmgr.store.damage import DamagedRange
-from ctxmgr.store.integrity import Examined
+from ctxmgr.store.archive.bucket import fetched, is_bucket
+from ctxmgr.store.integrity.damage import DamagedRange
+from ctxmgr.store.integrity.examination import Examined
 from ctxmgr.store.log.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
     """Open an archive, a folder of it or one of its files as a store that can only be read.
 
     Args:
-        path: of the archive; or its URL, see `ctxmgr.store.bucket`.
+        path: of the archive; or its URL, see `ctxmgr.store.archive.bucket`.
         scratch: what is written is taken, and gone when the store is closed.
         progress: hears of long indexing.
 

@@ -15,7 +15,7 @@ import pytest
 from ctxmgr.log import anchor
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.integrity import Examined
+from ctxmgr.store.integrity.examination import Examined
 from tests.cli.console import run
 
 FORGED = b'{"v":1,"kind":"entry","session":"s","id":"f","agent":"a","action":"x","input":1}\n'

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.cli import model_checks
-from ctxmgr.cli.model_checks import check_model
+from ctxmgr.cli.commands import doctor
+from ctxmgr.cli.commands.doctor import check_model
 from ctxmgr.types.setup import Check
 
 SECRET = "sk-very-secret-0123456789"
@@ -24,7 +24,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(name: str) -> ModuleSpec:
         return ModuleSpec(name, None)
 
-    monkeypatch.setattr(model_checks, "find_spec", found)
+    monkeypatch.setattr(doctor, "find_spec", found)
 
 
 def told(
@@ -107,7 +107,7 @@ def test_a_model_without_its_extra_fails(monkeypatch: pytest.MonkeyPatch) -> Non
     def absent(_: str) -> None:
         return None
 
-    monkeypatch.setattr(model_checks, "find_spec", absent)
+    monkeypatch.setattr(doctor, "find_spec", absent)
     check = told("openai:a")["model.extra"]
 
     assert (check.level, check.kind, check.hint) == ("fail", "invalid", "pip install 'ctxmgr-cli[llm]'")

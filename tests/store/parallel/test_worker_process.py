@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.store.worker_process import WAITING, Beside, Lost, beside, is_of_use
+from ctxmgr.store.parallel.worker_process import WAITING, Beside, Lost, beside, is_of_use
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WORK = "tests.store.beside_work"
 
 
@@ -251,7 +251,7 @@ def _started(code: str, place: Path = ROOT, folder: Path = ROOT, *, isolated: bo
     lines = f"""
 import os, sys
 sys.path.insert(0, {os.path.relpath(place, folder)!r})
-from ctxmgr.store.worker_process import beside
+from ctxmgr.store.parallel.worker_process import beside
 os.sched_getaffinity = lambda _: {{0, 1}}
 """
     return subprocess.Popen(

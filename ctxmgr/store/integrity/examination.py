@@ -22,9 +22,9 @@ from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log import anchor, codec
 from ctxmgr.log.anchor import Anchor
 from ctxmgr.log.reader import BROKEN_SUM, read
-from ctxmgr.store.damage import DamagedRange
-from ctxmgr.store.derivation import contradictions
 from ctxmgr.store.engine.postgresql_schema import CHAINED
+from ctxmgr.store.integrity.damage import DamagedRange
+from ctxmgr.store.integrity.derivation import contradictions
 from ctxmgr.store.reserved import ARCHIVED, GAP
 
 TYPE_CHECKING = False  # that of `typing`; the store stands above this

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.store import Store, checkup, open_store
-from ctxmgr.store.checkup import contents, library, quick_check
+from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import driver as engine
+from ctxmgr.store.integrity import checkup
+from ctxmgr.store.integrity.checkup import contents, library, quick_check
 from tests import builders as b
 
 

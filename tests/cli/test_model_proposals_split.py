@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from ctxmgr.cli.model_split import decompose
+from ctxmgr.cli.model_proposals import decompose
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import parse_plan
 from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask

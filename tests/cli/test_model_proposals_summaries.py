@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from ctxmgr.cli.model_summaries import ModelImprover, improver_for
+from ctxmgr.cli.model_proposals import ModelImprover, improver_for
 from ctxmgr.context.item_texts import Draft, improved
 from ctxmgr.context.summaries import summarise
 from ctxmgr.errors import InvalidInput

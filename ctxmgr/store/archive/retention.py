@@ -2,8 +2,8 @@
 
 A session is only removed when its records are on the disk elsewhere and were read there again. What stays behind of it is a
 mark in ``state``, by which a store refuses its records, so that a log that is imported or shipped once more stores nothing
-twice; and the sums of the records that another session's record followed, by which `ctxmgr.store.integrity` follows the
-chain over what is gone.
+twice; and the sums of the records that another session's record followed, by which
+`ctxmgr.store.integrity.examination` follows the chain over what is gone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time
-from ctxmgr.store.archive import files_of, read_records, read_rows, write_file
-from ctxmgr.store.bucket import Bucket, is_bucket
+from ctxmgr.store.archive.bucket import Bucket, is_bucket
+from ctxmgr.store.archive.parquet import files_of, read_records, read_rows, write_file
 from ctxmgr.store.engine.spelling import KEEP_STATE, NO_LIMIT
-from ctxmgr.store.integrity import common_chain, session_faults
+from ctxmgr.store.integrity.examination import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT

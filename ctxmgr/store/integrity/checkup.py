@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import Damaged
 from ctxmgr.light_dataclass import dataclass
-from ctxmgr.store.base import Store
 from ctxmgr.store.engine.driver import is_sound, library_version, require_sound_library, sqlite
 from ctxmgr.store.engine.schema import LATEST
 from ctxmgr.store.reserved import PROJECT
+
+if TYPE_CHECKING:  # the store stands above this
+    from ctxmgr.store.base import Store
 
 MOST = 20
 """Faults that are told at most; ``verify`` tells them all."""

@@ -34,7 +34,7 @@ WAITING = 2
 # chance: the interpreter starts isolated, and is told what is imported from where.
 _BEGIN = (
     "import marshal, sys; source = open(int(sys.argv[1]), 'rb', closefd=False); sys.path[:] = marshal.load(source); "
-    "from ctxmgr.store.worker_process import serve; serve(source)"
+    "from ctxmgr.store.parallel.worker_process import serve; serve(source)"
 )
 
 

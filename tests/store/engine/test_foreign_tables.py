@@ -12,7 +12,7 @@ from ctxmgr.errors import Damaged
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.log.codec import Record
 from ctxmgr.store.engine.driver import sqlite
-from ctxmgr.store.foreign_tables import open_tables
+from ctxmgr.store.engine.foreign_tables import open_tables
 from ctxmgr.types.importing import FileCount
 
 (OPENCODE,) = [importer for importer in IMPORTERS if importer.name == "opencode"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ctxmgr.errors import StorageFailed
 from ctxmgr.store.engine.disposable import BORN
+from ctxmgr.store.engine.log_bytes import LogBytes
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
-from ctxmgr.store.log_bytes import LogBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

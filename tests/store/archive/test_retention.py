@@ -20,10 +20,11 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.query.requests import list_, messages, search, show
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.log.ids import format_time
-from ctxmgr.store import Store, administer, archive, open_store, retention
-from ctxmgr.store.archive import open_archive
-from ctxmgr.store.bucket import Bucket
-from ctxmgr.store.retention import Aged, aged, retain
+from ctxmgr.store import Store, administer, open_store
+from ctxmgr.store.archive import parquet, retention
+from ctxmgr.store.archive.bucket import Bucket
+from ctxmgr.store.archive.parquet import open_archive
+from ctxmgr.store.archive.retention import Aged, aged, retain
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
 from tests.store.divided import Divided
@@ -158,7 +159,7 @@ def test_a_session_that_went_on_stays(store: Store, kept: str, monkeypatch: pyte
     """What was recorded after the archive was written is not lost: the session stays as it is, and goes next time."""
     store.append(story("old", age=40))
     store.append(story("last", age=1))
-    found, wrote = chosen(store), archive.write_file
+    found, wrote = chosen(store), parquet.write_file
 
     def slowly(folder: str, records: Iterator[tuple[str, Record, str]]) -> str:
         path = wrote(folder, records)
@@ -185,7 +186,7 @@ def test_a_kill_loses_and_doubles_nothing(step: str, tmp_path: Path, kept: str) 
         store.append(story(session, age=age))
     wanted = sorted(bodies(store))
     store.close()
-    ended = subprocess.run([sys.executable, "-c", KILLED, place, kept, step], cwd=Path(__file__).parents[2], check=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED, place, kept, step], cwd=Path(__file__).parents[3], check=False)
     assert ended.returncode == -signal.SIGKILL
 
     store = open_store(place)
@@ -201,7 +202,8 @@ def test_a_kill_loses_and_doubles_nothing(step: str, tmp_path: Path, kept: str) 
 KILLED = f"""
 import os, signal, sys
 sys.path.insert(0, os.getcwd())
-from ctxmgr.store import open_store, retention
+from ctxmgr.store import open_store
+from ctxmgr.store.archive import retention
 from ctxmgr.store.engine.sqlite import SqliteEngine
 place, kept, step = sys.argv[1:]
 def dies(call, when):
@@ -285,7 +287,7 @@ def test_store_and_archive_hold_all_there_was(drawn: list[tuple[int, bool, bool,
 
     assert not set(done.sessions) & set(open_ones)
     assert {session: bodies(store, session) for session in open_ones} == untouched
-    kept = [encode(record) for record in archive.read_records(str(folder / "kept"))] if done.files else []
+    kept = [encode(record) for record in parquet.read_records(str(folder / "kept"))] if done.files else []
     assert sorted([*bodies(store), *kept]) == wanted
     assert store.verify()[1] == []
     store.append(story("later", age=0))

@@ -14,10 +14,10 @@ from itertools import groupby
 
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
-from ctxmgr.store.damage import DamagedRange
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
+from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.write.append import Appender
 
 _FEW = 20_000

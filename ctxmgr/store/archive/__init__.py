@@ -1,0 +1,4 @@
+"""Archives of sessions that ended: out of a store, into Parquet files of a folder or a bucket, and back.
+
+Begin with `retention`. Only `parquet` loads DuckDB.
+"""
