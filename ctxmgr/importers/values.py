@@ -147,7 +147,7 @@ def texts(content: object) -> list[str]:
         return [content]
     found: list[str] = []
     for part in sequence(content):
-        words: object = part if isinstance(part, str) else mapping(part).get("text")
+        words: object = part.get("text") if isinstance(part, dict) else part  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType], a cast would be a call
         if isinstance(words, str):
             found.append(words)
     return found
@@ -155,7 +155,7 @@ def texts(content: object) -> list[str]:
 
 def spoken(content: object) -> str:
     """Return the words of a message's content as one text."""
-    return "\n".join(texts(content))
+    return content if isinstance(content, str) else "\n".join(texts(content))
 
 
 def title(words: str) -> str:
@@ -165,7 +165,10 @@ def title(words: str) -> str:
 
 def images(content: object) -> int:
     """Return the number of pictures among a message's content parts."""
-    return sum("image" in (text(mapping(part).get("type")) or "").lower() for part in sequence(content))
+    if not isinstance(content, list):
+        return 0
+    kinds = [text(mapping(part).get("type")) for part in cast("list[Any]", content)]
+    return sum(["image" in kind.lower() for kind in kinds if kind])
 
 
 def is_time(value: str) -> bool:

@@ -208,11 +208,10 @@ def _told(kind: str, body: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _limit(given: Any) -> float | None:
-    body = mapping(given)
-    for key in _LIMITS:
-        limit = number(body.get(key))
-        if limit is not None and 0 < limit <= _LONGEST_LIMIT:
-            return limit
+    if isinstance(given, dict):
+        for key in _LIMITS:
+            if key in given and (limit := number(given[key])) is not None and 0 < limit <= _LONGEST_LIMIT:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
+                return limit
     return None
 
 
@@ -221,8 +220,7 @@ def _limit(given: Any) -> float | None:
 _HEADER = lazy_pattern(
     r"(?:Chunk ID: \S{1,64}"
     r"|Wall time: (?P<wall>\d{1,12}(?:\.\d{1,12})?) ?s(?:econds?)?"
-    r"|Exit code: (?P<exit>-?\d{1,18})"
-    r"|Process exited with code (?P<code>-?\d{1,18})"
+    r"|(?:Exit code:|Process exited with code) (?P<code>-?\d{1,18})"
     r"|Process running with session ID (?P<running>\S{1,64})"
     r"|Original token count: \d{1,18}"
     r"|Total output lines: \d{1,18}"
@@ -283,24 +281,22 @@ def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | Non
         body = mapping(parsed(words))
         if body:
             return _from_json(body, outcome, exit_code)
-    at, wall, code, running = 0, None, None, None
-    stripped = False
-    while match := _HEADER.match(words, at):
+    at = 0
+    told: dict[str | None, str] = {}
+    while "body" not in told and (match := _HEADER.match(words, at)):
         at = match.end()
-        wall, running = match["wall"] or wall, match["running"] or running
-        code = match["exit"] or match["code"] or code
-        if match["body"]:
-            stripped = True
-            break
+        told[match.lastgroup] = match[match.lastindex or 0]
+    if not at:
+        return exit_code
     rest = words[at:]
-    if at and (stripped or _ABORTED.match(rest) or rest.startswith("[")):
+    if "body" in told or _ABORTED.match(rest) or rest.startswith("["):
         outcome.output = rest
-        if wall is not None and outcome.duration_ms is None:
-            outcome.duration_ms = milliseconds(float(wall))
-        if running is not None:
-            outcome.meta["running"] = running
-        if code is not None:
-            return int(code)
+        if "wall" in told and outcome.duration_ms is None:
+            outcome.duration_ms = milliseconds(float(told["wall"]))
+        if "running" in told:
+            outcome.meta["running"] = told["running"]
+        if "code" in told:
+            return int(told["code"])
     return exit_code
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ctxmgr.importers.codex import head as known
 from ctxmgr.importers.codex.calls import EVENTS, Calls
 from ctxmgr.importers.codex.head import harness_origin, looks_generated
-from ctxmgr.importers.codex.thread import Item, Meter, Thread
+from ctxmgr.importers.codex.thread import PASSTHROUGH, Item, Meter, Thread
 from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
 from ctxmgr.log.foreign_jsonl import Line
 
@@ -19,6 +19,7 @@ _ERRORS = frozenset(("error", "stream_error"))
 _HANDLED = _BEGINS | _ENDS | _ERRORS | known.QUESTIONS | {
     "turn_aborted", "context_compacted", "thread_rolled_back", "thread_settings_applied",
 }  # fmt: skip
+_UNNAMED: frozenset[str | None] = frozenset((None, "unknown"))
 _NOT_BY_PERSON = frozenset(("review_ended", "budget_limited"))
 
 
@@ -49,7 +50,7 @@ class Rollout:
         payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
             item = thread.item(line, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
-            if kind == "session_meta" or thread.copied:
+            if kind == "session_meta" or thread.origin != thread.process:  # as `Thread.copied`, without a call for each line
                 thread.follow_origin(item, kind)
             if (read := self._readers.get(kind)) is not None:
                 read(item)
@@ -403,6 +404,9 @@ class Words:
 
     def _queue(self, message: _Held) -> None:
         """Emit the message now, unless an undecided one stands before it or it is undecided itself."""
+        if not self.held and not message.open:
+            self._record(message)
+            return
         self.held.append(message)
         if not any(held.open for held in self.held):
             self._flush()
@@ -436,19 +440,23 @@ class Words:
 
 def _by_provenance(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
     """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
-    passed = mapping(payload.get("internal_chat_message_metadata_passthrough"))
-    marks = [
-        text(mapping(mapping(part).get("provenance")).get("type")) for part in sequence(passed.get("content_item_metadata"))
-    ]
-    content = sequence(payload.get("content"))
-    if not any(mark not in (None, "unknown") for mark in marks):
-        return [], [], None
+    passed = mapping(payload.get(PASSTHROUGH))
+    parts = sequence(passed.get("content_item_metadata"))
+    marks = [text(mapping(mapping(part).get("provenance")).get("type")) for part in parts]
+    if not _UNNAMED.issuperset(marks):
+        return _split(sequence(payload.get("content")), marks, passed)
+    return [], [], None
+
+
+def _split(
+    content: list[Any], marks: list[str | None], passed: dict[str, Any]
+) -> tuple[list[str], list[str], str | None]:
     by_person: list[str] = []
     by_harness: list[str] = []
     for place, part in enumerate(content):
         mark = marks[place] if place < len(marks) else None
         words = spoken([part])
-        if mark in (None, "unknown"):
+        if mark in _UNNAMED:
             mark = "harness" if harness_origin(words) else "user"
         (by_person if mark == "user" else by_harness).append(words)
     kinds = [text(kind) for kind in sequence(passed.get("content_item_kinds"))]

@@ -16,7 +16,7 @@ _UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _COPYING_SECONDS = 1.0
 _LONGEST_NAME = 100
-_PASSTHROUGH = "internal_chat_message_metadata_passthrough"
+PASSTHROUGH = "internal_chat_message_metadata_passthrough"
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Item:
         """The turn that the line itself names."""
         if self._turn == "":
             payload = self.payload
-            passed = payload.get(_PASSTHROUGH)
+            passed = payload.get(PASSTHROUGH)
             turn = (text(mapping(passed).get("turn_id")) if passed else None) or text(payload.get("turn_id"))
             if turn is None and (attribution := payload.get("turn_attribution")):
                 turn = text(mapping(attribution).get("turn_id"))
