@@ -147,7 +147,7 @@ def texts(content: object) -> list[str]:
         return [content]
     found: list[str] = []
     for part in sequence(content):
-        words: object = part.get("text") if isinstance(part, dict) else part  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType], a cast would be a call
+        words: object = part.get("text") if isinstance(part, dict) else part  # pyright: ignore[reportUnknownVariableType], a cast would be a call
         if isinstance(words, str):
             found.append(words)
     return found

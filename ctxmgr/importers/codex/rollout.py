@@ -448,9 +448,7 @@ def _by_provenance(payload: dict[str, Any]) -> tuple[list[str], list[str], str |
     return [], [], None
 
 
-def _split(
-    content: list[Any], marks: list[str | None], passed: dict[str, Any]
-) -> tuple[list[str], list[str], str | None]:
+def _split(content: list[Any], marks: list[str | None], passed: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
     by_person: list[str] = []
     by_harness: list[str] = []
     for place, part in enumerate(content):
