@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -37,7 +39,7 @@ def outputs(mutants: int, seed: int, more: Path | None = None, only: str | None 
     for importer, path in chosen:
         yield f"{importer.name} {path.name} whole {_digest(importer, path)}"
     text = [(importer, path) for importer, path in chosen if path.is_file() and path.suffix not in DATABASES]
-    with tempfile.TemporaryDirectory() as folder:
+    with _same_folder() as folder:
         for importer, path in text:
             data, copy = path.read_bytes(), Path(folder, path.name)
             for piece in range(1, PIECES):
@@ -52,6 +54,17 @@ def outputs(mutants: int, seed: int, more: Path | None = None, only: str | None 
             copy.write_bytes(way(path.read_bytes(), chance)[0])
             yield f"{importer.name} {path.name} {way.__name__.strip('_')} {seed}.{number} {_digest(importer, copy)}"
             copy.unlink()
+
+
+@contextmanager
+def _same_folder() -> Iterator[Path]:
+    """Make a folder whose path is the same each time, since a log without a session id is named after its path."""
+    folder = Path(tempfile.gettempdir(), "ctxmgr-outputs")
+    folder.mkdir()  # fails where another run is using it
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def _recognised(folder: Path | None) -> Iterator[tuple[Importer, Path]]:
