@@ -10,7 +10,7 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -57,7 +57,7 @@ def outputs(mutants: int, seed: int, more: Path | None = None, only: str | None 
 
 
 @contextmanager
-def _same_folder() -> Iterator[Path]:
+def _same_folder() -> Generator[Path]:
     """Make a folder whose path is the same each time, since a log without a session id is named after its path."""
     folder = Path(tempfile.gettempdir(), "ctxmgr-outputs")
     folder.mkdir()  # fails where another run is using it
