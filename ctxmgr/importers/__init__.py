@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxmgr.importers.atif import ATIF
 from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.descriptions import OpenTables
 from ctxmgr.importers.gemini import GEMINI, QWEN
@@ -32,7 +32,7 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
     """
     return (
         ClaudeCode(),
-        Codex(),
+        CODEX,
         PI,
         COPILOT,
         GEMINI,

@@ -103,13 +103,12 @@ def clean(value: object, depth: int = 0) -> Any:
         return "<nested too deep>"
     below = depth + 1
     if isinstance(value, dict):
-        items = cast("dict[Any, Any]", value).items()
-        return {
-            key if key.__class__ is str else str(key): item if item.__class__ in SIMPLE else clean(item, below)
-            for key, item in items
+        return {  # pyright: ignore[reportUnknownVariableType], a cast would be a call
+            key if key.__class__ is str else str(key): item if item.__class__ in SIMPLE else clean(item, below)  # pyright: ignore[reportUnknownArgumentType]
+            for key, item in value.items()  # pyright: ignore[reportUnknownVariableType]
         }
     if isinstance(value, list):
-        return [item if item.__class__ in SIMPLE else clean(item, below) for item in cast("list[Any]", value)]
+        return [item if item.__class__ in SIMPLE else clean(item, below) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ctxmgr.conformance import ImporterConformance
 from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.codex import CODEX
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LOGS = FIXTURES / "logs"
@@ -20,7 +20,7 @@ class TestClaudeCode(ImporterConformance):
 
 
 class TestCodex(ImporterConformance):
-    importer = Codex()
+    importer = CODEX
     logs = sorted((LOGS / "codex").rglob("*.jsonl"))
 
 

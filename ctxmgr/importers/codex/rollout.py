@@ -9,9 +9,10 @@ from typing import Any
 from ctxmgr.importers.codex import head as known
 from ctxmgr.importers.codex.calls import EVENTS, Calls
 from ctxmgr.importers.codex.head import harness_origin, looks_generated
-from ctxmgr.importers.codex.thread import PASSTHROUGH, Item, Meter, Thread
+from ctxmgr.importers.codex.meter import Meter
+from ctxmgr.importers.codex.thread import PASSTHROUGH, Item, Thread
+from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
-from ctxmgr.log.foreign_jsonl import Line
 
 _BEGINS = frozenset(("task_started", "turn_started"))
 _ENDS = frozenset(("task_complete", "turn_complete"))
@@ -24,9 +25,10 @@ _NOT_BY_PERSON = frozenset(("review_ended", "budget_limited"))
 
 
 class Rollout:
-    """Reads one file; `feed` takes its objects in order, `finish` ends it."""
+    """Reads one file; `read` takes its objects in order, `finish` ends it."""
 
-    def __init__(self, thread: Thread) -> None:
+    def __init__(self, log: Log, thread: Thread) -> None:
+        self._log = log
         self._thread = thread
         self._words = Words(thread)
         self._calls = Calls(thread)
@@ -41,34 +43,33 @@ class Rollout:
             "inter_agent_communication": self._from_agent,
         }
 
-    def feed(self, line: Line) -> None:
+    def read(self, value: dict[str, Any]) -> None:
         """Take the next object."""
-        value, thread = line.value, self._thread
+        thread, number = self._thread, self._log.line
         kind: str | None = value.get("type")
         if not isinstance(kind, str) or not kind:
             kind = None
         payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
-            item = thread.item(line, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
+            item = thread.item(number, value, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
             if kind == "session_meta" or thread.origin != thread.process:  # as `Thread.copied`, without a call for each line
                 thread.follow_origin(item, kind)
-            if (read := self._readers.get(kind)) is not None:
-                read(item)
+            if (reader := self._readers.get(kind)) is not None:
+                reader(item)
             elif kind not in known.TOP_LEVEL:
-                thread.unknown(kind)
+                self._log.unknown(kind)
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
-            self._item(thread.item(line, value, bare=True))
+            self._item(thread.item(number, value, value, bare=True))
         elif "record_type" in value:
             thread.mark(reliable=True)
             if value.get("record_type") != "state":
-                thread.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
+                self._log.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
         elif kind is not None or not text(value.get("id")) or "timestamp" not in value:
-            thread.unknown(f"{kind} without payload" if kind in known.TOP_LEVEL else kind or "untyped")
+            self._log.unknown(f"{kind} without payload" if kind in known.TOP_LEVEL else kind or "untyped")
 
     def finish(self) -> None:
-        """Add what only the end of the file decides, and complete the counts."""
+        """Add what only the end of the file decides."""
         self._words.finish()
-        self._calls.finish()
 
     def _compacted(self, item: Item) -> None:
         self._words.settle()
@@ -109,13 +110,13 @@ class Rollout:
         elif kind == "agent_message":
             self._turns.from_agent(item)
         if kind not in known.ITEMS:
-            thread.unknown(f"response_item/{kind}")
+            self._log.unknown(f"response_item/{kind}")
 
     def _event(self, item: Item) -> None:
         payload = item.payload
         kind = text(payload.get("type")) or "untyped"
         if kind not in known.EVENTS:
-            self._thread.unknown(f"event_msg/{kind}")
+            self._log.unknown(f"event_msg/{kind}")
         elif kind == "token_count":
             self._meter.token_count(item)
         elif kind == "user_message":
@@ -140,7 +141,7 @@ class Rollout:
         """Read an ``item_completed`` event: the form in which new logs tell what the item lines also hold."""
         kind = text(body.get("type")) or "untyped"
         if kind not in known.TURN_ITEMS:
-            self._thread.unknown(f"item_completed/{kind}")
+            self._log.unknown(f"item_completed/{kind}")
         elif kind == "UserMessage":
             self._words.event(item, spoken(body.get("content")), images(body.get("content")))
         elif kind == "AgentMessage":
@@ -171,7 +172,7 @@ class Rollout:
 
     def _say(self, item: Item, kind: str, data: dict[str, Any], item_id: object) -> None:
         thread = self._thread
-        event_id = thread.own_id(item, item_id)
+        event_id = thread.claimed(item, item_id)
         if event_id is None:
             return
         self._turns.name_turn(item)
@@ -180,7 +181,7 @@ class Rollout:
             thread.count.messages += 1
         else:
             thread.count.thoughts += 1
-        thread.event(item, kind, data, event_id)
+        thread.event(kind, data, item.at, event_id)
 
 
 @dataclass(slots=True)
@@ -205,7 +206,8 @@ class Turns:
 
     def name_turn(self, item: Item) -> None:
         """Take the turn's id from a line that names it."""
-        self.thread.turn_id = item.turn or self.thread.turn_id
+        if (turn := item.turn) is not None:
+            self.thread.name_turn(turn)
 
     def event(self, item: Item, kind: str) -> None:
         """Read an event about a turn."""
@@ -213,14 +215,15 @@ class Turns:
         if kind in _BEGINS:
             self.calls.turn_over(item, aborted=False)
             self.thread.turn_began()
-            self.thread.turn_id, self.last_error, self.compacted = item.turn, None, False
+            self.thread.name_turn(item.turn)
+            self.last_error, self.compacted = None, False
         elif kind in _ENDS or kind == "turn_aborted":
             self._end(item, aborted=kind == "turn_aborted")
         elif kind in _ERRORS:
             self._error(item, payload)
         elif kind in known.QUESTIONS:
             data = {"for": kind, "callId": text(payload.get("call_id")), "reason": text(payload.get("reason"))}
-            self.thread.event(item, "waiting", {key: value for key, value in data.items() if value is not None})
+            self.thread.event("waiting", {key: value for key, value in data.items() if value is not None}, item.at)
         elif kind == "context_compacted":
             self.compaction(item, text(payload.get("message")))
         elif kind == "thread_rolled_back":
@@ -234,28 +237,28 @@ class Turns:
         if self.compacted:
             return
         self.compacted = True
-        self.thread.event(item, "compaction", {"text": summary} if summary else {})
+        self.thread.event("compaction", {"text": summary} if summary else {}, item.at)
 
     def from_agent(self, item: Item) -> None:
         """Emit a message between agents; no person wrote it."""
         payload = item.payload
         words = spoken(payload.get("content")) or text(payload.get("message")) or ""
-        event_id = self.thread.own_id(item, payload.get("id"))
+        event_id = self.thread.claimed(item, payload.get("id"))
         if event_id is None or self.thread.heard(f"agent {words}"):
             return
         self.thread.said(f"agent {words}")
         data: dict[str, Any] = {"text": words, "origin": "agent", "role": "agent"}
         data.update((key, payload[key]) for key in ("author", "recipient") if text(payload.get(key)))
-        self.thread.event(item, "nudge", data, event_id)
+        self.thread.event("nudge", data, item.at, event_id)
 
     def _end(self, item: Item, aborted: bool) -> None:
         thread, payload = self.thread, item.payload
-        place = thread.place(item)
+        place = thread.own_id()
         self.name_turn(item)
         self.calls.turn_over(item, aborted)
         reason: str | None = text(payload.get("reason"))
         if aborted and reason not in _NOT_BY_PERSON:
-            thread.event(item, "interrupt", {"reason": reason or "unknown"}, place)
+            thread.event("interrupt", {"reason": reason or "unknown"}, item.at, place)
         problem: object = payload.get("error")
         failed = problem is not None and problem is not False and problem != {}
         if failed:
@@ -263,9 +266,10 @@ class Turns:
         data: dict[str, Any] = {"reason": "aborted" if aborted else "failed" if failed else "completed"}
         if failed:
             data["error"] = clean(problem)
-        thread.event(item, "turn_end", data, f"{place}:turn_end")
-        thread.turn_id, self.last_error = None, None
-        self.thread.turn_began()
+        thread.event("turn_end", data, item.at, f"{place}:turn_end")
+        self.last_error = None
+        thread.name_turn(None)
+        thread.turn_began()
 
     def _error(self, item: Item, body: dict[str, Any], event_id: str | None = None) -> None:
         message = text(body.get("message")) or "error"
@@ -275,14 +279,14 @@ class Turns:
         data: dict[str, Any] = {"text": message, "message": message}
         if body.get("codex_error_info") is not None:
             data["type"] = clean(body["codex_error_info"])
-        self.thread.event(item, "error", data, event_id)
+        self.thread.event("error", data, item.at, event_id)
 
     def _rewind(self, item: Item, turns: int) -> None:
         rounds = self.thread.rounds
         gone = rounds[max(len(rounds) - turns, 1) :] if turns > 0 else []
         del rounds[len(rounds) - len(gone) :]
         self.thread.turn_began()
-        self.thread.event(item, "rewind", {"turns": turns, "abandoned": [entry for entries in gone for entry in entries]})
+        self.thread.event("rewind", {"turns": turns, "abandoned": [entry for entries in gone for entry in entries]}, item.at)
 
     def _settings(self, body: dict[str, Any]) -> None:
         self.thread.model = text(body.get("model")) or self.thread.model
@@ -325,7 +329,7 @@ class Words:
 
     def item(self, item: Item) -> None:
         """Take a message item of role user, developer or system."""
-        event_id = self.thread.own_id(item, item.payload.get("id"))
+        event_id = self.thread.claimed(item, item.payload.get("id"))
         if event_id is None:
             return
         content: object = item.payload.get("content")
@@ -368,7 +372,7 @@ class Words:
                 held.confirmed = True
                 break
         else:
-            message = _Held(item, self.thread.place(item), words, pictures, confirmed=True)
+            message = _Held(item, self.thread.own_id(), words, pictures, confirmed=True)
             if self.thread.items_seen:
                 self.announced.append(message)
             else:
@@ -430,12 +434,13 @@ class Words:
             data["images"] = message.pictures
         if origin in (None, "parentAgent"):
             thread.user_turn = message.event_id
+            thread.name_turn(thread.turn_id)
             thread.rounds.append([])
             self.thread.turn_began()
         if origin is None:
-            thread.event(message.item, "user_message", data, message.event_id)
+            thread.event("user_message", data, message.item.at, message.event_id)
         else:
-            thread.event(message.item, "nudge", {**data, "origin": origin, "role": message.role}, message.event_id)
+            thread.event("nudge", {**data, "origin": origin, "role": message.role}, message.item.at, message.event_id)
 
 
 def _by_provenance(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
