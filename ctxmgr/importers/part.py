@@ -55,6 +55,13 @@ class Part:
         self.numbers.append(next(self.counter))
         self.records.append(record)
 
+    def take(self) -> tuple[list[int], list[Record]]:
+        """Return what was added since last time, and the places of that among the records of all parts."""
+        taken = self.numbers[:], self.records[:]
+        self.numbers.clear()
+        self.records.clear()
+        return taken
+
     def take_back(self) -> Record:
         """Take back the record that was added last; what comes later decides when it is added again."""
         self.numbers.pop()

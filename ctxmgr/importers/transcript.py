@@ -266,10 +266,7 @@ class Transcript(Part):
             self._opened, self.titled = True, self.known or "title" in self.about
             if self.parent is None:
                 self.open(self.count.path)
-        taken = self.numbers, self.records
-        if self.records:
-            self.numbers, self.records = [], []
-        return taken
+        return Part.take(self)
 
     def open(self, path: Path) -> None:
         """Put the record of the session itself before what was added."""
@@ -288,6 +285,7 @@ class Transcript(Part):
         """Complete the counts."""
         if self.orphans:
             self.count.notes.append(f"{self.orphans:,} results without their call were left out")
+            self.orphans = 0
 
     def _place_id(self) -> str:
         if self.place != self._last_place:

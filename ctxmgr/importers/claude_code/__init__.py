@@ -16,7 +16,7 @@ from ctxmgr.importers.claude_code.session import Session
 from ctxmgr.importers.claude_code.threads import LogFile
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import open_plain
-from ctxmgr.importers.transcript import Part
+from ctxmgr.importers.part import Part
 from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
@@ -73,10 +73,13 @@ class ClaudeCode:
         if not group:
             return
         head = head_of(group[0])
-        session, unused = (Session(head.session, self.name) for _ in range(2))
+        counts += [FileCount(path, session=head.session) for path in group]
+        own = counts[-len(group) :]
+        part, copied = (Part(head.session, own[0], self.name) for _ in range(2))
+        session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
         with ExitStack() as stack:
-            for file, raw in _merged(group, head.session, counts, stack):
+            for file, raw in _merged(own, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
                 if copies and raw is None:
@@ -85,29 +88,25 @@ class ClaudeCode:
                 for record in records:
                     if not copies and _is_new(record, emitted):
                         if len(emitted) == 1:
-                            yield _opening(head, Part(head.session, counts[0], self.name))
+                            yield _opening(head, part)
                         yield record
         yield from session.end()
 
 
-def _merged(
-    group: Sequence[Path], session: str, counts: list[FileCount], stack: ExitStack
-) -> Iterator[tuple[LogFile, Raw | None]]:
+def _merged(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
     """Yield each record with its file, by time across files and by place inside each; None at a file's end.
 
     A record without a time follows the one before it.
     """
     heads: list[tuple[float, int, Raw | None]] = []
     opened: list[tuple[LogFile, Iterator[Raw]]] = []
-    for index, path in enumerate(group):
-        count = FileCount(path, session=session)
-        counts.append(count)
-        source = Source(path, count, keep_places=index == 0)
-        file = LogFile(path, head_of(path), count, source, is_first=index == 0)
+    for index, count in enumerate(counts):
+        source = Source(count.path, count, keep_places=index == 0)
+        file = LogFile(count.path, head_of(count.path), count, source, is_first=index == 0)
         records = source.records()
         stack.enter_context(closing(cast("Any", records)))
         opened.append((file, records))
-        if len(group) > 1:
+        if len(counts) > 1:
             _push(heads, float("-inf"), index, next(records, None))
         else:
             yield from ((file, raw) for raw in records)
