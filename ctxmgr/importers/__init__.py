@@ -7,7 +7,7 @@ Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it st
 from __future__ import annotations
 
 from ctxmgr.importers.atif import ATIF
-from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.descriptions import OpenTables
@@ -31,7 +31,7 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         open_tables: reads SQLite databases for those whose agents keep their logs there.
     """
     return (
-        ClaudeCode(),
+        CLAUDE_CODE,
         CODEX,
         PI,
         COPILOT,

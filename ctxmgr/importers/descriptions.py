@@ -128,24 +128,32 @@ def named_session(path: Path, content: object = None) -> str:
     return f"{stem[:80]}-{mark[:8]}"
 
 
-class Reader(Protocol):
-    """Reads one log; a class of this kind is what a format's description names."""
-
-    def __init__(self, log: Log) -> None:
-        """Begin a log."""
-        ...
+class Taking(Protocol):
+    """Takes the objects of a log, or of one file of it."""
 
     def read(self, value: dict[str, Any]) -> object:
         """Take the next object: of JSON lines each line, else the document."""
         ...
 
 
-@runtime_checkable
-class FileReader(Reader, Protocol):
-    """A reader that is told where each file of a session begins and ends."""
+class Reader(Taking, Protocol):
+    """Reads one log; a class of this kind is what a format's description names."""
 
-    def begin(self) -> None:
-        """Begin the file that the log has turned to."""
+    def __init__(self, log: Log) -> None:
+        """Begin a log."""
+        ...
+
+
+@runtime_checkable
+class FileReader(Protocol):
+    """Reads a log whose files each begin and end by themselves."""
+
+    def __init__(self, log: Log) -> None:
+        """Begin a log."""
+        ...
+
+    def begin(self) -> Taking:
+        """Return what reads the file that the log has turned to."""
         ...
 
     def end(self) -> None:
@@ -162,47 +170,23 @@ class Finishing(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class JsonImporter:
-    """An importer by description; see `Importer` for what it promises.
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """What a description says of a format and of the files that hold it; see `Importer` for what it promises.
 
     Attributes:
-        reader: reads a log of it.
-        proves: whether one object can stand only in a log of this format.
-        lists: members of a document that hold its records, read even where the document is damaged.
         related: the files that belong to the session in a file, the file itself among them; the main log first.
-        marked: whether the first bytes of a file that is no JSON itself prove the format.
-        values: yields the objects of a file.
-        further_on: what proves it where a long document begins with other things; it is looked for after all else.
-        recognises: judges a file's path and first bytes, of a format that single objects do not prove.
         is_log: which of the files at its places are logs.
         grouped: puts files into groups, of a format whose sessions go on from one another.
     """
 
     name: str
     title: str
-    reader: type[Reader]
     coverage: Coverage
-    proves: Callable[[dict[str, Any]], bool] | None = None
     places: Sequence[Place] = ()
-    lists: tuple[str, ...] = ()
     related: Callable[[Path], Sequence[Path]] | None = None
-    marked: Callable[[bytes], bool] | None = None
-    values: Callable[[Path, Sequence[str], Report], Iterator[Line]] = read_values
-    further_on: re.Pattern[bytes] | None = None
-    recognises: Callable[[Path, bytes], bool] | None = None
     is_log: Callable[[Path], bool] | None = None
     grouped: Callable[[Iterable[Path]], list[list[Path]]] | None = None
-
-    def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether the beginning of a file proves that it is of this format."""
-        if self.recognises is not None:
-            return self.recognises(path, head)
-        if self.marked is not None and self.marked(head):
-            return True
-        if self.proves is not None and any(map(self.proves, head_values(head, LISTS))):
-            return True
-        return self.further_on is not None and _is_further_on(path, head, self.further_on)
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
@@ -226,6 +210,39 @@ class JsonImporter:
             groups.setdefault(files[0] if files else path, files or [path])
         return list(groups.values())
 
+
+@dataclass(frozen=True, kw_only=True)
+class JsonImporter(Described):
+    """An importer by description, of JSON lines and documents.
+
+    Attributes:
+        reader: reads a log of it.
+        proves: whether one object can stand only in a log of this format.
+        lists: members of a document that hold its records, read even where the document is damaged.
+        marked: whether the first bytes of a file that is no JSON itself prove the format.
+        values: yields the objects of a file.
+        further_on: what proves it where a long document begins with other things; it is looked for after all else.
+        recognises: judges a file's path and first bytes, of a format that single objects do not prove.
+    """
+
+    reader: type[Reader] | type[FileReader]
+    proves: Callable[[dict[str, Any]], bool] | None = None
+    lists: tuple[str, ...] = ()
+    marked: Callable[[bytes], bool] | None = None
+    values: Callable[[Path, Sequence[str], Report], Iterator[Line]] = read_values
+    further_on: re.Pattern[bytes] | None = None
+    recognises: Callable[[Path, bytes], bool] | None = None
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Whether the beginning of a file proves that it is of this format."""
+        if self.recognises is not None:
+            return self.recognises(path, head)
+        if self.marked is not None and self.marked(head):
+            return True
+        if self.proves is not None and any(map(self.proves, head_values(head, LISTS))):
+            return True
+        return self.further_on is not None and _is_further_on(path, head, self.further_on)
+
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
         """Yield the records of one session's files.
 
@@ -233,16 +250,15 @@ class JsonImporter:
             OSError: when a file can't be read.
         """
         log: Log | None = None
-        reader: Reader | None = None
+        reader: Reader | FileReader | None = None
         for path in group:
             count = FileCount(path, bytes=path.stat().st_size)
             counts.append(count)
             log = log or Log(self.name, path, count, group)
             log.turn_to(path, count)
             reader = reader or self.reader(log)
-            if isinstance(reader, FileReader):
-                reader.begin()
-            go_to, read, take = log.go_to, reader.read, log.take
+            taking = reader.begin() if isinstance(reader, FileReader) else reader
+            go_to, read, take = log.go_to, taking.read, log.take
             for line in self.values(path, self.lists, noting(count)):
                 go_to(line.number)
                 read(line.value)
@@ -309,9 +325,9 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 _SIDE_FILE = "-wal"
 
 
-@dataclass(frozen=True)
-class TableImporter:
-    """An importer of databases by description; see `Importer` for what it promises.
+@dataclass(frozen=True, kw_only=True)
+class TableImporter(Described):
+    """An importer by description, of SQLite databases.
 
     Attributes:
         open_tables: opens a database.
@@ -319,13 +335,9 @@ class TableImporter:
         reader: adds what stands in the tables to a log; it yields whenever records may be taken.
     """
 
-    name: str
-    title: str
     open_tables: OpenTables
     proves: Callable[[Mapping[str, Sequence[str]]], bool]
     reader: Callable[[Log, Tables], Iterator[None]]
-    coverage: Coverage
-    places: Sequence[Place] = ()
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether a file is a database with this format's tables."""
@@ -336,10 +348,6 @@ class TableImporter:
                 return self.proves(tables.columns)
         except (Damaged, OSError):
             return False
-
-    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """Yield the databases at the places where the agent keeps them."""
-        return found_at(self.places, home, environment)
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the log beside a database that holds its latest changes, where there is one."""

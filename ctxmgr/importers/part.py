@@ -86,7 +86,7 @@ class Part:
         self.add(build(
             "entry", self.session, self.when(at), id=name, agent=self.agent, action=action,
             inputType=input_type or f"{action}Input", input=given, process=self.process, turn=turn or self.turn, step=step,
-            parent=parent or self.parent or None, timeoutMs=timeout_ms, meta=present(**meta),
+            parent=parent or self.parent or None, timeoutMs=timeout_ms, meta=_present(meta),
         ))  # fmt: skip
 
     def outcome(
@@ -134,4 +134,8 @@ class Part:
 
 def present(**fields: Any) -> dict[str, Any]:
     """Return the fields that hold something, as JSON that every store accepts."""
+    return _present(fields)
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value if value.__class__ in SIMPLE else clean(value) for name, value in fields.items() if value is not None}

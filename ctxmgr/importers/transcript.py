@@ -198,12 +198,13 @@ class Transcript(Part):
             duration_ms: else that which `lasted` tells.
             meta: what else the source tells.
         """
-        call = self.calls.get(text(call_id) or "")
+        key = text(call_id) or ""
+        call = self.calls.get(key)
         if call is None or call.answered:
             self.orphans += call is None
             return
         call.answered = True
-        self.waiting.pop(text(call_id) or "", None)
+        self.waiting.pop(key, None)
         status = status if status in _STATUSES else "error"
         self.count.open -= 1
         told = None if duration_ms is None else number(duration_ms)

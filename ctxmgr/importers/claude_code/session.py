@@ -80,7 +80,8 @@ class Session:
         thread = self._threads.of(file, raw)
         words = texts(mapping(value.get("message")).get("content")) if raw.kind == "user" else []
         summary = raw.kind == "user" and is_summary(value, words[0] if words else "")
-        self._compacted(file, raw, thread, "\n".join(words) if summary else None)
+        if summary or thread.compaction is not None:
+            self._compacted(file, raw, thread, "\n".join(words) if summary else None)
         if summary:
             return
         if raw.kind == "assistant":

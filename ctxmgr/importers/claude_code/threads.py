@@ -89,6 +89,10 @@ class Thread(Transcript):
         """Return the id of a call and the file and line where it stands."""
         return {"toolUseId": call_id or None, "file": self.count.path.name, "line": self.place}
 
+    def when(self, at: object) -> str | None:
+        """Return the time of a record, which was read before, since files are put in step by it."""
+        return at if isinstance(at, str) else None
+
     def lasted(self, call: Call, at: object) -> float | None:
         """Return whole milliseconds: the times of the lines tell no more."""
         found = Transcript.lasted(self, call, at)

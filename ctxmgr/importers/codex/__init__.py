@@ -79,15 +79,12 @@ class _Session:
         self._threads = {head.thread: head for head in reversed(self._heads.values())}
         self._file: Rollout | ExecStream | None = None
 
-    def begin(self) -> None:
+    def begin(self) -> Rollout | ExecStream:
         log, head = self._log, self._heads[self._log.path]
         thread = Thread(_session(head, self._threads), log.count, log.name, head=head, counter=log.counter)
         log.add(thread)
         self._file = ExecStream(log, thread) if head.shape == "exec" else Rollout(log, thread)
-
-    def read(self, value: dict[str, Any]) -> None:
-        if self._file is not None:
-            self._file.read(value)
+        return self._file
 
     def end(self) -> None:
         if isinstance(self._file, Rollout):

@@ -49,7 +49,7 @@ class Outcome:
     output: Any = None
     error: dict[str, Any] | None = None
     duration_ms: float | None = None
-    meta: dict[str, Any] = field(default_factory=lambda: {})
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def fail(self, status: str, kind: str, message: str) -> Outcome:
         """Set a failure, keeping only the first lines of its message."""

@@ -206,7 +206,8 @@ class Turns:
 
     def name_turn(self, item: Item) -> None:
         """Take the turn's id from a line that names it."""
-        if (turn := item.turn) is not None:
+        turn = item.turn
+        if turn is not None and turn != self.thread.turn_id:
             self.thread.name_turn(turn)
 
     def event(self, item: Item, kind: str) -> None:
