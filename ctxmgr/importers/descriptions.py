@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from ctxmgr.errors import Damaged
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, open_log, plain_name, read_values
+from ctxmgr.importers.part import Part
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
@@ -100,7 +101,9 @@ class Log:
             self.close()
         if len(self.transcripts) == 1 and not self._whole:
             (only,) = self.transcripts.values()
-            return only.take(final=live)[1] if only.records or not only.titled else []
+            if only.titled:
+                return Part.take(only)[1] if only.records else []
+            return only.take(final=live)[1]
         numbers: list[int] = []
         records: list[Record] = []
         for transcript in self._whole:

@@ -143,7 +143,6 @@ class Calls:
         thread.step = thread.spoke(item)
         thread.call(
             call_id, action, given, item.at, record_id=entry_id, input_type=kind, turn=item.turn, timeout_ms=_limit(given),
-            meta={"cwd": thread.cwd, "model": thread.model, "version": thread.head.version or None},
         )  # fmt: skip
 
     def result(self, item: Item, call_id: str, found: Outcome) -> None:

@@ -134,8 +134,11 @@ class Thread(Transcript):
         return f"{self.number - self.shift}" if self.piece == 1 else f"{self.number - self.shift}.{self.piece}"
 
     def source_of(self, call_id: str) -> dict[str, object]:
-        """Return the id of a call and the file and line where it stands."""
-        return {"callId": call_id or None, "file": self.file, "line": self.number}
+        """Return the id of a call, the file and line where it stands, and in what folder, by what model and program."""
+        return {
+            "callId": call_id or None, "file": self.file, "line": self.number,
+            "cwd": self.cwd, "model": self.model, "version": self.head.version or None,
+        }  # fmt: skip
 
     def lasted(self, call: Call, at: object) -> float | None:
         """Return nothing: where Codex does not tell how long a tool took, the time between the lines is that of a person."""
