@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ctxmgr.importers.part import Part, present
 from ctxmgr.importers.values import clean, elapsed, moment, number, text, title, whole
@@ -183,6 +183,7 @@ class Transcript(Part):
         status: str = "ok",
         error: object = None,
         kind: str = "toolError",
+        stated: Mapping[str, str] | None = None,
         duration_ms: object = None,
         meta: Mapping[str, object] | None = None,
     ) -> None:
@@ -193,8 +194,9 @@ class Transcript(Part):
             output: what the tool returned.
             at: when.
             status: ``ok``, ``error``, ``denied`` or ``interrupted``; anything else counts as an error.
-            error: what went wrong, where that is told apart from the output; an object is the error as it will stand.
+            error: what went wrong, where that is told apart from the output.
             kind: of the error.
+            stated: the error as it will stand, {type, message}, of a format that has kinds of its own.
             duration_ms: else that which `lasted` tells.
             meta: what else the source tells.
         """
@@ -209,7 +211,7 @@ class Transcript(Part):
         self.count.open -= 1
         told = None if duration_ms is None else number(duration_ms)
         self.outcome(
-            call.entry, status, at, output=clean(output), error=_error(status, kind, error, output),
+            call.entry, status, at, output=clean(output), error=stated or _error(status, kind, error, output),
             duration_ms=self.lasted(call, at) if told is None or told < 0 else told, meta=present(**meta) if meta else None,
         )  # fmt: skip
 
@@ -312,7 +314,5 @@ class Transcript(Part):
 def _error(status: str, kind: str, error: object, output: object) -> dict[str, str] | None:
     if status == "ok":
         return None
-    if isinstance(error, dict):
-        return cast("dict[str, str]", error)
     words = text(error) or text(output) or status
     return {"type": kind if status == "error" else status, "message": words[:_LONGEST_MESSAGE]}

@@ -144,7 +144,7 @@ class Session:
         told = mapping(side)
         self._threads.answered(call.entry, side)
         thread.result(
-            tool_use, output, raw.ts, status=status, error=error_of(status, raw.value, block),
+            tool_use, output, raw.ts, status=status, stated=error_of(status, raw.value, block),
             duration_ms=positive(told.get("durationMs", told.get("totalDurationMs"))), meta=remarks,
         )  # fmt: skip
         del file.calls[tool_use]

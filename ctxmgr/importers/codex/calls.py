@@ -152,7 +152,7 @@ class Calls:
             found.output,
             item.at,
             status=found.status,
-            error=found.error,
+            stated=found.error,
             duration_ms=found.duration_ms,
             meta=found.meta,
         )
