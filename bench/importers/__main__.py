@@ -1,4 +1,4 @@
-"""Measure the importers: ``python -m bench.importers speed|fuzz|detection``; each has its own ``--help``."""
+"""Measure the importers: ``python -m bench.importers speed|fuzz|outputs|detection``; each has its own ``--help``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def main(words: list[str]) -> int:
     damage.add_argument("--seed", type=int, default=1)
     damage.add_argument("--seconds", type=float, help="end after so long")
     damage.add_argument("--format", help="only this one")
+    made = kinds.add_parser("outputs", help="a hash of what comes of each log, to compare two versions")
+    made.add_argument("--mutants", type=int, default=1_200)
+    made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--more", type=Path, help="folder with further logs")
+    made.add_argument("--format", help="only this one")
     detection = kinds.add_parser("detection", help="alarms in labelled runs, read by importers and by bench.detection")
     detection.add_argument("runs", type=Path, help="folder with the data sets")
     given = parser.parse_args(words)
@@ -34,6 +39,12 @@ def main(words: list[str]) -> int:
             for line in [*(f"  {run}: {own} / {ours}" for run, own, ours in each.differing), *each.unread]:
                 print(line)
         return 1 if any(each.differing or each.unread for each in compared.values()) else 0
+    if given.kind == "outputs":
+        from bench.importers.outputs import outputs
+
+        for line in outputs(given.mutants, given.seed, given.more, given.format):
+            print(line)
+        return 0
     if given.kind == "fuzz":
         from bench.importers.fuzz import fuzz
 

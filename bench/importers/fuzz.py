@@ -85,7 +85,7 @@ def _once(importer: Importer, path: Path, seed: str, folder: Path, tally: Tally)
     damaged = place / target.relative_to(path) if path.is_dir() else place
     data = target.read_bytes()
     binary = target.suffix in DATABASES
-    ways = (_bytes_changed, _cut, _noisy) if binary else _WAYS
+    ways = (_bytes_changed, _cut, _noisy) if binary else WAYS
     way = chance.choice(ways)
     tally.files[importer.name] += 1
     what = f"{importer.name} {path.name[-40:]} {way.__name__.strip('_')} seed {seed}"
@@ -269,7 +269,7 @@ def _spoiled(value: Any, chance: random.Random, depth: int = 0) -> Any:
     return chance.choice(ODD)
 
 
-_WAYS: tuple[Callable[[bytes, random.Random], tuple[bytes, bytes | None]], ...] = (
+WAYS: tuple[Callable[[bytes, random.Random], tuple[bytes, bytes | None]], ...] = (
     _cut, _torn_line, _torn_line, _glued, _foreign_line, _cut_short, _bytes_changed, _noisy, _shuffled, _odd_values,
 )  # fmt: skip
 

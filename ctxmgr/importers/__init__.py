@@ -7,8 +7,8 @@ Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it st
 from __future__ import annotations
 
 from ctxmgr.importers.atif import ATIF
-from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.claude_code import CLAUDE_CODE
+from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.copilot import COPILOT
 from ctxmgr.importers.descriptions import OpenTables
 from ctxmgr.importers.gemini import GEMINI, QWEN
@@ -31,8 +31,8 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         open_tables: reads SQLite databases for those whose agents keep their logs there.
     """
     return (
-        ClaudeCode(),
-        Codex(),
+        CLAUDE_CODE,
+        CODEX,
         PI,
         COPILOT,
         GEMINI,

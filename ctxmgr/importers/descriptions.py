@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from ctxmgr.errors import Damaged
 from ctxmgr.importers.interface import Coverage, Place, found_at
 from ctxmgr.importers.log_files import ZSTD_REMEDY, head_values, open_log, plain_name, read_values
+from ctxmgr.importers.part import Part
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import text
 from ctxmgr.log.codec import Record
@@ -34,22 +35,24 @@ class Log:
 
     Attributes:
         name: of the format.
-        path, count: of the present file.
-        place: of what is being read: the line, behind the file's name where it is not the first file.
+        path, count: of the present file; group: all files of the session.
+        line: what is being read; place: the same, behind the file's name where it is not the first file.
     """
 
     name: str
     path: Path
     count: FileCount
+    group: Sequence[Path] = ()
+    line: int = 0
     place: int | str = 0
     transcripts: dict[tuple[str, str], Transcript] = field(default_factory=lambda: dict[tuple[str, str], Transcript]())
-    _first: Path | None = None
-    _counter: Iterator[int] = field(default_factory=count_from)
+    counter: Iterator[int] = field(default_factory=count_from)
+    _prefix: str | None = None
     _whole: list[Transcript] = field(default_factory=lambda: list[Transcript]())
 
     def turn_to(self, path: Path, count: FileCount) -> None:
         """Go on to a file."""
-        self._first = self._first or path
+        self._prefix = "" if self._prefix is None else f"{path.stem}:"
         self.path, self.count = path, count
         for transcript in self.transcripts.values():
             transcript.count = count
@@ -57,9 +60,10 @@ class Log:
     def go_to(self, number: int) -> None:
         """Go on to a line."""
         self.count.records += 1
-        self.place = number if self.path == self._first else f"{self.path.stem}:{number}"
+        self.line = number
+        self.place = place = f"{self._prefix}{number}" if self._prefix else number
         for transcript in self.transcripts.values():
-            transcript.place = self.place
+            transcript.place = place
 
     def session(self, session: object = None, *, agent: str = "main", part: str = "", parent: str | None = None) -> Transcript:
         """Return the transcript of a session, or of an agent's part of it; a new one where there is none yet.
@@ -74,9 +78,13 @@ class Log:
         key = name, part or name
         if key not in self.transcripts:
             self.transcripts[key] = Transcript(
-                name, self.count, self.name, agent, parent, part=part, place=self.place, counter=self._counter
+                name, self.count, self.name, agent, parent, part=part, place=self.place, counter=self.counter
             )
         return self.transcripts[key]
+
+    def add(self, transcript: Transcript) -> None:
+        """Take in a transcript of the format's own kind."""
+        self.transcripts[transcript.session, transcript.part] = transcript
 
     def close(self) -> None:
         """Let go of the sessions so far: they are whole. A log may hold thousands."""
@@ -87,22 +95,30 @@ class Log:
         """Count a record type that is not known."""
         self.count.unknown[(text(name) or "(no type)")[:100]] += 1
 
-    def take(self, *, final: bool = False, live: bool = False) -> Iterator[Record]:
-        """Yield the records added since last time; of a running program (``live``) all, though a title is not known yet."""
+    def take(self, *, final: bool = False, live: bool = False) -> list[Record]:
+        """Return the records added since last time; of a running program (``live``) all, though a title is not known yet."""
         if final:
             self.close()
-        found: list[tuple[int, Record]] = []
+        if len(self.transcripts) == 1 and not self._whole:
+            (only,) = self.transcripts.values()
+            if only.titled:
+                return Part.take(only)[1] if only.records else []
+            return only.take(final=live)[1]
+        numbers: list[int] = []
+        records: list[Record] = []
         for transcript in self._whole:
             transcript.finish()
-            found += transcript.take(final=True)
+            taken = transcript.take(final=True)
+            numbers += taken[0]
+            records += taken[1]
         self._whole.clear()
         waiting = {each.session for each in self.transcripts.values() if not (live or each.is_ready())}
         for transcript in self.transcripts.values():
             if transcript.session not in waiting:
-                found += transcript.take(final=live)
-        if len(self.transcripts) != 1:
-            found.sort(key=itemgetter(0))
-        yield from map(itemgetter(1), found)
+                taken = transcript.take(final=live)
+                numbers += taken[0]
+                records += taken[1]
+        return [record for _, record in sorted(zip(numbers, records, strict=True), key=itemgetter(0))]
 
 
 def named_session(path: Path, content: object = None) -> str:
@@ -115,15 +131,36 @@ def named_session(path: Path, content: object = None) -> str:
     return f"{stem[:80]}-{mark[:8]}"
 
 
-class Reader(Protocol):
+class Taking(Protocol):
+    """Takes the objects of a log, or of one file of it."""
+
+    def read(self, value: dict[str, Any]) -> object:
+        """Take the next object: of JSON lines each line, else the document."""
+        ...
+
+
+class Reader(Taking, Protocol):
     """Reads one log; a class of this kind is what a format's description names."""
 
     def __init__(self, log: Log) -> None:
         """Begin a log."""
         ...
 
-    def read(self, value: dict[str, Any]) -> object:
-        """Take the next object: of JSON lines each line, else the document."""
+
+@runtime_checkable
+class FileReader(Protocol):
+    """Reads a log whose files each begin and end by themselves."""
+
+    def __init__(self, log: Log) -> None:
+        """Begin a log."""
+        ...
+
+    def begin(self) -> Taking:
+        """Return what reads the file that the log has turned to."""
+        ...
+
+    def end(self) -> None:
+        """Add what the end of the file decides."""
         ...
 
 
@@ -136,43 +173,27 @@ class Finishing(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class JsonImporter:
-    """An importer by description; see `Importer` for what it promises.
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """What a description says of a format and of the files that hold it; see `Importer` for what it promises.
 
     Attributes:
-        proves: whether one object can stand only in a log of this format.
-        reader: reads a log of it.
-        lists: members of a document that hold its records, read even where the document is damaged.
         related: the files that belong to the session in a file, the file itself among them; the main log first.
-        marked: whether the first bytes of a file that is no JSON itself prove the format.
-        values: yields the objects of a file.
-        further_on: what proves it where a long document begins with other things; it is looked for after all else.
+        is_log: which of the files at its places are logs.
+        grouped: puts files into groups, of a format whose sessions go on from one another.
     """
 
     name: str
     title: str
-    proves: Callable[[dict[str, Any]], bool]
-    reader: type[Reader]
     coverage: Coverage
     places: Sequence[Place] = ()
-    lists: tuple[str, ...] = ()
     related: Callable[[Path], Sequence[Path]] | None = None
-    marked: Callable[[bytes], bool] | None = None
-    values: Callable[[Path, Sequence[str], Report], Iterator[Line]] = read_values
-    further_on: re.Pattern[bytes] | None = None
-
-    def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether the beginning of a file proves that it is of this format."""
-        if self.marked is not None and self.marked(head):
-            return True
-        if any(self.proves(value) for value in head_values(head, LISTS)):
-            return True
-        return self.further_on is not None and _is_further_on(path, head, self.further_on)
+    is_log: Callable[[Path], bool] | None = None
+    grouped: Callable[[Iterable[Path]], list[list[Path]]] | None = None
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
-        return found_at(self.places, home, environment)
+        return filter(self.is_log, found_at(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the other files of the session in a file."""
@@ -180,6 +201,8 @@ class JsonImporter:
 
     def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
         """Put the files of each session into one group."""
+        if self.grouped is not None:
+            return self.grouped(paths)
         groups: dict[Path, list[Path]] = {}
         placed: set[Path] = set()
         for path in sorted(set(paths)):
@@ -190,6 +213,39 @@ class JsonImporter:
             groups.setdefault(files[0] if files else path, files or [path])
         return list(groups.values())
 
+
+@dataclass(frozen=True, kw_only=True)
+class JsonImporter(Described):
+    """An importer by description, of JSON lines and documents.
+
+    Attributes:
+        reader: reads a log of it.
+        proves: whether one object can stand only in a log of this format.
+        lists: members of a document that hold its records, read even where the document is damaged.
+        marked: whether the first bytes of a file that is no JSON itself prove the format.
+        values: yields the objects of a file.
+        further_on: what proves it where a long document begins with other things; it is looked for after all else.
+        recognises: judges a file's path and first bytes, of a format that single objects do not prove.
+    """
+
+    reader: type[Reader] | type[FileReader]
+    proves: Callable[[dict[str, Any]], bool] | None = None
+    lists: tuple[str, ...] = ()
+    marked: Callable[[bytes], bool] | None = None
+    values: Callable[[Path, Sequence[str], Report], Iterator[Line]] = read_values
+    further_on: re.Pattern[bytes] | None = None
+    recognises: Callable[[Path, bytes], bool] | None = None
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Whether the beginning of a file proves that it is of this format."""
+        if self.recognises is not None:
+            return self.recognises(path, head)
+        if self.marked is not None and self.marked(head):
+            return True
+        if self.proves is not None and any(map(self.proves, head_values(head, LISTS))):
+            return True
+        return self.further_on is not None and _is_further_on(path, head, self.further_on)
+
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
         """Yield the records of one session's files.
 
@@ -197,17 +253,22 @@ class JsonImporter:
             OSError: when a file can't be read.
         """
         log: Log | None = None
-        reader: Reader | None = None
+        reader: Reader | FileReader | None = None
         for path in group:
             count = FileCount(path, bytes=path.stat().st_size)
             counts.append(count)
-            log = log or Log(self.name, path, count)
+            log = log or Log(self.name, path, count, group)
             log.turn_to(path, count)
             reader = reader or self.reader(log)
+            taking = reader.begin() if isinstance(reader, FileReader) else reader
+            go_to, read, take = log.go_to, taking.read, log.take
             for line in self.values(path, self.lists, noting(count)):
-                log.go_to(line.number)
-                reader.read(line.value)
-                yield from log.take()
+                go_to(line.number)
+                read(line.value)
+                if records := take():
+                    yield from records
+            if isinstance(reader, FileReader):
+                reader.end()
         if isinstance(reader, Finishing):
             reader.finish()
         if log is not None:
@@ -267,9 +328,9 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 _SIDE_FILE = "-wal"
 
 
-@dataclass(frozen=True)
-class TableImporter:
-    """An importer of databases by description; see `Importer` for what it promises.
+@dataclass(frozen=True, kw_only=True)
+class TableImporter(Described):
+    """An importer by description, of SQLite databases.
 
     Attributes:
         open_tables: opens a database.
@@ -277,13 +338,9 @@ class TableImporter:
         reader: adds what stands in the tables to a log; it yields whenever records may be taken.
     """
 
-    name: str
-    title: str
     open_tables: OpenTables
     proves: Callable[[Mapping[str, Sequence[str]]], bool]
     reader: Callable[[Log, Tables], Iterator[None]]
-    coverage: Coverage
-    places: Sequence[Place] = ()
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether a file is a database with this format's tables."""
@@ -294,10 +351,6 @@ class TableImporter:
                 return self.proves(tables.columns)
         except (Damaged, OSError):
             return False
-
-    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """Yield the databases at the places where the agent keeps them."""
-        return found_at(self.places, home, environment)
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the log beside a database that holds its latest changes, where there is one."""

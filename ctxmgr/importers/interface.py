@@ -44,7 +44,7 @@ def found_at(places: Iterable[Place], home: Path, environment: Mapping[str, str]
     """Yield the files at these places, each once."""
     seen: set[Path] = set()
     for place in places:
-        for path in sorted(place.root(home, environment).glob(place.pattern)):
+        for path in sorted(place.root(home, environment).glob(place.pattern), key=str):  # a log comes before its folder
             if path not in seen:
                 seen.add(path)
                 yield path

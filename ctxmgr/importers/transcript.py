@@ -7,22 +7,21 @@ where it has some, else they name the place in the log, so that a log that has g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.log_files import plain_name
-from ctxmgr.importers.values import SIMPLE, clean, elapsed, moment, number, text, title, whole
+from ctxmgr.importers.part import Part, present
+from ctxmgr.importers.values import clean, elapsed, moment, number, text, title, whole
 from ctxmgr.log.codec import Record
-from ctxmgr.types.importing import FileCount
 from ctxmgr.types.plain_records import build
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _LONGEST_NAME = 200
 _LONGEST_ID = 300
 _LONGEST_MESSAGE = 2_000
+_LONGEST_LIMIT = 1e12
 _HELD = 40
 _STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
 
@@ -39,116 +38,22 @@ class Call:
 
 
 @dataclass(slots=True)
-class Part:
-    """The records of one agent's work in a session: calls, their results, events, and the session itself.
-
-    Attributes:
-        session: its id; process: the execution of it, the session itself where a format tells none apart.
-        source: name of the format.
-        agent: its name; parent: the entry by which another agent started this one.
-        turn: id of the present human turn.
-        records: added, and not yet taken.
-    """
-
-    session: str
-    count: FileCount
-    source: str
-    agent: str = "main"
-    parent: str | None = None
-    process: str = ""
-    turn: str | None = None
-    records: list[Record] = field(default_factory=lambda: list[Record]())
-
-    def __post_init__(self) -> None:
-        self.process = self.process or self.session
-
-    def when(self, at: object) -> str | None:
-        """Return a time as records have it; here one that is no RFC 3339 already is none."""
-        return text(at)
-
-    def add(self, record: Record) -> None:
-        """Add a record."""
-        self.records.append(record)
-
-    def entry(
-        self,
-        name: str,
-        action: str,
-        given: object,
-        at: object,
-        *,
-        meta: Mapping[str, object],
-        input_type: str | None = None,
-        turn: str | None = None,
-        step: str | None = None,
-        timeout_ms: float | None = None,
-        parent: str | None = None,
-    ) -> None:
-        """Add a tool call by the id of its entry; its result comes later, or never."""
-        self.count.tool_calls[action] += 1
-        self.add(build(
-            "entry", self.session, self.when(at), id=name, agent=self.agent, action=action,
-            inputType=input_type or f"{action}Input", input=given, process=self.process, turn=turn or self.turn, step=step,
-            parent=parent or self.parent or None, timeoutMs=timeout_ms, meta=present(**meta),
-        ))  # fmt: skip
-
-    def outcome(
-        self,
-        entry: str,
-        status: str,
-        at: object,
-        *,
-        output: object,
-        error: Mapping[str, object] | None,
-        duration_ms: float | None,
-        meta: Mapping[str, object] | None,
-    ) -> None:
-        """Add what came of an entry."""
-        self.count.failed += status != "ok"
-        self.add(build(
-            "result", self.session, self.when(at), entry=entry, status=status, output=output, error=error,
-            durationMs=duration_ms, meta=meta or None,
-        ))  # fmt: skip
-
-    def told(
-        self,
-        name: str,
-        kind: str,
-        data: Mapping[str, object],
-        at: object,
-        *,
-        process: str | None = None,
-        turn: str | None = None,
-        entry: str | None = None,
-    ) -> None:
-        """Add an event by its id."""
-        self.add(build(
-            "event", self.session, self.when(at),
-            id=name, type=kind, agent=self.agent, process=process, turn=turn, entry=entry, data=data,
-        ))  # fmt: skip
-
-    def opening(self, started: str | None, version: object, path: Path, about: Mapping[str, object]) -> Record:
-        """Return the record of the session itself."""
-        return build(
-            "session", self.session, started, process=self.process, workflow=self.source,
-            source=present(importer=self.source, version=version or None, path=plain_name(path)), meta=present(**about) or None,
-        )  # fmt: skip
-
-
-@dataclass(slots=True)
 class Transcript(Part):
     """What one agent did in a session, while its log is read.
 
+    A format whose ids, places or times are told otherwise says so in a class of its own: see `own_id`, `source_of`, `lasted`.
+
     Attributes:
-        part: what the ids of this agent's part begin with: of the session itself its id. All parts are one process, since
-            a later one would be taken for the next attempt at the same work.
+        part: what the ids of this agent's part begin with: of the session itself its id. Unless a format says otherwise all
+            parts are one process, since a later one would be taken for the next attempt at the same work.
         place: of what is being read: a line, or an element of a document; ids of what has none are made of it.
         step: id of the present model response.
         played: whether a program plays the person; its words begin no turn.
         unnamed: entries of calls without an id, whose results come in the same order.
-        counter: numbers the records of all parts of a log in the order in which they are added.
         calls: by the ids under which they were made; waiting: those of them whose results have not come.
-        about: what the session record tells: {version, cwd, title, ...}.
+        about: what the session record tells: {version, cwd, title, ...}; known: whether all of it is known by now.
+        orphans: results without their call.
+        titled: whether the record of the session was told as it will stay.
     """
 
     part: str = ""
@@ -156,6 +61,7 @@ class Transcript(Part):
     step: str | None = None
     started: str | None = None
     about: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    known: bool = False
     played: bool = False
     unnamed: list[str] = field(default_factory=lambda: list[str]())
     calls: dict[str, Call] = field(default_factory=lambda: dict[str, Call]())
@@ -163,16 +69,12 @@ class Transcript(Part):
     _made: int = 0
     _last_place: int | str = ""
     _used: set[str] = field(default_factory=lambda: set[str]())
-    counter: Iterator[int] = field(default_factory=count_from)
-    _numbers: list[int] = field(default_factory=lambda: list[int]())
     _opened: bool = False
-    _titled: bool = False
-    _orphans: int = 0
-    _asked: object = None
-    _moment: str | None = None
+    titled: bool = False
+    orphans: int = 0
 
     def __post_init__(self) -> None:
-        self.process = self.session
+        Part.__post_init__(self)
         self.part = self.part or self.session
         self.count.session = self.count.session or self.session
         self.count.agent = self.count.agent or self.agent
@@ -226,30 +128,46 @@ class Transcript(Part):
         given: object,
         at: object = None,
         *,
+        record_id: object = None,
+        input_type: str | None = None,
+        turn: str | None = None,
         parent: str | None = None,
         timeout_ms: object = None,
         meta: Mapping[str, object] | None = None,
     ) -> str:
-        """Add a tool call, open until its result comes; one that is open under the same id is the same call told again.
+        """Add a tool call, open until its result comes.
+
+        One that is open under the same id is the same call told again, unless it is a record with an id of its own.
 
         Returns:
             The id of its entry.
         """
         action = (text(name) or "unknown")[:_LONGEST_NAME]
         key = text(call_id) or ""
-        known = self.calls.get(key)
-        if key and known is not None and not known.answered:
-            return known.entry
-        entry = self._id(call_id)
+        if key and record_id is None and key in self.waiting:
+            return self.waiting[key].entry
+        entry = self.own_id(call_id if record_id is None else record_id)
         self.calls[key or entry] = self.waiting[key or entry] = Call(entry, self.when(at), action)
         self.count.open += 1
-        limit = number(timeout_ms)
+        limit = None if timeout_ms is None else number(timeout_ms)
+        source = self.source_of(key)
+        if meta:
+            source.update(meta)
         self.entry(
-            entry, action, clean(given), at, step=self.step, parent=parent,
-            timeout_ms=limit if limit is not None and 0 < limit < 1e12 else None,
-            meta={"callId": key[:_LONGEST_ID] or None, "place": self.place, **(meta or {})},
+            entry, action, clean(given), at, input_type=input_type, turn=turn, step=self.step, parent=parent,
+            timeout_ms=limit if limit is not None and 0 < limit <= _LONGEST_LIMIT else None,
+            meta=source,
         )  # fmt: skip
         return entry
+
+    def source_of(self, call_id: str) -> dict[str, object]:
+        """Return what is told of a call's place in its log, and the id that it has there."""
+        return {"callId": call_id[:_LONGEST_ID] or None, "place": self.place}
+
+    def abandon(self, call_id: str) -> None:
+        """Leave a call open for good: its result will not come under its id."""
+        self.calls[call_id].answered = True
+        self.waiting.pop(call_id, None)
 
     def answered(self, call_id: object) -> bool:
         """Whether a call of this id was made and its result came."""
@@ -265,6 +183,7 @@ class Transcript(Part):
         status: str = "ok",
         error: object = None,
         kind: str = "toolError",
+        stated: Mapping[str, str] | None = None,
         duration_ms: object = None,
         meta: Mapping[str, object] | None = None,
     ) -> None:
@@ -277,22 +196,28 @@ class Transcript(Part):
             status: ``ok``, ``error``, ``denied`` or ``interrupted``; anything else counts as an error.
             error: what went wrong, where that is told apart from the output.
             kind: of the error.
-            duration_ms: else the time from the call to its result.
+            stated: the error as it will stand, {type, message}, of a format that has kinds of its own.
+            duration_ms: else that which `lasted` tells.
             meta: what else the source tells.
         """
-        call = self.calls.get(text(call_id) or "")
+        key = text(call_id) or ""
+        call = self.calls.get(key)
         if call is None or call.answered:
-            self._orphans += call is None
+            self.orphans += call is None
             return
         call.answered = True
-        self.waiting.pop(text(call_id) or "", None)
+        self.waiting.pop(key, None)
         status = status if status in _STATUSES else "error"
         self.count.open -= 1
-        told = number(duration_ms)
+        told = None if duration_ms is None else number(duration_ms)
         self.outcome(
-            call.entry, status, at, output=clean(output), error=_error(status, kind, error, output),
-            duration_ms=elapsed(call.at, self.when(at)) if told is None or told < 0 else told, meta=present(**(meta or {})),
+            call.entry, status, at, output=clean(output), error=stated or _error(status, kind, error, output),
+            duration_ms=self.lasted(call, at) if told is None or told < 0 else told, meta=present(**meta) if meta else None,
         )  # fmt: skip
+
+    def lasted(self, call: Call, at: object) -> float | None:
+        """Return how many milliseconds a call took whose result does not tell: from the one record to the other."""
+        return elapsed(call.at, self.when(at))
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
         """Add the tokens of one model response; told again under the same id they do not count again."""
@@ -308,10 +233,12 @@ class Transcript(Part):
 
     # --- the rest
 
-    def event(self, kind: str, data: Mapping[str, object], at: object = None, record_id: object = None) -> str:
-        """Add an event and return its id."""
-        made = self._id(record_id)
-        self.told(made, kind, clean(data), at, process=self.process, turn=self.turn)
+    def event(
+        self, kind: str, data: Mapping[str, object], at: object = None, record_id: object = None, *, entry: str | None = None
+    ) -> str:
+        """Add an event, of a call where its ``entry`` is given, and return its id."""
+        made = self.own_id(record_id)
+        self.told(made, kind, clean(data), at, process=self.process, turn=self.turn, entry=entry)
         return made
 
     def failure(self, words: object, at: object = None, record_id: object = None, *, reason: str = "error") -> None:
@@ -329,46 +256,39 @@ class Transcript(Part):
         """Add the end of the session: ``completed``, ``failed`` or ``cancelled``."""
         self.add(build("sessionEnd", self.session, self.when(at), outcome=outcome, process=self.process))
 
-    def take(self, *, final: bool = False) -> list[tuple[int, Record]]:
-        """Return what was added since last time, with its place among the records of all parts.
+    def take(self, *, final: bool = False) -> tuple[list[int], list[Record]]:
+        """Return what was added since last time, and the places of that among the records of all parts.
 
         The session itself comes first, as soon as its title is known.
 
         A session that was opened without a title, since its records could not wait, is told again with it.
         """
-        titled = "title" in self.about
-        if not final and not self.is_ready():
-            return []
-        if not self._opened or (titled and not self._titled):
-            self._opened, self._titled = True, titled
+        if not (self._opened or final or self.is_ready()):
+            return [], []
+        if not self.titled and (not self._opened or "title" in self.about):
+            self._opened, self.titled = True, self.known or "title" in self.about
             if self.parent is None:
-                about = {**self.about}
-                version = about.pop("version", None)
-                self._numbers.insert(0, self._numbers[0] if self._numbers else next(self.counter))
-                self.records.insert(0, self.opening(self.started, version, self.count.path, about))
-        taken = list(zip(self._numbers, self.records, strict=True))
-        self._numbers, self.records = [], []
-        return taken
+                self.open(self.count.path)
+        return Part.take(self)
+
+    def open(self, path: Path) -> None:
+        """Put the record of the session itself before what was added."""
+        about = {**self.about}
+        version = about.pop("version", None)
+        self.numbers.insert(0, self.numbers[0] if self.numbers else next(self.counter))
+        self.records.insert(0, self.opening(self.started, version, path, about))
 
     def is_ready(self) -> bool:
         """Whether what was added can be told: the session's title is known, or will not be waited for any longer."""
-        return self._opened or self.parent is not None or "title" in self.about or len(self.records) >= _HELD
+        return (
+            self._opened or self.known or self.parent is not None or "title" in self.about or len(self.records) >= _HELD
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Complete the counts."""
-        if self._orphans:
-            self.count.notes.append(f"{self._orphans:,} results without their call were left out")
-
-    def when(self, at: object) -> str | None:
-        """Return a time as records have it, from any of the ways in which sources tell one."""
-        if at is not self._asked:
-            self._asked, self._moment = at, moment(at)
-        return self._moment
-
-    def add(self, record: Record) -> None:
-        """Add a record, numbered among those of all parts."""
-        self._numbers.append(next(self.counter))
-        self.records.append(record)
+        if self.orphans:
+            self.count.notes.append(f"{self.orphans:,} results without their call were left out")
+            self.orphans = 0
 
     def _place_id(self) -> str:
         if self.place != self._last_place:
@@ -376,7 +296,7 @@ class Transcript(Part):
         self._made += 1
         return f"{self.place}" if self._made == 1 else f"{self.place}.{self._made}"
 
-    def _id(self, name: object) -> str:
+    def own_id(self, name: object) -> str:
         """Return an id that is unique everywhere: the source's own where it is one, else below that of the part."""
         own = text(name)
         if own is None:
@@ -389,11 +309,6 @@ class Transcript(Part):
             wanted = f"{self.part}:{own[:_LONGEST_ID] if own else ''}:{self._place_id()}"
         self._used.add(wanted)
         return wanted
-
-
-def present(**fields: Any) -> dict[str, Any]:
-    """Return the fields that hold something, as JSON that every store accepts."""
-    return {name: value if value.__class__ in SIMPLE else clean(value) for name, value in fields.items() if value is not None}
 
 
 def _error(status: str, kind: str, error: object, output: object) -> dict[str, str] | None:

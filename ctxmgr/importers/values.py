@@ -103,13 +103,12 @@ def clean(value: object, depth: int = 0) -> Any:
         return "<nested too deep>"
     below = depth + 1
     if isinstance(value, dict):
-        items = cast("dict[Any, Any]", value).items()
-        return {
-            key if key.__class__ is str else str(key): item if item.__class__ in SIMPLE else clean(item, below)
-            for key, item in items
+        return {  # pyright: ignore[reportUnknownVariableType], a cast would be a call
+            key if key.__class__ is str else str(key): item if item.__class__ in SIMPLE else clean(item, below)  # pyright: ignore[reportUnknownArgumentType]
+            for key, item in value.items()  # pyright: ignore[reportUnknownVariableType]
         }
     if isinstance(value, list):
-        return [item if item.__class__ in SIMPLE else clean(item, below) for item in cast("list[Any]", value)]
+        return [item if item.__class__ in SIMPLE else clean(item, below) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -147,7 +146,7 @@ def texts(content: object) -> list[str]:
         return [content]
     found: list[str] = []
     for part in sequence(content):
-        words: object = part if isinstance(part, str) else mapping(part).get("text")
+        words: object = part.get("text") if isinstance(part, dict) else part  # pyright: ignore[reportUnknownVariableType], a cast would be a call
         if isinstance(words, str):
             found.append(words)
     return found
@@ -155,7 +154,7 @@ def texts(content: object) -> list[str]:
 
 def spoken(content: object) -> str:
     """Return the words of a message's content as one text."""
-    return "\n".join(texts(content))
+    return content if isinstance(content, str) else "\n".join(texts(content))
 
 
 def title(words: str) -> str:
@@ -165,7 +164,10 @@ def title(words: str) -> str:
 
 def images(content: object) -> int:
     """Return the number of pictures among a message's content parts."""
-    return sum("image" in (text(mapping(part).get("type")) or "").lower() for part in sequence(content))
+    if not isinstance(content, list):
+        return 0
+    kinds = [text(mapping(part).get("type")) for part in cast("list[Any]", content)]
+    return sum(["image" in kind.lower() for kind in kinds if kind])
 
 
 def is_time(value: str) -> bool:

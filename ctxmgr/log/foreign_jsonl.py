@@ -153,10 +153,9 @@ class _Reader:
             return None
         if size > 2 * MAX_DEPTH and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:  # each level ends as well
             return None
-        found = cast("dict[str, Any]", value)
-        if tuple(found) not in self._learnt:
-            self._learn(found)
-        return found
+        if tuple(value) not in self._learnt:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
+            self._learn(value)  # pyright: ignore[reportUnknownArgumentType]
+        return value  # pyright: ignore[reportUnknownVariableType]
 
     def _decoded_line(self, raw: bytes) -> object:
         value, stop = cast("tuple[object, int]", self._decoder.raw_decode(text := raw.decode()))

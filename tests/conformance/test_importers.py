@@ -7,20 +7,20 @@ from pathlib import Path
 
 from ctxmgr.conformance import ImporterConformance
 from ctxmgr.history.formats import IMPORTERS
-from ctxmgr.importers.claude_code import ClaudeCode
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.claude_code import CLAUDE_CODE
+from ctxmgr.importers.codex import CODEX
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LOGS = FIXTURES / "logs"
 
 
 class TestClaudeCode(ImporterConformance):
-    importer = ClaudeCode()
+    importer = CLAUDE_CODE
     logs = sorted(path for path in (LOGS / "claude-code").rglob("*.jsonl") if "subagents" not in path.parts)
 
 
 class TestCodex(ImporterConformance):
-    importer = Codex()
+    importer = CODEX
     logs = sorted((LOGS / "codex").rglob("*.jsonl"))
 
 

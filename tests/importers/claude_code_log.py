@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
@@ -63,7 +63,7 @@ class Log:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_bytes(b"\n".join(self.lines) + b"\n")
         counts: list[FileCount] = []
-        records = list(ClaudeCode().read([self.path, *others], counts))
+        records = list(CLAUDE_CODE.read([self.path, *others], counts))
         for record in records:
             encode(check(record))
         return records, counts[0]

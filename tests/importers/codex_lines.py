@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.codex import CODEX
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
@@ -80,7 +80,7 @@ def write(path: Path, lines: list[Any]) -> Path:
 def read_file(path: Path) -> tuple[list[Record], FileCount]:
     """Return the checked records of one file and its counts."""
     counts: list[FileCount] = []
-    records = [check(record) for record in Codex().read([path], counts)]
+    records = [check(record) for record in CODEX.read([path], counts)]
     return records, counts[0]
 
 

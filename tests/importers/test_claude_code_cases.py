@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
 from tests.importers.claude_code_log import SESSION, Log, of
@@ -342,12 +342,12 @@ def test_a_web_export_is_read(log: Log, tmp_path: Path) -> None:
     records, _ = log.read()
     export = tmp_path / "export.json"
     export.write_text(json.dumps({"title": "x", "loglines": [json.loads(line) for line in log.lines]}, indent=1))
-    assert ClaudeCode().sniff(export, export.read_bytes()[: 1 << 16])
+    assert CLAUDE_CODE.sniff(export, export.read_bytes()[: 1 << 16])
     counts: list[FileCount] = []
-    found = list(ClaudeCode().read([export], counts))
+    found = list(CLAUDE_CODE.read([export], counts))
     assert [record.get("id") for record in found] == [record.get("id") for record in records]
     assert found[0]["session"] == SESSION
     assert counts[0].records == 4
     export.write_bytes(export.read_bytes()[:-200])
-    assert len(list(ClaudeCode().read([export], counts))) == len(records) - 2
+    assert len(list(CLAUDE_CODE.read([export], counts))) == len(records) - 2
     assert len(counts[1].damaged) == 1

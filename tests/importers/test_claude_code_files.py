@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.types.importing import FileCount
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
@@ -23,7 +23,7 @@ UUID = "0d5c8a6e-1111-4222-8333-944445555666"
 
 
 def _sniff(*records: Any) -> bool:
-    return ClaudeCode().sniff(Path("x"), b"\n".join(json.dumps(record).encode() for record in records))
+    return CLAUDE_CODE.sniff(Path("x"), b"\n".join(json.dumps(record).encode() for record in records))
 
 
 def _record(kind: str = "user", **fields: Any) -> dict[str, Any]:
@@ -36,13 +36,13 @@ def _record(kind: str = "user", **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("path", sorted(LOGS.rglob("*.jsonl")), ids=lambda path: str(path.relative_to(LOGS))[:40])
 def test_real_logs_are_recognised(path: Path) -> None:
     """Transcripts, sub-agents' logs and streams of every era are recognised by their first 64 KiB."""
-    assert ClaudeCode().sniff(path, path.read_bytes()[: 1 << 16])
+    assert CLAUDE_CODE.sniff(path, path.read_bytes()[: 1 << 16])
 
 
 def test_a_damaged_or_huge_beginning_is_recognised() -> None:
     """A torn first line, NULs, a mark in front or a first line longer than the head do not hide a transcript."""
     line = json.dumps(_record(), separators=(",", ":")).encode()
-    sniff = ClaudeCode().sniff
+    sniff = CLAUDE_CODE.sniff
     assert sniff(Path("x"), b'{"type":"us\n' + line)
     assert sniff(Path("x"), b"\0" * 100 + line)
     assert sniff(Path("x"), b"\xef\xbb\xbf" + line + b"\r\n")
@@ -82,7 +82,7 @@ def test_lookalikes_are_refused(records: list[Any]) -> None:
 def test_other_agents_logs_are_refused() -> None:
     """No Codex rollout is taken for a transcript."""
     others = sorted((FIXTURES / "codex").rglob("*.jsonl"))
-    assert not [path for path in others if ClaudeCode().sniff(path, path.read_bytes()[: 1 << 16])]
+    assert not [path for path in others if CLAUDE_CODE.sniff(path, path.read_bytes()[: 1 << 16])]
 
 
 def test_transcripts_are_found_where_they_are_kept(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_transcripts_are_found_where_they_are_kept(tmp_path: Path) -> None:
         (project / UUID / "tool-results").mkdir()
         for name in (f"{UUID}.jsonl", "notes.txt", f"{UUID}/subagents/agent-1.jsonl", f"{UUID}/tool-results/a.jsonl"):
             (project / name).write_text("{}")
-    importer, home = ClaudeCode(), tmp_path / "home"
+    importer, home = CLAUDE_CODE, tmp_path / "home"
     names = [f"{UUID}.jsonl", f"{UUID}/subagents/agent-1.jsonl"]
     for environment, root in (({}, home / ".claude"), ({"CLAUDE_CONFIG_DIR": str(tmp_path / "other")}, tmp_path / "other")):
         found = list(importer.discover(home, environment))
@@ -103,7 +103,7 @@ def test_transcripts_are_found_where_they_are_kept(tmp_path: Path) -> None:
 
 def test_companions_are_the_sub_agents_logs() -> None:
     """A session's sub-agents are found beside its log and in its folder; a sub-agent's log has none."""
-    importer = ClaudeCode()
+    importer = CLAUDE_CODE
     assert importer.companions(MAIN) == [CHILD]
     assert importer.companions(BESIDE) == sorted(OLD.glob("agent-*.jsonl"))
     assert importer.companions(FORK) == []
@@ -114,20 +114,20 @@ def test_companions_are_the_sub_agents_logs() -> None:
 def test_files_are_grouped_by_session() -> None:
     """Main logs come first in their groups, forks behind their originals, however the files are listed."""
     paths = sorted((path for path in LOGS.rglob("*.jsonl") if "stream" not in path.name), reverse=True)
-    groups = ClaudeCode().groups(paths)
+    groups = CLAUDE_CODE.groups(paths)
     assert sorted(path for group in groups for path in group) == sorted(paths)
     assert [MAIN, CHILD] in groups
     assert [BESIDE, *sorted(OLD.glob("agent-*.jsonl"))] in groups
     assert groups.index([MAIN, CHILD]) < groups.index([FORK])
-    assert ClaudeCode().groups([CHILD]) == [[CHILD]]
-    assert ClaudeCode().groups([OLD / "missing.jsonl"]) == [[OLD / "missing.jsonl"]]
+    assert CLAUDE_CODE.groups([CHILD]) == [[CHILD]]
+    assert CLAUDE_CODE.groups([OLD / "missing.jsonl"]) == [[OLD / "missing.jsonl"]]
 
 
 def test_a_stream_does_not_repeat_its_transcript() -> None:
     """Read together with its transcript, a stream-json log is counted but gives no records; alone it does."""
     transcript = next((LOGS / "live_1.0.37" / "project").glob("*.jsonl"))
     stream = LOGS / "live_1.0.37" / "stream_json_stdout.jsonl"
-    importer = ClaudeCode()
+    importer = CLAUDE_CODE
     assert importer.groups([stream, transcript]) == [[transcript, stream]]
     assert importer.groups([stream]) == [[stream]]
     counts: list[FileCount] = []
@@ -142,7 +142,7 @@ def test_a_resumed_copy_comes_behind_its_original(tmp_path: Path) -> None:
     lines = [json.dumps(_record(sessionId=name), separators=(",", ":")) for name in ("one", "two")]
     original.write_text(lines[0])
     copy.write_text(lines[1] + "\n" + json.dumps(_record(uuid="v", timestamp="2026-11-21T11:00:00.000Z")).replace(" ", ""))
-    assert ClaudeCode().groups([copy, original]) == [[original], [copy]]
+    assert CLAUDE_CODE.groups([copy, original]) == [[original], [copy]]
 
 
 def test_workflow_agents_belong_to_their_session(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_workflow_agents_belong_to_their_session(tmp_path: Path) -> None:
     )
     agent.with_name("agent-77aa.meta.json").write_text('{"agentType": "reviewer"}')
     journal.write_text('{"type":"started","key":"k","agentId":"77aa"}\n{"type":"result","key":"k","agentId":"77aa"}\n')
-    importer = ClaudeCode()
+    importer = CLAUDE_CODE
     assert importer.companions(main) == [agent, journal]
     assert importer.groups([journal, agent, main]) == [[main, agent, journal]]
     counts: list[FileCount] = []
@@ -177,7 +177,7 @@ def test_an_odd_note_beside_a_sub_agent_is_ignored(tmp_path: Path, meta: str) ->
     shutil.copyfile(CHILD, copy)
     copy.with_name(f"{copy.stem}.meta.json").write_text(meta)
     counts: list[FileCount] = []
-    list(ClaudeCode().read([copy], counts))
+    list(CLAUDE_CODE.read([copy], counts))
     assert counts[0].agent == "agent-a4c82727"
 
 
@@ -186,7 +186,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "missing"):
         with pytest.raises(OSError, match=r"regular file|directory"):
-            list(ClaudeCode().read([path], []))
+            list(CLAUDE_CODE.read([path], []))
 
 
 def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
@@ -194,6 +194,6 @@ def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
     empty = tmp_path / f"{UUID}.jsonl"
     empty.touch()
     counts: list[FileCount] = []
-    assert list(ClaudeCode().read([empty], counts)) == []
+    assert list(CLAUDE_CODE.read([empty], counts)) == []
     assert (counts[0].records, counts[0].session, counts[0].damaged) == (0, UUID, [])
-    assert list(ClaudeCode().read([], counts)) == []
+    assert list(CLAUDE_CODE.read([], counts)) == []

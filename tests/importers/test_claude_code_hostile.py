@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
@@ -88,7 +88,7 @@ def _read(lines: list[bytes], folder: Path) -> tuple[list[Record], FileCount]:
     path = folder / "log.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n")
     counts: list[FileCount] = []
-    importer = ClaudeCode()
+    importer = CLAUDE_CODE
     importer.sniff(path, path.read_bytes()[: 1 << 16])
     (group,) = importer.groups([path])
     records = list(importer.read(group, counts))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.codex import CODEX
 from ctxmgr.types.importing import FileCount
 from tests.importers.codex_lines import (
     NAME,
@@ -80,8 +80,8 @@ def test_the_typescript_rollout_is_one_object(tmp_path: Path) -> None:
     }
     path.write_text(json.dumps(body, indent=2))
     counts: list[FileCount] = []
-    records = list(Codex().read([path], counts))
-    assert Codex().sniff(path, path.read_bytes())
+    records = list(CODEX.read([path], counts))
+    assert CODEX.sniff(path, path.read_bytes())
     assert (records[0]["session"], records[0]["meta"]["title"]) == (THREAD, "Hi")
     assert of(records, "result")[0]["meta"]["exitCode"] == 2
     assert (counts[0].records, dict(counts[0].unknown), counts[0].damaged) == (4, {}, [])

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.codex import CODEX
 from ctxmgr.importers.codex.head import read_log
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
@@ -31,7 +31,7 @@ GRANDCHILD = "019b0000-7777-7222-8333-ba9876543210"
 def read(*paths: Path) -> tuple[list[Record], list[FileCount]]:
     """Return the records of the files and their counts."""
     counts: list[FileCount] = []
-    return list(Codex().read(paths, counts)), counts
+    return list(CODEX.read(paths, counts)), counts
 
 
 def rollout(folder: Path, thread: str, minute: int, lines: list[Any], **meta: Any) -> Path:
@@ -95,16 +95,16 @@ def test_groups_hold_a_thread_and_its_sub_agents_and_companions_find_them(tmp_pa
     """The main log stands first; companions are the sub-agents in the same folder, however deep."""
     main, child, grandchild = family(tmp_path)
     other = rollout(tmp_path, "019b0000-9999-7222-8333-ba9876543210", 1, [])
-    assert Codex().groups([grandchild, other, child, main]) == [[other], [main, child, grandchild]]
-    assert Codex().companions(main) == [child, grandchild]
-    assert list(Codex().companions(other)) == []
+    assert CODEX.groups([grandchild, other, child, main]) == [[other], [main, child, grandchild]]
+    assert CODEX.companions(main) == [child, grandchild]
+    assert list(CODEX.companions(other)) == []
 
 
 def test_parents_in_a_circle_still_form_groups(tmp_path: Path) -> None:
     """Logs that name each other as parent and original are read, not followed for ever."""
     one = rollout(tmp_path, PARENT, 1, [], parent_thread_id=CHILD, forked_from_id=CHILD)
     two = rollout(tmp_path, CHILD, 2, [], parent_thread_id=PARENT, forked_from_id=PARENT)
-    groups = Codex().groups([one, two])
+    groups = CODEX.groups([one, two])
     assert sorted(path for group in groups for path in group) == [one, two]
     assert len(read(one, two)[0]) == 2
 
@@ -127,7 +127,7 @@ def test_an_old_fork_keeps_the_ids_of_the_lines_it_copied(tmp_path: Path) -> Non
         wrapped("09:32.000", "event_msg", {"type": "token_count", "info": more}),
     ]
     fork = rollout(tmp_path, CHILD, 9, [*copied, *own], forked_from_id=PARENT)
-    assert Codex().groups([fork, original]) == [[original], [fork]]
+    assert CODEX.groups([fork, original]) == [[original], [fork]]
     first, second = read(original)[0], read(fork)[0]
     assert {record["session"] for record in second} == {CHILD}
     ids = [record["id"] for record in second if "id" in record]
@@ -155,8 +155,8 @@ def test_a_compressed_rollout_reads_as_the_plain_one(tmp_path: Path) -> None:
     """Codex compresses old rollouts; the records do not change by a byte, so nothing is imported twice."""
     packed = tmp_path / f"{LIVE.name}.zst"
     packed.write_bytes(zstandard.compress(LIVE.read_bytes()))
-    assert Codex().sniff(packed, packed.read_bytes()[:65536])
-    assert not Codex().sniff(tmp_path / "other.zst", packed.read_bytes()[:65536])
+    assert CODEX.sniff(packed, packed.read_bytes()[:65536])
+    assert not CODEX.sniff(tmp_path / "other.zst", packed.read_bytes()[:65536])
     assert [encode(record) for record in read(packed)[0]] == [encode(record) for record in read(LIVE)[0]]
 
 
@@ -202,8 +202,8 @@ def test_without_the_zstd_module_the_remedy_is_told(tmp_path: Path, monkeypatch:
 def test_the_zstd_module_is_loaded_only_for_compressed_rollouts() -> None:
     """Reading a plain rollout does not import the optional module."""
     program = (
-        "import sys; from pathlib import Path; from ctxmgr.importers.codex import Codex;"
-        f"list(Codex().read([Path({str(LIVE)!r})], [])); sys.exit('zstandard' in sys.modules)"
+        "import sys; from pathlib import Path; from ctxmgr.importers.codex import CODEX;"
+        f"list(CODEX.read([Path({str(LIVE)!r})], [])); sys.exit('zstandard' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=LOGS.parents[2], check=False).returncode == 0
 
@@ -226,17 +226,17 @@ def test_the_zstd_module_is_loaded_only_for_compressed_rollouts() -> None:
 )
 def test_other_logs_are_not_taken_for_codex(text: str) -> None:
     """Simplified look-alikes, other agents' logs and our own format are refused, even under a rollout's name."""
-    assert not Codex().sniff(Path(f"rollout-2026-01-02T03-04-05-{PARENT}.jsonl"), text.encode("utf-8") + b"\n")
+    assert not CODEX.sniff(Path(f"rollout-2026-01-02T03-04-05-{PARENT}.jsonl"), text.encode("utf-8") + b"\n")
 
 
 def test_a_damaged_or_long_first_line_is_still_recognised() -> None:
     """A cut first line is recognised by how it begins, a malformed one by the lines after it."""
     head = b'{"timestamp":"2026-01-02T03:04:05.000Z","ordinal":0,"type":"session_meta","payload":{"id":"' + b"x" * 70000
-    assert Codex().sniff(Path("a.jsonl"), head[:65536])
+    assert CODEX.sniff(Path("a.jsonl"), head[:65536])
     later = b'{"broken\n{"timestamp":"t","type":"event_msg","payload":{"type":"token_count"}}\n'
-    assert Codex().sniff(Path("a.jsonl"), later)
+    assert CODEX.sniff(Path("a.jsonl"), later)
     bare = b'{"broken\n{"type":"function_call","name":"x","arguments":"{}","call_id":"c"}\n'
-    assert Codex().sniff(Path(f"rollout-2025-07-01T00-00-00-{PARENT}.jsonl"), bare)
+    assert CODEX.sniff(Path(f"rollout-2025-07-01T00-00-00-{PARENT}.jsonl"), bare)
 
 
 def test_rollouts_are_found_where_codex_keeps_them(tmp_path: Path) -> None:
@@ -248,9 +248,9 @@ def test_rollouts_are_found_where_codex_keeps_them(tmp_path: Path) -> None:
     wanted = [day / "rollout-1.jsonl", day / "rollout-2.jsonl.zst", archive / "rollout-0.json"]
     for path in [*wanted, day / "rollout-1.jsonl.zst", day / "notes.jsonl", tmp_path / ".codex" / "history.jsonl"]:
         path.write_text("")
-    assert list(Codex().discover(tmp_path, {})) == wanted
-    assert list(Codex().discover(Path("/nowhere"), {"CODEX_HOME": str(tmp_path / ".codex")})) == wanted
-    assert list(Codex().discover(tmp_path / "none", {})) == []
+    assert list(CODEX.discover(tmp_path, {})) == wanted
+    assert list(CODEX.discover(Path("/nowhere"), {"CODEX_HOME": str(tmp_path / ".codex")})) == wanted
+    assert list(CODEX.discover(tmp_path / "none", {})) == []
 
 
 ODD = st.recursive(
@@ -314,8 +314,8 @@ def test_no_odd_value_in_any_field_raises(tmp_path: Path, data: st.DataObject) -
     ids = [record["id"] for record in records if "id" in record]
     assert len(ids) == len(set(ids))
     assert count.open >= 0
-    Codex().sniff(path, path.read_bytes())
-    assert Codex().groups([path]) == [[path]]
+    CODEX.sniff(path, path.read_bytes())
+    assert CODEX.groups([path]) == [[path]]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -336,7 +336,7 @@ def test_an_odd_type_inside_an_item_proves_nothing(tmp_path: Path) -> None:
     """A list where the type of an item should stand is no Codex log, and no fault."""
     line = b'{"type":"item.completed","item":{"id":"j","type":["todo_list"]}}\n'
 
-    assert not Codex().sniff(tmp_path / "x.jsonl", line)
+    assert not CODEX.sniff(tmp_path / "x.jsonl", line)
 
 
 def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

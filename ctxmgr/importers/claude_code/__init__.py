@@ -6,17 +6,19 @@ import heapq
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
 from ctxmgr.importers.claude_code.session import Session
 from ctxmgr.importers.claude_code.threads import LogFile
-from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.descriptions import Described
+from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import open_plain
-from ctxmgr.importers.transcript import Part
+from ctxmgr.importers.part import Part
 from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
@@ -28,13 +30,9 @@ _TAIL = 1 << 16
 _TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
 
 
-class ClaudeCode:
-    """The importer of Claude Code's logs; all rules of the seam hold (see `Importer`)."""
-
-    name = "claude-code"
-    title = "Claude Code"
-    coverage = Coverage()
-    places: Sequence[Place] = (Place(".claude/projects", "**/*.jsonl", variable="CLAUDE_CONFIG_DIR", below="projects"),)
+@dataclass(frozen=True, kw_only=True)
+class _InStep(Described):
+    """The importer of logs whose files are read in step: those of sub-agents beside that of their session."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Say yes to a record that carries Claude Code's envelope; logs that only look alike lack parts of it."""
@@ -49,19 +47,6 @@ class ClaudeCode:
             states += verdict is None
         return states > 0 and b'"message"' not in head
 
-    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """Yield every transcript under ``$CLAUDE_CONFIG_DIR`` or ``~/.claude``."""
-        found = sorted(found_at(self.places, home, environment), key=str)  # a session's log comes before its folder
-        return (path for path in found if "tool-results" not in path.parts and path.is_file())
-
-    def companions(self, path: Path) -> Sequence[Path]:
-        """Return the logs of the session's sub-agents, beside it or in its folder."""
-        return _companions(path)
-
-    def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
-        """Group files by session, a session's main log first, originals before their forks."""
-        return _groups(paths)
-
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
         """Yield one session's records; files are read in step, in the order of their times.
 
@@ -73,10 +58,13 @@ class ClaudeCode:
         if not group:
             return
         head = head_of(group[0])
-        session, unused = (Session(head.session, self.name) for _ in range(2))
+        counts += [FileCount(path, session=head.session) for path in group]
+        own = counts[-len(group) :]
+        part, copied = (Part(head.session, own[0], self.name) for _ in range(2))
+        session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
         with ExitStack() as stack:
-            for file, raw in _merged(group, head.session, counts, stack):
+            for file, raw in _merged(own, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
                 if copies and raw is None:
@@ -85,29 +73,25 @@ class ClaudeCode:
                 for record in records:
                     if not copies and _is_new(record, emitted):
                         if len(emitted) == 1:
-                            yield _opening(head, Part(head.session, counts[0], self.name))
+                            yield _opening(head, part)
                         yield record
         yield from session.end()
 
 
-def _merged(
-    group: Sequence[Path], session: str, counts: list[FileCount], stack: ExitStack
-) -> Iterator[tuple[LogFile, Raw | None]]:
+def _merged(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
     """Yield each record with its file, by time across files and by place inside each; None at a file's end.
 
     A record without a time follows the one before it.
     """
     heads: list[tuple[float, int, Raw | None]] = []
     opened: list[tuple[LogFile, Iterator[Raw]]] = []
-    for index, path in enumerate(group):
-        count = FileCount(path, session=session)
-        counts.append(count)
-        source = Source(path, count, keep_places=index == 0)
-        file = LogFile(path, head_of(path), count, source, is_first=index == 0)
+    for index, count in enumerate(counts):
+        source = Source(count.path, count, keep_places=index == 0)
+        file = LogFile(count.path, head_of(count.path), count, source, is_first=index == 0)
         records = source.records()
         stack.enter_context(closing(cast("Any", records)))
         opened.append((file, records))
-        if len(group) > 1:
+        if len(counts) > 1:
             _push(heads, float("-inf"), index, next(records, None))
         else:
             yield from ((file, raw) for raw in records)
@@ -121,8 +105,8 @@ def _merged(
 
 
 def _push(heads: list[tuple[float, int, Raw | None]], at: float, index: int, raw: Raw | None) -> None:
-    if raw is not None and raw.at is not None:
-        at = max(at, raw.at)
+    if raw is not None and (found := raw.seconds()) is not None:
+        at = max(at, found)
     heapq.heappush(heads, (at, index, raw))
 
 
@@ -176,18 +160,22 @@ def _is_stream(record: dict[str, Any], kind: str) -> bool:
 # --- which files belong together
 
 
-def _companions(path: Path) -> Sequence[Path]:
-    """Return the logs of the sub-agents of the session whose main log is ``path``."""
+def _is_log(path: Path) -> bool:
+    return "tool-results" not in path.parts and path.is_file()
+
+
+def _family(path: Path) -> Sequence[Path]:
+    """Return a main log and those of its session's sub-agents, beside it or in its folder."""
     try:
         head = head_of(path)
     except OSError:
-        return []
+        return [path]
     if not head.is_main:
-        return []
+        return [path]
     beside = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs(other, head.session)]
     folders = {path.with_suffix(""), path.parent / Path(head.session).name}
     below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]
-    return [other for other in [*beside, *below] if other.is_file()]
+    return [path, *(other for other in [*beside, *below] if other.is_file())]
 
 
 def _belongs(path: Path, session: str) -> bool:
@@ -262,3 +250,14 @@ def _project(path: Path) -> Path:
         if parent.name == "subagents":
             return parent.parent.parent
     return path.parent
+
+
+CLAUDE_CODE = _InStep(
+    name="claude-code",
+    title="Claude Code",
+    coverage=Coverage(),
+    places=(Place(".claude/projects", "**/*.jsonl", variable="CLAUDE_CONFIG_DIR", below="projects"),),
+    related=_family,
+    is_log=_is_log,
+    grouped=_groups,
+)

@@ -14,10 +14,10 @@ from typing import IO, Any, cast
 from ctxmgr.importers.claude_code.events import is_summary, record_origin, text_origin
 from ctxmgr.importers.descriptions import noting
 from ctxmgr.importers.log_files import open_log, open_plain
-from ctxmgr.importers.values import decoder, ident, mapping, text, texts, title
+from ctxmgr.importers.values import decoder, ident, mapping, moment, text, texts, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, read_objects
-from ctxmgr.log.ids import format_time, parse_time
+from ctxmgr.log.ids import parse_time
 from ctxmgr.types.importing import FileCount
 
 _PROLOGUE = 2_000
@@ -55,7 +55,6 @@ _FAST = re.compile(
 )
 _STARTS = (b'{"parentUuid"', b'{"type"', b'{"uuid"')
 _UUID = re.compile(rb'"uuid":"([^"]{1,64})"')
-_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
 _EXPORT = re.compile(r'"loglines"\s*:\s*\[')
 
 
@@ -66,7 +65,7 @@ class Raw:
     Attributes:
         number: its line, counted from 1; for a web export its place in the list.
         place: rises with each record of the file, those left unread included.
-        ts: its time as RFC 3339; at: the same in seconds since 1970.
+        ts: its time as RFC 3339.
         long: whether it is so long that texts must be cut to fit into a record of ours.
     """
 
@@ -75,8 +74,11 @@ class Raw:
     kind: str
     value: dict[str, Any]
     ts: str | None
-    at: float | None
     long: bool
+
+    def seconds(self) -> float | None:
+        """Return the time in seconds since 1970; None for a record that tells of the program's state."""
+        return None if self.kind in STATE_TYPES else parse_time(self.ts)
 
 
 class Source:
@@ -143,12 +145,10 @@ class Source:
             return None
         self._see_version(value.get("version"))
         if kind in STATE_TYPES:
-            ts, _ = _moment(value.get("timestamp"))
-            return Raw(line.number, self._place, kind, value, ts, None, False)
+            return Raw(line.number, self._place, kind, value, _time_of(value), False)
         if self._keep and (uuid := ident(value.get("uuid"))):
             self.places.setdefault(uuid, self._place)
-        ts, at = _moment(value.get("timestamp"))
-        return Raw(line.number, self._place, kind, value, ts, at, line.length > MAX_LINE // 4)
+        return Raw(line.number, self._place, kind, value, _time_of(value), line.length > MAX_LINE // 4)
 
     def _see_version(self, version: object) -> None:
         if not isinstance(version, str) or version == self._count.version or len(version) > 40:
@@ -158,17 +158,10 @@ class Source:
             self._version, self._count.version = parts, version
 
 
-def _moment(value: object) -> tuple[str | None, float | None]:
-    """Return a timestamp as RFC 3339 in UTC and as seconds since 1970; both None when it is not one."""
-    seconds = parse_time(value)
-    if seconds is None or not isinstance(value, str):
-        return None, None
-    if _UTC.fullmatch(value):
-        return value, seconds
-    try:
-        return format_time(seconds), seconds
-    except (ValueError, OverflowError):
-        return None, None
+def _time_of(value: dict[str, Any]) -> str | None:
+    """Return a record's timestamp as RFC 3339 in UTC, None when it has none."""
+    stamp = value.get("timestamp")
+    return moment(stamp) if isinstance(stamp, str) else None
 
 
 def normal(value: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ same records again, and more. What only a later line can decide is held back unt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ctxmgr.importers.claude_code.events import (
@@ -24,57 +23,49 @@ from ctxmgr.importers.claude_code.events import (
 )
 from ctxmgr.importers.claude_code.records import Raw
 from ctxmgr.importers.claude_code.threads import LogFile, Thread, Threads, new_response, response_key
+from ctxmgr.importers.part import Part
 from ctxmgr.importers.values import ident, mapping, positive, sequence, shortened, text, texts
 from ctxmgr.log.codec import Record
-from ctxmgr.types.plain_records import build
 
 _SPOKEN = frozenset({"user", "assistant", "system", "attachment"})
-_MAX_NAME = 200
 
 
 class Session:
     """The records of one session while its files are read in step.
 
     Args:
-        session: its id.
-        source: name of the format.
+        session: what its threads add their records to.
     """
 
-    def __init__(self, session: str, source: str) -> None:
+    def __init__(self, session: Part) -> None:
         self._session = session
-        self._threads = Threads(session, source)
+        self._threads = Threads(session)
         self._ending: Record | None = None
 
-    def feed(self, file: LogFile, raw: Raw) -> Iterator[Record]:
-        """Yield the records that one record of a file gives, or sets free."""
+    def feed(self, file: LogFile, raw: Raw) -> list[Record]:
+        """Return the records that one record of a file gives, or sets free."""
         self._read(file, raw)
-        return self._taken(raw.long)
+        records = self._session.take()[1] if self._session.records else []
+        return [shortened(record) for record in records] if raw.long else records
 
-    def finish(self, file: LogFile) -> Iterator[Record]:
-        """Yield what is due when a file is exhausted, and complete its counts.
+    def finish(self, file: LogFile) -> list[Record]:
+        """Return what is due when a file is exhausted, and complete its counts.
 
         What the next line would have decided is not guessed: a refusal that may turn out to be an interrupt, and a
         compaction without its summary, stay back until the file has grown.
         """
-        for thread in file.threads.values():
+        threads = list(file.threads.values())
+        for thread in threads:
             response = thread.response
             _count(file, thread, shown=response is None or response.stopped or not file.writes_stops)
-        if file.orphans:
-            file.count.notes.append(f"{file.orphans:,} results without their call were left out")
-        return self._taken()
+        for thread in threads[:1]:
+            thread.orphans = sum(each.orphans for each in threads)
+            thread.finish()
+        return self._session.take()[1]
 
-    def end(self) -> Iterator[Record]:
-        """Yield the end of the session where the source states one: the last ``result`` of a stream-json log."""
-        if self._ending is not None:
-            yield self._ending
-
-    def _taken(self, long: bool = False) -> Iterator[Record]:
-        records = self._threads.records
-        if not records:
-            return iter(())
-        taken = [shortened(record) for record in records] if long else records[:]
-        records.clear()
-        return iter(taken)
+    def end(self) -> list[Record]:
+        """Return the end of the session where the source states one: the last ``result`` of a stream-json log."""
+        return [] if self._ending is None else [self._ending]
 
     def _read(self, file: LogFile, raw: Raw) -> None:
         value = raw.value
@@ -89,7 +80,8 @@ class Session:
         thread = self._threads.of(file, raw)
         words = texts(mapping(value.get("message")).get("content")) if raw.kind == "user" else []
         summary = raw.kind == "user" and is_summary(value, words[0] if words else "")
-        self._compacted(file, raw, thread, "\n".join(words) if summary else None)
+        if summary or thread.compaction is not None:
+            self._compacted(file, raw, thread, "\n".join(words) if summary else None)
         if summary:
             return
         if raw.kind == "assistant":
@@ -111,11 +103,11 @@ class Session:
             record_id = self._id(file, raw, place, key)
             if kind == "text":
                 file.count.messages += 1
-                thread.event(record_id, *_said(raw.value, block), raw.ts)
+                thread.event(*_said(raw.value, block), raw.ts, record_id)
             elif kind in ("thinking", "redacted_thinking"):
                 file.count.thoughts += 1
                 thinking = {"text": text(block.get("thinking")) or ""} if kind == "thinking" else {"text": "", "redacted": True}
-                thread.event(record_id, "thought", thinking, raw.ts)
+                thread.event("thought", thinking, raw.ts, record_id)
             elif kind.endswith("tool_use"):
                 self._entry(file, raw, thread, block, record_id)
             elif kind.endswith("tool_result"):
@@ -124,42 +116,40 @@ class Session:
     def _entry(self, file: LogFile, raw: Raw, thread: Thread, block: dict[str, Any], record_id: str) -> None:
         message = mapping(raw.value.get("message"))
         tool_use = ident(block.get("id"))
-        name = (text(block.get("name")) or "")[:_MAX_NAME] or "unknown"
-        given = block.get("input")
-        entry = record_id if ident(raw.value.get("uuid")) else tool_use or record_id
-        file.count.open += 1
-        if tool_use is not None:
-            file.calls[tool_use] = entry, raw.at
+        name, given = text(block.get("name")), block.get("input")
+        thread.step = response_key(raw.value, message)
+        entry = thread.call(
+            tool_use, name, given, raw.ts, record_id=record_id if ident(raw.value.get("uuid")) else tool_use or record_id,
+            timeout_ms=mapping(given).get("timeout") if name == "Bash" else None,
+            meta={
+                "cwd": ident(raw.value.get("cwd")), "model": ident(message.get("model")),
+                "version": ident(raw.value.get("version")),
+            },
+        )  # fmt: skip
         if thread.is_main and file.is_first:
             file.entries.append((raw.place, entry))
         self._threads.called(tool_use, name, entry, given, thread)
-        thread.entry(
-            entry, name, given, raw.ts, step=response_key(raw.value, message),
-            timeout_ms=(positive(mapping(given).get("timeout")) or None) if name == "Bash" else None,
-            meta={
-                "toolUseId": tool_use, "file": file.path.name, "line": raw.number, "cwd": ident(raw.value.get("cwd")),
-                "model": ident(message.get("model")), "version": ident(raw.value.get("version")),
-            },
-        )  # fmt: skip
 
     # --- tools' answers
 
     def _result(self, file: LogFile, raw: Raw, thread: Thread, block: dict[str, Any]) -> None:
-        entry, called = file.calls.pop(ident(block.get("tool_use_id")) or "", (None, None))
-        if entry is None:
-            file.orphans += 1
+        tool_use = ident(block.get("tool_use_id")) or ""
+        call = file.calls.get(tool_use)
+        if call is None:
+            thread.orphans += 1
             return
         status, undecided = judge(raw.value, block)
-        output, remarks = output_of(raw.value, block, file.path, self._session)
+        output, remarks = output_of(raw.value, block, file.path, self._session.session)
         side = raw.value.get("toolUseResult")
-        file.count.open -= 1
-        self._threads.answered(entry, side)
-        thread.outcome(
-            entry, status, raw.ts, output=output, error=error_of(status, raw.value, block),
-            duration_ms=_duration(called, raw, mapping(side)), meta=remarks,
+        told = mapping(side)
+        self._threads.answered(call.entry, side)
+        thread.result(
+            tool_use, output, raw.ts, status=status, stated=error_of(status, raw.value, block),
+            duration_ms=positive(told.get("durationMs", told.get("totalDurationMs"))), meta=remarks,
         )  # fmt: skip
+        del file.calls[tool_use]
         if undecided:
-            thread.held.append(thread.records.pop())
+            thread.held.append(thread.take_back())
 
     # --- people, and the harness in their name
 
@@ -193,13 +183,13 @@ class Session:
         record_id = self._id(file, raw, place)
         if origin == "interrupt":
             thread.release("interrupted")
-            thread.event(record_id, "interrupt", {"text": words}, raw.ts)
+            thread.event("interrupt", {"text": words}, raw.ts, record_id)
             return
         if raw.value.get("isMeta") is not True:
             thread.release("denied")
             if starts_turn(origin) if thread.is_main else thread.turn is None:
                 thread.turn = ident(raw.value.get("promptId")) or record_id
-        thread.event(record_id, "nudge", {"text": words, "origin": origin}, raw.ts)
+        thread.event("nudge", {"text": words, "origin": origin}, raw.ts, record_id)
         self._notified(raw, thread, record_id)
 
     def _human(self, file: LogFile, raw: Raw, thread: Thread, place: int, words: str, pictures: int) -> None:
@@ -209,7 +199,7 @@ class Session:
         if file.is_first:
             _rewind(file, raw, thread, record_id)
         thread.turn = ident(raw.value.get("promptId")) or record_id
-        thread.event(record_id, "user_message", {"text": words} | ({"pictures": pictures} if pictures else {}), raw.ts)
+        thread.event("user_message", {"text": words} | ({"pictures": pictures} if pictures else {}), raw.ts, record_id)
 
     # --- the program itself
 
@@ -220,18 +210,18 @@ class Session:
             kind, data = told
             if kind == "user_message":
                 thread.release("denied")
-            thread.event(record_id, kind, data, raw.ts, self._threads.entry_of(ident(data.get("toolUseId")), None))
+            thread.event(kind, data, raw.ts, record_id, entry=self._threads.entry_of(ident(data.get("toolUseId")), None))
             if kind == "compaction" and "partial" not in data:
-                thread.compaction = thread.records.pop()
+                thread.compaction = thread.take_back()
         self._notified(raw, thread, record_id)
 
     def _compacted(self, file: LogFile, raw: Raw, thread: Thread, summary: str | None) -> None:
         """Add the compaction that waited for its summary; a summary without one becomes a compaction itself."""
         event, thread.compaction = thread.compaction, None
         if event is not None:
-            thread.records.append(event)
+            thread.add(event)
         elif summary is not None:
-            thread.event(self._id(file, raw, 0), "compaction", {}, raw.ts)
+            thread.event("compaction", {}, raw.ts, self._id(file, raw, 0))
         if summary is not None:
             thread.records[-1]["data"]["summary"] = summary
 
@@ -242,13 +232,15 @@ class Session:
         tool_use, task, update = found
         entry = self._threads.entry_of(tool_use, task)
         if entry is not None:
-            thread.event(f"{record_id}:update", "tool_call_update", update, raw.ts, entry)
+            thread.event("tool_call_update", update, raw.ts, f"{record_id}:update", entry=entry)
 
     def _end(self, file: LogFile, raw: Raw) -> None:
         outcome, told = ending(raw.value)
-        self._ending = build("sessionEnd", self._session, raw.ts, outcome=outcome, process=self._session)
+        thread = self._threads.main(file)
+        thread.end(outcome, raw.ts)
+        self._ending = thread.take_back()
         if told is not None:
-            self._threads.main(file).event(self._id(file, raw, 0), *told, raw.ts)
+            thread.event(*told, raw.ts, self._id(file, raw, 0))
 
     def _id(self, file: LogFile, raw: Raw, place: int, key: str | None = None) -> str:
         """Return the source's own id for a block; without one, its place in the response or in the file."""
@@ -257,7 +249,7 @@ class Session:
         if key is not None:
             file.blocks[key] += 1
             return f"{key}:{file.blocks[key] - 1}"
-        return f"{self._session}:{raw.number}:{place}"
+        return f"{self._session.session}:{raw.number}:{place}"
 
 
 def _blocks(content: object) -> list[dict[str, Any]]:
@@ -301,7 +293,7 @@ def _count(file: LogFile, thread: Thread, *, shown: bool = True) -> None:
             file.count.usage[name] += tokens
         if shown:
             data = {**response.usage, "model": response.model, "responseId": response.key}
-            thread.event(response.event, "usage", data, response.ts)
+            thread.event("usage", data, response.ts, response.event)
 
 
 def _rewind(file: LogFile, raw: Raw, thread: Thread, record_id: str) -> None:
@@ -311,13 +303,5 @@ def _rewind(file: LogFile, raw: Raw, thread: Thread, record_id: str) -> None:
         abandoned = [entry for place, entry in file.entries if place > parent]
         file.prompts = [place for place in file.prompts if place <= parent]
         file.entries = [(place, entry) for place, entry in file.entries if place <= parent]
-        thread.event(f"{record_id}:rewind", "rewind", {"abandoned": abandoned}, raw.ts)
+        thread.event("rewind", {"abandoned": abandoned}, raw.ts, f"{record_id}:rewind")
     file.prompts.append(raw.place)
-
-
-def _duration(called: float | None, raw: Raw, side: dict[str, Any]) -> float | None:
-    """Return milliseconds: the tool's own measure, else the time between the call's line and the result's."""
-    own = positive(side.get("durationMs", side.get("totalDurationMs")))
-    if own is not None or called is None or raw.at is None or raw.at < called:
-        return own
-    return round((raw.at - called) * 1000)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.claude_code.records import Head, Raw, Source, agent_meta
-from ctxmgr.importers.transcript import Part
+from ctxmgr.importers.part import Part
+from ctxmgr.importers.transcript import Call, Transcript
 from ctxmgr.importers.values import ident, mapping, positive, text, texts
 from ctxmgr.log.codec import Record
 from ctxmgr.types.importing import FileCount
@@ -67,8 +69,8 @@ def new_response(key: str, ts: str | None, record: dict[str, Any], message: dict
 
 
 @dataclass(slots=True)
-class Thread(Part):
-    """One line of work inside a session.
+class Thread(Transcript):
+    """One line of work inside a session; its events name no process and no turn.
 
     Attributes:
         held: results whose status is open until the next record; compaction: one that waits for its summary.
@@ -79,9 +81,30 @@ class Thread(Part):
     held: list[Record] = field(default_factory=lambda: list[Record]())
     compaction: Record | None = None
 
-    def event(self, name: str, kind: str, data: dict[str, Any], at: str | None, entry: str | None = None) -> None:
-        """Add an event; those of Claude Code belong to no process."""
-        self.told(name, kind, data, at, entry=entry)
+    def own_id(self, name: object) -> str:
+        """Return an id that is taken as it stands: records have one of their own, or are named by their place."""
+        return str(name)
+
+    def source_of(self, call_id: str) -> dict[str, object]:
+        """Return the id of a call and the file and line where it stands."""
+        return {"toolUseId": call_id or None, "file": self.count.path.name, "line": self.place}
+
+    def when(self, at: object) -> str | None:
+        """Return the time of a record, which was read before, since files are put in step by it."""
+        return at if isinstance(at, str) else None
+
+    def lasted(self, call: Call, at: object) -> float | None:
+        """Return whole milliseconds: the times of the lines tell no more."""
+        found = Transcript.lasted(self, call, at)
+        return None if found is None else round(found)
+
+    def event(
+        self, kind: str, data: Mapping[str, object], at: object = None, record_id: object = None, *, entry: str | None = None
+    ) -> str:
+        """Add an event and return its id."""
+        made = self.own_id(record_id)
+        self.told(made, kind, data, at, entry=entry)
+        return made
 
     def release(self, status: str) -> None:
         """Add the results that were held back, now that it is clear whether the person interrupted."""
@@ -89,7 +112,7 @@ class Thread(Part):
             result["status"] = status
             if status == "interrupted":
                 result["error"]["type"] = "interrupted"
-        self.records += self.held
+            self.add(result)
         self.held.clear()
 
 
@@ -109,7 +132,7 @@ class LogFile:
     """One file of the group while it is read.
 
     Attributes:
-        calls: entries and times of those without a result yet, by tool_use id; seen: the uuids read so far.
+        calls: those without a result yet, by tool_use id, of all its threads; seen: the uuids read so far.
         roots: of inline sub-agents' records, the uuid their thread began with.
         blocks: of responses without record ids (early stream-json), the blocks met so far, by response.
         prompts, entries: places of the person's prompts and of the entries on the branch that is now active.
@@ -120,7 +143,7 @@ class LogFile:
     count: FileCount
     source: Source
     is_first: bool
-    calls: dict[str, tuple[str, float | None]] = field(default_factory=lambda: dict[str, tuple[str, float | None]]())
+    calls: dict[str, Call] = field(default_factory=lambda: dict[str, Call]())
     seen: set[str] = field(default_factory=lambda: set[str]())
     roots: dict[str, str] = field(default_factory=lambda: dict[str, str]())
     blocks: Counter[str] = field(default_factory=lambda: Counter[str]())
@@ -130,16 +153,13 @@ class LogFile:
     entries: list[tuple[int, str]] = field(default_factory=lambda: list[tuple[int, str]]())
     last_root: str = ""
     writes_stops: bool = False
-    orphans: int = 0
 
 
 class Threads:
-    """The threads of one session across its files, all of which add to the same records."""
+    """The threads of one session across its files, all of which add to the records of the session."""
 
-    def __init__(self, session: str, source: str) -> None:
-        self.session = session
-        self.records: list[Record] = []
-        self._source = source
+    def __init__(self, session: Part) -> None:
+        self._session = session
         self._launches: dict[str, Launch] = {}
         self._by_agent: dict[str, str] = {}
         self._entries: dict[str, str] = {}
@@ -151,15 +171,25 @@ class Threads:
         if thread is None:
             thread = self._start(file, raw, agent_id, launch_id) if key else self.main(file)
             file.threads[key] = thread
-            if not file.count.agent or (file.head.agent_id is None and key == ""):
+            if file.head.agent_id is None and key == "":
                 file.count.agent = thread.agent
+        thread.place = raw.number
         return thread
 
     def main(self, file: LogFile) -> Thread:
         """Return a new main thread."""
-        return Thread(self.session, file.count, self._source, records=self.records, is_main=True)
+        return self._new(file, "main", is_main=True)
 
-    def called(self, tool_use: str | None, name: str, entry: str, given: object, thread: Thread) -> None:
+    def _new(
+        self, file: LogFile, agent: str, parent: str | None = None, turn: str | None = None, *, is_main: bool = False
+    ) -> Thread:
+        session = self._session
+        return Thread(
+            session.session, file.count, session.source, agent, parent, turn=turn, records=session.records,
+            numbers=session.numbers, counter=session.counter, calls=file.calls, is_main=is_main,
+        )  # fmt: skip
+
+    def called(self, tool_use: str | None, name: str | None, entry: str, given: object, thread: Thread) -> None:
         """Remember a call, so that sub-agents and notifications can be linked to it."""
         if tool_use is None:
             return
@@ -209,7 +239,7 @@ class Threads:
         parent = launch.entry if launch else self._by_agent.get(agent_id or "")
         turn = ident(raw.value.get("promptId")) or (launch.turn if launch else None)
         agent = f"{kind[:80]}-{(agent_id or 'unknown')[:8]}"
-        return Thread(self.session, file.count, self._source, agent, parent, turn=turn, records=self.records)
+        return self._new(file, agent, parent, turn)
 
     def _by_prompt(self, value: dict[str, Any]) -> Launch | None:
         """Match a sub-agent that nothing links to its call by the prompt it was given."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,10 @@ from ctxmgr.importers.codex.head import (
 )
 from ctxmgr.importers.codex.rollout import Rollout
 from ctxmgr.importers.codex.thread import Thread
-from ctxmgr.importers.descriptions import LISTS, noting
-from ctxmgr.importers.interface import Coverage, Place, found_at
+from ctxmgr.importers.descriptions import LISTS, JsonImporter, Log
+from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import mapping, text
-from ctxmgr.log.codec import Record
-from ctxmgr.log.ids import parse_time
-from ctxmgr.types.importing import FileCount
 
 _CUT_META = re.compile(
     rb'\s*\{(?:"timestamp":\s*"[^"]{1,40}",\s*)?(?:"ordinal":\s*\d{1,18},\s*)?"type":\s*"session_meta",\s*"payload":\s*\{'
@@ -67,11 +64,8 @@ def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
     return named and bare and "sessionId" not in value and "session_id" not in value
 
 
-_ENDINGS = (".jsonl", ".jsonl.zst", ".json")
-
-
-class Codex:
-    """Codex CLI rollouts from April 2025 on, and what ``codex exec --json`` prints.
+class _Session:
+    """Reads the files of a session, a thread each.
 
     Ids: an item's own id where the model host made it unique, else ``<thread>:<item or call id>``, else
     ``<thread>:<line>``. A sub-agent's log joins the session of the thread that spawned it; a fork is a session of its
@@ -79,93 +73,23 @@ class Codex:
     so it becomes a session of its own, ``exec-<thread>``.
     """
 
-    name = "codex"
-    title = "Codex"
-    coverage = Coverage()
-    places: Sequence[Place] = (
-        Place(".codex/sessions", "**/rollout-*", variable="CODEX_HOME", below="sessions"),
-        Place(".codex/archived_sessions", "**/rollout-*", variable="CODEX_HOME", below="archived_sessions"),
-    )
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._heads = {path: read_head(path) for path in log.group}
+        self._threads = {head.thread: head for head in reversed(self._heads.values())}
+        self._file: Rollout | ExecStream | None = None
 
-    def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether a file with this path and these first bytes is a Codex log; content decides."""
-        return is_codex(path, head)
+    def begin(self) -> Rollout | ExecStream:
+        log, head = self._log, self._heads[self._log.path]
+        thread = Thread(_session(head, self._threads), log.count, log.name, head=head, counter=log.counter)
+        log.add(thread)
+        self._file = ExecStream(log, thread) if head.shape == "exec" else Rollout(log, thread)
+        return self._file
 
-    def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """Yield the rollouts under ``$CODEX_HOME`` or ``~/.codex``; the plain form where both exist."""
-        for path in found_at(self.places, home, environment):
-            packed = path.suffix == ".zst" and path.with_suffix("").exists()
-            if _is_rollout(path.name) and not packed and path.is_file():
-                yield path
-
-    def companions(self, path: Path) -> Sequence[Path]:
-        """Return the sub-agents' rollouts in the same day's folder whose line of parents leads to ``path``."""
-        try:
-            names = sorted(entry.name for entry in os.scandir(path.parent) if _is_rollout(entry.name))
-            family = {read_head(path).thread}
-        except OSError:
-            return []
-        children: dict[Path, Head] = {}
-        for name in names:
-            head = None if name == path.name else _head_or_none(path.parent / name)
-            if head is not None and head.parent is not None:
-                children[path.parent / name] = head
-        found: list[Path] = []
-        while born := [file for file, head in children.items() if head.parent in family]:
-            family.update(children.pop(file).thread for file in born)
-            found.extend(born)
-        return sorted(found)
-
-    def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
-        """Put each thread and the sub-agents below it into one group; originals come before their forks."""
-        files = sorted(set(paths), key=lambda path: (plain_name(path), str(path)))
-        heads = {path: _head_or_none(path) or Head(thread=plain_name(path)) for path in files}
-        first: dict[str, Path] = {}
-        for path in files:
-            first.setdefault(heads[path].thread, path)
-        groups: dict[Path, list[Path]] = {}
-        tops = {path: _top(path, heads, first) for path in files}
-        for path in sorted(files, key=lambda path: tops[path] != path):
-            groups.setdefault(tops[path], []).append(path)
-        return _originals_first(groups, heads)
-
-    def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
-        """Yield the records of one session's files; append one `FileCount` for each to ``counts``.
-
-        Raises:
-            OSError: when a file can't be read.
-        """
-        heads = {path: read_head(path) for path in group}
-        threads = {head.thread: head for head in reversed(heads.values())}
-        for path, head in heads.items():
-            count = FileCount(path=path, bytes=path.stat().st_size, version=head.version, agent=head.agent)
-            count.session = _session(head, threads)
-            counts.append(count)
-            thread = Thread(count.session, count, self.name, head=head, file=plain_name(path))
-            started = head.started if parse_time(head.started) is not None else None
-            yield thread.opening(started, head.version, path, _about(head))
-            yield from _read_file(path, thread)
-
-
-def _read_file(path: Path, thread: Thread) -> Iterator[Record]:
-    reader = ExecStream(thread) if thread.head.shape == "exec" else Rollout(thread)
-    count, records = thread.count, thread.records
-    for line in read_log(path, noting(count)):
-        count.records += 1
-        reader.feed(line)
-        if records:
-            yield from records
-            records.clear()
-    reader.finish()
-    yield from records
-
-
-def _about(head: Head) -> dict[str, Any]:
-    return {
-        "cwd": head.cwd, "git": head.git or None, "originator": head.originator, "title": head.title,
-        "agent": head.agent if head.sub_agent else None, "parentThread": head.parent,
-        "forkedFrom": head.forked_from, "forkPoint": head.fork_point,
-    }  # fmt: skip
+    def end(self) -> None:
+        if isinstance(self._file, Rollout):
+            self._file.finish()
+        self._log.close()
 
 
 def _session(head: Head, threads: Mapping[str, Head]) -> str:
@@ -219,3 +143,62 @@ def _head_or_none(path: Path) -> Head | None:
         return read_head(path)
     except OSError:
         return None
+
+
+_ENDINGS = (".jsonl", ".jsonl.zst", ".json")
+
+
+def _is_log(path: Path) -> bool:
+    """Whether a file is a rollout, and not the packed form of one that is there in plain form too."""
+    packed = path.suffix == ".zst" and path.with_suffix("").exists()
+    return _is_rollout(path.name) and not packed and path.is_file()
+
+
+def _family(path: Path) -> Sequence[Path]:
+    """Return a rollout, and those of sub-agents in the same day's folder whose line of parents leads to it."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(path.parent) if _is_rollout(entry.name))
+        family = {read_head(path).thread}
+    except OSError:
+        return [path]
+    children: dict[Path, Head] = {}
+    for name in names:
+        head = None if name == path.name else _head_or_none(path.parent / name)
+        if head is not None and head.parent is not None:
+            children[path.parent / name] = head
+    found: list[Path] = []
+    while born := [file for file, head in children.items() if head.parent in family]:
+        family.update(children.pop(file).thread for file in born)
+        found.extend(born)
+    return [path, *sorted(found)]
+
+
+def _grouped(paths: Iterable[Path]) -> list[list[Path]]:
+    """Put each thread and the sub-agents below it into one group; originals come before their forks."""
+    files = sorted(set(paths), key=lambda path: (plain_name(path), str(path)))
+    heads = {path: _head_or_none(path) or Head(thread=plain_name(path)) for path in files}
+    first: dict[str, Path] = {}
+    for path in files:
+        first.setdefault(heads[path].thread, path)
+    groups: dict[Path, list[Path]] = {}
+    tops = {path: _top(path, heads, first) for path in files}
+    for path in sorted(files, key=lambda path: tops[path] != path):
+        groups.setdefault(tops[path], []).append(path)
+    return _originals_first(groups, heads)
+
+
+CODEX = JsonImporter(
+    name="codex",
+    title="Codex",
+    reader=_Session,
+    coverage=Coverage(),
+    places=(
+        Place(".codex/sessions", "**/rollout-*", variable="CODEX_HOME", below="sessions"),
+        Place(".codex/archived_sessions", "**/rollout-*", variable="CODEX_HOME", below="archived_sessions"),
+    ),
+    recognises=is_codex,
+    is_log=_is_log,
+    related=_family,
+    grouped=_grouped,
+    values=lambda path, _lists, report: read_log(path, report),
+)

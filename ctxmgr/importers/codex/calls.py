@@ -49,7 +49,7 @@ class Outcome:
     output: Any = None
     error: dict[str, Any] | None = None
     duration_ms: float | None = None
-    meta: dict[str, Any] = field(default_factory=lambda: {})
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def fail(self, status: str, kind: str, message: str) -> Outcome:
         """Set a failure, keeping only the first lines of its message."""
@@ -58,22 +58,17 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class _Open:
-    entry: str
-    facts: Facts | None = None
-
-
-@dataclass(slots=True)
 class Calls:
-    """The calls of one thread; those that are still open at the end of the file stay open."""
+    """The calls of one thread, which items and events tell of.
+
+    Attributes:
+        facts: what events told of open calls, and of those whose item has not come yet.
+        told: ids of the calls of which an event told first.
+    """
 
     thread: Thread
-    open: dict[str, _Open] = field(default_factory=lambda: dict[str, _Open]())
-    early: dict[str, Facts] = field(default_factory=lambda: dict[str, Facts]())
-    seen: set[str] = field(default_factory=lambda: set[str]())
+    facts: dict[str, Facts] = field(default_factory=lambda: dict[str, Facts]())
     told: set[str] = field(default_factory=lambda: set[str]())
-    lost: int = 0
-    orphans: int = 0
 
     def call(self, item: Item, kind: str) -> None:
         """Read a call item."""
@@ -83,82 +78,61 @@ class Calls:
         if entry_id is None or call_id in self.told:
             return
         action = text(payload.get("name")) or CALLS.get(kind) or kind
-        given = _given(payload, kind)
-        self.entry(item, entry_id, (call_id, action, kind, given), self.thread.spoke(item))
         key = call_id or entry_id
-        self.seen.add(key)
-        self.lost += key in self.open
+        if key in self.thread.calls:
+            self.facts.pop(key, None)
+        self.entry(item, entry_id, (call_id, action, kind, _given(payload, kind)))
         status = text(payload.get("status"))
         if kind in _AT_ONCE or (kind == "tool_search_call" and payload.get("execution") == "server"):
             if status in _UNFINISHED:
-                self.lost += 1
+                self.thread.abandon(key)
                 return
             outcome = Outcome()
             if status in ("failed", "incomplete"):
                 outcome.fail("error", "toolError", f"{action} {status}")
             if text(payload.get("result")):
                 outcome.output = f"<{len(payload['result']):,} characters>"
-            self.result(item, entry_id, outcome)
-            return
-        self.open[key] = _Open(entry_id, self.early.pop(key, None))
+            self.result(item, key, outcome)
 
     def output(self, item: Item) -> None:
         """Read an output item; one whose call was already answered, or is unknown, adds nothing."""
-        self.thread.answered()
+        self.thread.output_came()
         call_id = text(item.payload.get("call_id")) or text(item.payload.get("id")) or ""
-        known = self.open.pop(call_id, None)
-        if known is not None:
-            self.result(item, known.entry, read_output(item.payload, known.facts))
-        elif call_id not in self.seen:
-            self.orphans += 1
+        facts = self.facts.pop(call_id, None) if call_id in self.thread.waiting else None
+        self.result(item, call_id, read_output(item.payload, facts))
 
     def event(self, item: Item, kind: str, body: dict[str, Any], call_id: object) -> None:
         """Read what an event tells of a call: facts for its result or, in a log without items, the call itself."""
-        key = text(call_id)
-        if key is None:
-            return
-        if self.thread.items_seen and key in self.seen and key not in self.open:
+        key, thread = text(call_id), self.thread
+        if key is None or (thread.items_seen and key in thread.calls and key not in thread.waiting):
             return
         facts = None
         if not kind.endswith(("_begin", "_request")):
             facts = facts_of_command(body) if kind in _COMMANDS else facts_of_tool(body)
-        if self.thread.items_seen:
-            self._remember(key, facts)
+        if thread.items_seen:
+            if facts is not None and (key in thread.waiting or len(self.facts) < _MOST_EARLY_FACTS):
+                self.facts[key] = facts
             return
-        if key not in self.open:
-            entry_id = self.thread.call_entry_id(item, None, key)
+        if key not in thread.waiting:
+            entry_id = thread.call_entry_id(item, None, key)
             if entry_id is None:
                 return
-            action, given = _told(kind, body)
-            self.entry(item, entry_id, (key, action, kind, given), self.thread.spoke(item))
-            self.open[key] = _Open(entry_id)
-            self.seen.add(key)
+            self.entry(item, entry_id, (key, *_told(kind, body)))
             self.told.add(key)
         if facts is not None:
-            self.result(item, self.open.pop(key).entry, from_facts(facts))
-            self.thread.answered()
-
-    def _remember(self, key: str, facts: Facts | None) -> None:
-        if facts is None:
-            return
-        known = self.open.get(key)
-        if known is not None:
-            known.facts = facts
-        elif key not in self.seen and len(self.early) < _MOST_EARLY_FACTS:
-            self.early[key] = facts
+            self.result(item, key, from_facts(facts))
+            thread.output_came()
 
     def turn_over(self, item: Item, aborted: bool) -> None:
         """End a turn: a call of which only events tell ends with them, and an abort ends every open call."""
-        self.early.clear()
-        for key in list(self.open):
-            known = self.open[key]
-            if known.facts is not None:
-                self.result(item, self.open.pop(key).entry, from_facts(known.facts))
+        for key in list(self.thread.waiting):
+            if (facts := self.facts.get(key)) is not None:
+                self.result(item, key, from_facts(facts))
             elif aborted:
-                outcome = Outcome().fail("interrupted", "interrupted", "the turn was aborted")
-                self.result(item, self.open.pop(key).entry, outcome)
+                self.result(item, key, Outcome().fail("interrupted", "interrupted", "the turn was aborted"))
+        self.facts.clear()
 
-    def entry(self, item: Item, entry_id: str, what: tuple[str | None, str, str, Any], step: str) -> None:
+    def entry(self, item: Item, entry_id: str, what: tuple[str | None, str, str, Any]) -> None:
         """Add the entry of a call: ``what`` is (call id, action, input type, input)."""
         thread = self.thread
         call_id, action, kind, given = what
@@ -166,26 +140,22 @@ class Calls:
         if namespace and not action.startswith(f"{namespace}."):
             action = f"{namespace}.{action}"
         thread.rounds[-1].append(entry_id)
-        thread.entry(
-            entry_id, action, given, item.ts, input_type=kind, turn=item.turn or thread.turn_id or thread.user_turn, step=step,
-            timeout_ms=_limit(given), meta={
-                "callId": call_id, "file": thread.file, "line": item.number,
-                "cwd": thread.cwd, "model": thread.model, "version": thread.head.version or None,
-            },
+        thread.step = thread.spoke(item)
+        thread.call(
+            call_id, action, given, item.at, record_id=entry_id, input_type=kind, turn=item.turn, timeout_ms=_limit(given),
         )  # fmt: skip
 
-    def result(self, item: Item, entry_id: str, found: Outcome) -> None:
-        """Add the result of an entry."""
-        self.thread.outcome(
-            entry_id, found.status, item.ts,
-            output=found.output, error=found.error, duration_ms=found.duration_ms, meta=found.meta,
-        )  # fmt: skip
-
-    def finish(self) -> None:
-        """Count what stayed open, and say once that outputs without a call were met."""
-        self.thread.count.open += len(self.open) + self.lost
-        if self.orphans:
-            self.thread.count.notes.append(f"{self.orphans} tool outputs belong to calls that this file does not hold")
+    def result(self, item: Item, call_id: str, found: Outcome) -> None:
+        """Add the result of an open call."""
+        self.thread.result(
+            call_id,
+            found.output,
+            item.at,
+            status=found.status,
+            stated=found.error,
+            duration_ms=found.duration_ms,
+            meta=found.meta,
+        )
 
 
 def _given(payload: dict[str, Any], kind: str) -> Any:
@@ -197,22 +167,21 @@ def _given(payload: dict[str, Any], kind: str) -> Any:
     return {"prompt": prompt} if prompt else None
 
 
-def _told(kind: str, body: dict[str, Any]) -> tuple[str, Any]:
-    """Return the action and the input of a call from an event about it."""
+def _told(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
+    """Return the action, the input type and the input of a call from an event about it."""
     if kind in _COMMANDS:
         keys = ("command", "cwd", "changes")
-        return _COMMANDS[kind], clean({key: body[key] for key in keys if body.get(key) is not None})
+        return _COMMANDS[kind], kind, clean({key: body[key] for key in keys if body.get(key) is not None})
     invocation = mapping(body.get("invocation")) or body
     names = [text(invocation.get(key)) for key in ("server", "namespace", "tool")]
-    return ".".join(name for name in names if name) or kind, parsed(invocation.get("arguments"))
+    return ".".join(name for name in names if name) or kind, kind, parsed(invocation.get("arguments"))
 
 
 def _limit(given: Any) -> float | None:
-    body = mapping(given)
-    for key in _LIMITS:
-        limit = number(body.get(key))
-        if limit is not None and 0 < limit <= _LONGEST_LIMIT:
-            return limit
+    if isinstance(given, dict):
+        for key in _LIMITS:
+            if key in given and (limit := number(given[key])) is not None and 0 < limit <= _LONGEST_LIMIT:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
+                return limit
     return None
 
 
@@ -221,8 +190,7 @@ def _limit(given: Any) -> float | None:
 _HEADER = lazy_pattern(
     r"(?:Chunk ID: \S{1,64}"
     r"|Wall time: (?P<wall>\d{1,12}(?:\.\d{1,12})?) ?s(?:econds?)?"
-    r"|Exit code: (?P<exit>-?\d{1,18})"
-    r"|Process exited with code (?P<code>-?\d{1,18})"
+    r"|(?:Exit code:|Process exited with code) (?P<code>-?\d{1,18})"
     r"|Process running with session ID (?P<running>\S{1,64})"
     r"|Original token count: \d{1,18}"
     r"|Total output lines: \d{1,18}"
@@ -283,24 +251,22 @@ def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | Non
         body = mapping(parsed(words))
         if body:
             return _from_json(body, outcome, exit_code)
-    at, wall, code, running = 0, None, None, None
-    stripped = False
-    while match := _HEADER.match(words, at):
+    at = 0
+    told: dict[str | None, str] = {}
+    while "body" not in told and (match := _HEADER.match(words, at)):
         at = match.end()
-        wall, running = match["wall"] or wall, match["running"] or running
-        code = match["exit"] or match["code"] or code
-        if match["body"]:
-            stripped = True
-            break
+        told[match.lastgroup] = match[match.lastindex or 0]
+    if not at:
+        return exit_code
     rest = words[at:]
-    if at and (stripped or _ABORTED.match(rest) or rest.startswith("[")):
+    if "body" in told or _ABORTED.match(rest) or rest.startswith("["):
         outcome.output = rest
-        if wall is not None and outcome.duration_ms is None:
-            outcome.duration_ms = milliseconds(float(wall))
-        if running is not None:
-            outcome.meta["running"] = running
-        if code is not None:
-            return int(code)
+        if "wall" in told and outcome.duration_ms is None:
+            outcome.duration_ms = milliseconds(float(told["wall"]))
+        if "running" in told:
+            outcome.meta["running"] = told["running"]
+        if "code" in told:
+            return int(told["code"])
     return exit_code
 
 

@@ -7,44 +7,43 @@ from typing import Any
 
 from ctxmgr.importers.codex.calls import Calls, Facts, from_facts
 from ctxmgr.importers.codex.head import EXEC_ITEMS, EXEC_TYPES
-from ctxmgr.importers.codex.thread import Item, Meter, Thread
+from ctxmgr.importers.codex.meter import Meter
+from ctxmgr.importers.codex.thread import Item, Thread
+from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, mapping, sequence, spoken, text, whole
 from ctxmgr.log.codec import fingerprint
-from ctxmgr.log.foreign_jsonl import Line
 
 _ACTIONS = {"command_execution": "exec_command", "file_change": "apply_patch", "web_search": "web_search"}
 _GIVEN = ("command", "changes", "query", "arguments", "prompt", "receiver_thread_ids")
 
 
 class ExecStream:
-    """Reads one captured standard output; `feed` takes its objects in order, `finish` ends it.
+    """Reads one captured standard output; `read` takes its objects in order.
 
     Item ids start at ``item_0`` in every run, so a run is told apart by the fingerprint of its first item,
     and by a number where another run began with the very same one.
     """
 
-    def __init__(self, thread: Thread) -> None:
+    def __init__(self, log: Log, thread: Thread) -> None:
+        self._log = log
         self._thread = thread
         self._calls = Calls(thread)
         self._meter = Meter(thread)
-        self._open: dict[str, str] = {}
         self._seen: set[str] = set()
         self._run: str | None = None
         self._runs: Counter[str] = Counter()
 
-    def feed(self, line: Line) -> None:
+    def read(self, value: dict[str, Any]) -> None:
         """Take the next object."""
-        kind = text(line.value.get("type")) or "untyped"
-        item = self._thread.item(line, line.value, bare=True)
+        kind = text(value.get("type")) or "untyped"
+        item = self._thread.item(self._log.line, value, value, bare=True)
         if kind not in EXEC_TYPES:
-            self._thread.unknown(kind)
+            self._log.unknown(kind)
         elif kind == "thread.started":
             self._run = None
             self._seen.clear()
-            self._thread.count.open += len(self._open)
-            self._open.clear()
         elif kind == "turn.started":
-            self._thread.turn_id = self._thread.place(item)
+            self._thread.name_turn(self._thread.own_id())
             self._thread.turn_began()
         elif kind in ("turn.completed", "turn.failed"):
             self._turn_end(item, kind)
@@ -53,10 +52,6 @@ class ExecStream:
         else:
             self._item(item, kind, mapping(item.payload.get("item")))
 
-    def finish(self) -> None:
-        """Complete the counts; nothing waits for the end of the file."""
-        self._thread.count.open += len(self._open)
-
     def _turn_end(self, item: Item, kind: str) -> None:
         self._meter.turn_total(item, item.payload.get("usage"))
         data: dict[str, Any] = {"reason": "completed"}
@@ -64,21 +59,21 @@ class ExecStream:
             problem = mapping(item.payload.get("error"))
             self._error(item, problem)
             data = {"reason": "failed", "error": clean(problem)}
-        self._thread.event(item, "turn_end", data, f"{self._thread.place(item)}:turn_end")
-        self._thread.turn_id = None
+        self._thread.event("turn_end", data, item.at, f"{self._thread.own_id()}:turn_end")
+        self._thread.name_turn(None)
 
     def _error(self, item: Item, body: dict[str, Any]) -> None:
         message = text(body.get("message")) or "error"
-        self._thread.event(item, "error", {"text": message, "message": message})
+        self._thread.event("error", {"text": message, "message": message}, item.at)
 
     def _item(self, item: Item, kind: str, body: dict[str, Any]) -> None:
         sort, name = text(body.get("type")) or "untyped", text(body.get("id"))
         thread = self._thread
         if sort not in EXEC_ITEMS:
-            thread.unknown(f"item/{sort}")
+            self._log.unknown(f"item/{sort}")
             return
         self._run = self._run or self._named(body)
-        full = f"{thread.origin}:{self._run}:{name or item.number}"
+        full = f"{thread.origin}:{self._run}:{name or thread.number}"
         if sort in ("agent_message", "reasoning"):
             if kind == "item.completed":
                 self._say(item, sort, spoken(body.get("text")), full)
@@ -100,34 +95,32 @@ class ExecStream:
         self._thread.spoke(item)
         if sort == "agent_message":
             self._thread.count.messages += 1
-            self._thread.event(item, "message", {"text": words}, event_id)
+            self._thread.event("message", {"text": words}, item.at, event_id)
         else:
             self._thread.count.thoughts += 1
-            self._thread.event(item, "thought", {"text": words}, event_id)
+            self._thread.event("thought", {"text": words}, item.at, event_id)
 
     def _plan(self, item: Item, kind: str, body: dict[str, Any], full: str) -> None:
         """Read a to-do list: each change is one call of the plan tool, its completion only the end of the turn."""
         if kind == "item.completed" and full in self._seen:
             return
         self._seen.add(full)
-        entry_id = f"{full}:{item.number}"
-        what = (text(body.get("id")), "update_plan", "todo_list", clean(body.get("items")))
-        self._calls.entry(item, entry_id, what, self._thread.spoke(item))
-        self._calls.result(item, entry_id, from_facts(Facts()))
+        entry_id, name = f"{full}:{self._thread.number}", text(body.get("id"))
+        self._calls.entry(item, entry_id, (name, "update_plan", "todo_list", clean(body.get("items"))))
+        self._calls.result(item, name or entry_id, from_facts(Facts()))
 
     def _call(self, item: Item, kind: str, body: dict[str, Any], full: str) -> None:
+        name = text(body.get("id"))
         if full not in self._seen:
             self._seen.add(full)
             sort = text(body.get("type")) or ""
             names = [text(body.get("server")), text(body.get("tool"))]
             action = _ACTIONS.get(sort) or ".".join(name for name in names if name) or sort
             given = clean({key: body[key] for key in _GIVEN if body.get(key) is not None})
-            what = (text(body.get("id")), action, sort, given)
-            self._calls.entry(item, full, what, self._thread.spoke(item))
-            self._open[full] = full
-        if kind == "item.completed" and self._open.pop(full, None):
-            self._thread.answered()
-            self._calls.result(item, full, from_facts(_facts(body)))
+            self._calls.entry(item, full, (name, action, sort, given))
+        if kind == "item.completed" and not self._thread.answered(name or full):
+            self._thread.output_came()
+            self._calls.result(item, name or full, from_facts(_facts(body)))
 
 
 def _facts(body: dict[str, Any]) -> Facts:

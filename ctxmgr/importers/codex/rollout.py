@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ctxmgr.importers.codex import head as known
 from ctxmgr.importers.codex.calls import EVENTS, Calls
-from ctxmgr.importers.codex.head import harness_origin, looks_generated
-from ctxmgr.importers.codex.thread import Item, Meter, Thread
+from ctxmgr.importers.codex.meter import Meter
+from ctxmgr.importers.codex.thread import Item, Thread
+from ctxmgr.importers.codex.words import Words
+from ctxmgr.importers.descriptions import Log
 from ctxmgr.importers.values import clean, images, mapping, sequence, spoken, text, texts, whole
-from ctxmgr.log.foreign_jsonl import Line
 
 _BEGINS = frozenset(("task_started", "turn_started"))
 _ENDS = frozenset(("task_complete", "turn_complete"))
@@ -23,9 +24,10 @@ _NOT_BY_PERSON = frozenset(("review_ended", "budget_limited"))
 
 
 class Rollout:
-    """Reads one file; `feed` takes its objects in order, `finish` ends it."""
+    """Reads one file; `read` takes its objects in order, `finish` ends it."""
 
-    def __init__(self, thread: Thread) -> None:
+    def __init__(self, log: Log, thread: Thread) -> None:
+        self._log = log
         self._thread = thread
         self._words = Words(thread)
         self._calls = Calls(thread)
@@ -40,34 +42,33 @@ class Rollout:
             "inter_agent_communication": self._from_agent,
         }
 
-    def feed(self, line: Line) -> None:
+    def read(self, value: dict[str, Any]) -> None:
         """Take the next object."""
-        value, thread = line.value, self._thread
+        thread, number = self._thread, self._log.line
         kind: str | None = value.get("type")
         if not isinstance(kind, str) or not kind:
             kind = None
         payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
-            item = thread.item(line, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
-            if kind == "session_meta" or thread.copied:
+            item = thread.item(number, value, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
+            if kind == "session_meta" or thread.origin != thread.process:  # as `Thread.copied`, without a call for each line
                 thread.follow_origin(item, kind)
-            if (read := self._readers.get(kind)) is not None:
-                read(item)
+            if (reader := self._readers.get(kind)) is not None:
+                reader(item)
             elif kind not in known.TOP_LEVEL:
-                thread.unknown(kind)
+                self._log.unknown(kind)
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
-            self._item(thread.item(line, value, bare=True))
+            self._item(thread.item(number, value, value, bare=True))
         elif "record_type" in value:
             thread.mark(reliable=True)
             if value.get("record_type") != "state":
-                thread.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
+                self._log.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
         elif kind is not None or not text(value.get("id")) or "timestamp" not in value:
-            thread.unknown(f"{kind} without payload" if kind in known.TOP_LEVEL else kind or "untyped")
+            self._log.unknown(f"{kind} without payload" if kind in known.TOP_LEVEL else kind or "untyped")
 
     def finish(self) -> None:
-        """Add what only the end of the file decides, and complete the counts."""
+        """Add what only the end of the file decides."""
         self._words.finish()
-        self._calls.finish()
 
     def _compacted(self, item: Item) -> None:
         self._words.settle()
@@ -108,13 +109,13 @@ class Rollout:
         elif kind == "agent_message":
             self._turns.from_agent(item)
         if kind not in known.ITEMS:
-            thread.unknown(f"response_item/{kind}")
+            self._log.unknown(f"response_item/{kind}")
 
     def _event(self, item: Item) -> None:
         payload = item.payload
         kind = text(payload.get("type")) or "untyped"
         if kind not in known.EVENTS:
-            self._thread.unknown(f"event_msg/{kind}")
+            self._log.unknown(f"event_msg/{kind}")
         elif kind == "token_count":
             self._meter.token_count(item)
         elif kind == "user_message":
@@ -139,7 +140,7 @@ class Rollout:
         """Read an ``item_completed`` event: the form in which new logs tell what the item lines also hold."""
         kind = text(body.get("type")) or "untyped"
         if kind not in known.TURN_ITEMS:
-            self._thread.unknown(f"item_completed/{kind}")
+            self._log.unknown(f"item_completed/{kind}")
         elif kind == "UserMessage":
             self._words.event(item, spoken(body.get("content")), images(body.get("content")))
         elif kind == "AgentMessage":
@@ -170,7 +171,7 @@ class Rollout:
 
     def _say(self, item: Item, kind: str, data: dict[str, Any], item_id: object) -> None:
         thread = self._thread
-        event_id = thread.own_id(item, item_id)
+        event_id = thread.claimed(item, item_id)
         if event_id is None:
             return
         self._turns.name_turn(item)
@@ -179,7 +180,7 @@ class Rollout:
             thread.count.messages += 1
         else:
             thread.count.thoughts += 1
-        thread.event(item, kind, data, event_id)
+        thread.event(kind, data, item.at, event_id)
 
 
 @dataclass(slots=True)
@@ -204,7 +205,9 @@ class Turns:
 
     def name_turn(self, item: Item) -> None:
         """Take the turn's id from a line that names it."""
-        self.thread.turn_id = item.turn or self.thread.turn_id
+        turn = item.turn
+        if turn is not None and turn != self.thread.turn_id:
+            self.thread.name_turn(turn)
 
     def event(self, item: Item, kind: str) -> None:
         """Read an event about a turn."""
@@ -212,14 +215,15 @@ class Turns:
         if kind in _BEGINS:
             self.calls.turn_over(item, aborted=False)
             self.thread.turn_began()
-            self.thread.turn_id, self.last_error, self.compacted = item.turn, None, False
+            self.thread.name_turn(item.turn)
+            self.last_error, self.compacted = None, False
         elif kind in _ENDS or kind == "turn_aborted":
             self._end(item, aborted=kind == "turn_aborted")
         elif kind in _ERRORS:
             self._error(item, payload)
         elif kind in known.QUESTIONS:
             data = {"for": kind, "callId": text(payload.get("call_id")), "reason": text(payload.get("reason"))}
-            self.thread.event(item, "waiting", {key: value for key, value in data.items() if value is not None})
+            self.thread.event("waiting", {key: value for key, value in data.items() if value is not None}, item.at)
         elif kind == "context_compacted":
             self.compaction(item, text(payload.get("message")))
         elif kind == "thread_rolled_back":
@@ -233,28 +237,28 @@ class Turns:
         if self.compacted:
             return
         self.compacted = True
-        self.thread.event(item, "compaction", {"text": summary} if summary else {})
+        self.thread.event("compaction", {"text": summary} if summary else {}, item.at)
 
     def from_agent(self, item: Item) -> None:
         """Emit a message between agents; no person wrote it."""
         payload = item.payload
         words = spoken(payload.get("content")) or text(payload.get("message")) or ""
-        event_id = self.thread.own_id(item, payload.get("id"))
+        event_id = self.thread.claimed(item, payload.get("id"))
         if event_id is None or self.thread.heard(f"agent {words}"):
             return
         self.thread.said(f"agent {words}")
         data: dict[str, Any] = {"text": words, "origin": "agent", "role": "agent"}
         data.update((key, payload[key]) for key in ("author", "recipient") if text(payload.get(key)))
-        self.thread.event(item, "nudge", data, event_id)
+        self.thread.event("nudge", data, item.at, event_id)
 
     def _end(self, item: Item, aborted: bool) -> None:
         thread, payload = self.thread, item.payload
-        place = thread.place(item)
+        place = thread.own_id()
         self.name_turn(item)
         self.calls.turn_over(item, aborted)
         reason: str | None = text(payload.get("reason"))
         if aborted and reason not in _NOT_BY_PERSON:
-            thread.event(item, "interrupt", {"reason": reason or "unknown"}, place)
+            thread.event("interrupt", {"reason": reason or "unknown"}, item.at, place)
         problem: object = payload.get("error")
         failed = problem is not None and problem is not False and problem != {}
         if failed:
@@ -262,9 +266,10 @@ class Turns:
         data: dict[str, Any] = {"reason": "aborted" if aborted else "failed" if failed else "completed"}
         if failed:
             data["error"] = clean(problem)
-        thread.event(item, "turn_end", data, f"{place}:turn_end")
-        thread.turn_id, self.last_error = None, None
-        self.thread.turn_began()
+        thread.event("turn_end", data, item.at, f"{place}:turn_end")
+        self.last_error = None
+        thread.name_turn(None)
+        thread.turn_began()
 
     def _error(self, item: Item, body: dict[str, Any], event_id: str | None = None) -> None:
         message = text(body.get("message")) or "error"
@@ -274,183 +279,15 @@ class Turns:
         data: dict[str, Any] = {"text": message, "message": message}
         if body.get("codex_error_info") is not None:
             data["type"] = clean(body["codex_error_info"])
-        self.thread.event(item, "error", data, event_id)
+        self.thread.event("error", data, item.at, event_id)
 
     def _rewind(self, item: Item, turns: int) -> None:
         rounds = self.thread.rounds
         gone = rounds[max(len(rounds) - turns, 1) :] if turns > 0 else []
         del rounds[len(rounds) - len(gone) :]
         self.thread.turn_began()
-        self.thread.event(item, "rewind", {"turns": turns, "abandoned": [entry for entries in gone for entry in entries]})
+        self.thread.event("rewind", {"turns": turns, "abandoned": [entry for entries in gone for entry in entries]}, item.at)
 
     def _settings(self, body: dict[str, Any]) -> None:
         self.thread.model = text(body.get("model")) or self.thread.model
         self.thread.cwd = text(body.get("cwd")) or self.thread.cwd
-
-
-@dataclass(slots=True)
-class _Held:
-    """A message of role user whose writer is not known yet, or one that waits behind such a message."""
-
-    item: Item
-    event_id: str
-    words: str
-    pictures: int = 0
-    origin: str | None = None
-    confirmed: bool = False
-    counted: bool = True
-    role: str = "user"
-
-    @property
-    def open(self) -> bool:
-        return self.origin is None and not self.confirmed
-
-
-@dataclass(slots=True)
-class Words:
-    """Messages of role user and developer.
-
-    New logs name the writer of each part. In others an event (``user_message``, ``UserMessage``) confirms what a person
-    wrote, right after the item or before it; an unnamed text waits for it until the conversation goes on. Logs without
-    such events are judged by how the text begins. The decision never depends on where a growing file ends today.
-    """
-
-    thread: Thread
-    held: list[_Held] = field(default_factory=lambda: list[_Held]())
-    announced: list[_Held] = field(default_factory=lambda: list[_Held]())
-    confirmed_before: bool = False
-    named_before: bool = False
-    guessing: bool = False
-
-    def item(self, item: Item) -> None:
-        """Take a message item of role user, developer or system."""
-        event_id = self.thread.own_id(item, item.payload.get("id"))
-        if event_id is None:
-            return
-        content: object = item.payload.get("content")
-        role = text(item.payload.get("role")) or "user"
-        by_person, by_harness, origin = _by_provenance(item.payload) if role == "user" else ([], texts(content), None)
-        words = spoken(content)
-        message = _Held(item, event_id, words, images(content), role=role)
-        if by_person or by_harness:
-            self.named_before = self.named_before or role == "user"
-            if by_person:
-                message.words, message.confirmed = "\n".join(by_person), True
-            if by_harness and not by_person:
-                message.origin = origin or harness_origin(words) or ("developer" if role != "user" else "harness")
-            self._queue(message)
-            if by_person and by_harness:
-                rest = _Held(item, f"{event_id}:harness", "\n".join(by_harness), origin=origin or "harness")
-                rest.counted = False
-                self._queue(rest)
-            return
-        message.origin = harness_origin(words) or ("developer" if role != "user" else None)
-        if message.open:
-            waiting = next((held for held in self.announced if held.words.strip() == words.strip()), None)
-            if waiting is not None:
-                self.announced.remove(waiting)
-                message.confirmed = True
-            elif item.bare:
-                message.origin = "unnamed" if looks_generated(words) else None
-                message.confirmed = message.origin is None
-            elif self.thread.heard(words):
-                return
-        self._queue(message)
-
-    def event(self, item: Item, words: str, pictures: int, event_id: object = None) -> None:
-        """Take an event that says what a person wrote."""
-        if self.named_before or harness_origin(words):
-            return
-        self.confirmed_before = True
-        for held in [held for held in self.held if held.open]:
-            if words.strip() in held.words or held.pictures or pictures:
-                held.confirmed = True
-                break
-        else:
-            message = _Held(item, self.thread.place(item), words, pictures, confirmed=True)
-            if self.thread.items_seen:
-                self.announced.append(message)
-            else:
-                self.thread.said(words)
-                self._record(message)
-            return
-        if not any(held.open for held in self.held):
-            self._flush()
-
-    @property
-    def undecided(self) -> bool:
-        """Whether there is anything to settle."""
-        return bool(self.held or self.announced)
-
-    def settle(self) -> None:
-        """Decide what is still open: the conversation has gone on."""
-        if not self.undecided:
-            return
-        for held in self.held:
-            if held.open:
-                self.guessing = self.guessing or not self.confirmed_before
-                if self.confirmed_before or looks_generated(held.words):
-                    held.origin = "unnamed"
-        self._flush()
-        announced, self.announced = self.announced, []
-        for message in announced:
-            self._record(message)
-
-    def finish(self) -> None:
-        """End of file: decide only where growth of the file could not change the decision."""
-        if self.guessing and not self.confirmed_before:
-            self.settle()
-
-    def _queue(self, message: _Held) -> None:
-        """Emit the message now, unless an undecided one stands before it or it is undecided itself."""
-        self.held.append(message)
-        if not any(held.open for held in self.held):
-            self._flush()
-
-    def _flush(self) -> None:
-        held, self.held = self.held, []
-        for message in held:
-            self._record(message)
-
-    def _record(self, message: _Held) -> None:
-        thread, origin = self.thread, message.origin
-        data: dict[str, Any] = {"text": message.words}
-        if origin is None and thread.head.sub_agent:
-            origin = "parentAgent"
-        if message.counted and message.role == "user":
-            if origin is None:
-                thread.count.user_messages += 1
-            else:
-                thread.count.harness_messages += 1
-        if message.pictures:
-            data["images"] = message.pictures
-        if origin in (None, "parentAgent"):
-            thread.user_turn = message.event_id
-            thread.rounds.append([])
-            self.thread.turn_began()
-        if origin is None:
-            thread.event(message.item, "user_message", data, message.event_id)
-        else:
-            thread.event(message.item, "nudge", {**data, "origin": origin, "role": message.role}, message.event_id)
-
-
-def _by_provenance(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
-    """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
-    passed = mapping(payload.get("internal_chat_message_metadata_passthrough"))
-    marks = [
-        text(mapping(mapping(part).get("provenance")).get("type")) for part in sequence(passed.get("content_item_metadata"))
-    ]
-    content = sequence(payload.get("content"))
-    if not any(mark not in (None, "unknown") for mark in marks):
-        return [], [], None
-    by_person: list[str] = []
-    by_harness: list[str] = []
-    for place, part in enumerate(content):
-        mark = marks[place] if place < len(marks) else None
-        words = spoken([part])
-        if mark in (None, "unknown"):
-            mark = "harness" if harness_origin(words) else "user"
-        (by_person if mark == "user" else by_harness).append(words)
-    kinds = [text(kind) for kind in sequence(passed.get("content_item_kinds"))]
-    origin = next((kind for kind in kinds if kind and not kind.startswith("user.") and kind != "unknown"), None)
-    return by_person, by_harness, origin

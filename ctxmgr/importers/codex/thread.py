@@ -1,4 +1,4 @@
-"""The state of one thread while its log is read: its ids, its turns, its model responses and what they cost."""
+"""The state of one thread while its log is read: its ids, its turns and its model responses."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxmgr.importers.codex.head import Head
-from ctxmgr.importers.transcript import Part
-from ctxmgr.importers.values import is_time, mapping, text, whole
-from ctxmgr.log.foreign_jsonl import Line
+from ctxmgr.importers.log_files import plain_name
+from ctxmgr.importers.transcript import Call, Transcript
+from ctxmgr.importers.values import mapping, text, whole
 from ctxmgr.log.ids import parse_time
 
 _UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z]{24,})\Z")
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _COPYING_SECONDS = 1.0
-_LONGEST_NAME = 100
-_PASSTHROUGH = "internal_chat_message_metadata_passthrough"
+PASSTHROUGH = "internal_chat_message_metadata_passthrough"
 
 
 @dataclass(slots=True)
@@ -24,33 +23,21 @@ class Item:
     """One line, unwrapped: the payload of a ``{timestamp, type, payload}`` line, or a bare item as it stands.
 
     Attributes:
-        stamp, metadata: the line's timestamp and metadata, whatever they hold.
-        part: 2 for the second object that a damaged line holds, and so on.
+        at, metadata: the line's timestamp and metadata, whatever they hold.
     """
 
-    number: int
-    stamp: object
+    at: object
     payload: dict[str, Any]
     metadata: object = None
     bare: bool = False
-    part: int = 1
-    _ts: str | None = ""
     _turn: str | None = ""
-
-    @property
-    def ts(self) -> str | None:
-        """The line's timestamp where it is one."""
-        if self._ts == "":
-            stamp = self.stamp
-            self._ts = stamp if isinstance(stamp, str) and is_time(stamp) else None
-        return self._ts
 
     @property
     def turn(self) -> str | None:
         """The turn that the line itself names."""
         if self._turn == "":
             payload = self.payload
-            passed = payload.get(_PASSTHROUGH)
+            passed = payload.get(PASSTHROUGH)
             turn = (text(mapping(passed).get("turn_id")) if passed else None) or text(payload.get("turn_id"))
             if turn is None and (attribution := payload.get("turn_attribution")):
                 turn = text(mapping(attribution).get("turn_id"))
@@ -59,10 +46,11 @@ class Item:
 
 
 @dataclass(slots=True)
-class Thread(Part):
+class Thread(Transcript):
     """One log in the making.
 
     Attributes:
+        number, piece: the present line, and which object on it: 2 for the second that a damaged line holds, and so on.
         origin, shift: the thread that the present lines were first written for, and how many lines later they stand
             here than there: other than the own thread and 0 in old forks, which begin with a copy of the original.
         items_seen: whether conversation items were met; the events that repeat them are then left out.
@@ -74,6 +62,8 @@ class Thread(Part):
     """
 
     head: Head = field(default_factory=lambda: Head(""))
+    number: int = 0
+    piece: int = 1
     file: str = ""
     origin: str = ""
     shift: int = 0
@@ -85,30 +75,34 @@ class Thread(Part):
     used: dict[str, tuple[str | None, int]] = field(default_factory=lambda: dict[str, tuple[str | None, int]]())
     rounds: list[list[str]] = field(default_factory=lambda: [list[str]()])
     response: int = 0
-    _number: int = 0
-    _line_part: int = 1
     _copy_started: float | None = None
     _spoken: set[int] = field(default_factory=lambda: set[int]())
     _sampled: int | None = None
     _marked: bool = True
-    _answered: bool = False
+    _output_came: bool = False
     _marks_work: bool = False
 
     def __post_init__(self) -> None:
-        self.agent, self.process = self.head.agent, self.head.thread
-        self.origin = self.origin or self.process
-        self.cwd = self.head.cwd
+        head = self.head
+        self.agent, self.process, self.part, self.origin = head.agent, head.thread, head.thread, head.thread
+        self.file, self.cwd, self.known = plain_name(self.count.path), head.cwd, True
+        Transcript.__post_init__(self)
+        self.describe(
+            head.version, head.started, cwd=head.cwd, git=head.git, originator=head.originator, title=head.title,
+            agent=head.agent if head.sub_agent else None, parentThread=head.parent,
+            forkedFrom=head.forked_from, forkPoint=head.fork_point,
+        )  # fmt: skip
 
-    def item(self, line: Line, payload: dict[str, Any], bare: bool = False) -> Item:
-        """Return the line as an item; a second object on the same line becomes its part 2."""
-        value, number = line.value, line.number
-        self._line_part = self._line_part + 1 if number == self._number else 1
-        self._number = number
-        return Item(number, value.get("timestamp"), payload, None if bare else value.get("metadata"), bare, self._line_part)
+    def item(self, number: int, value: dict[str, Any], payload: dict[str, Any], bare: bool = False) -> Item:
+        """Go on to the object of a line, and return it as an item."""
+        self.piece = self.piece + 1 if number == self.number else 1
+        self.number = number
+        return Item(value.get("timestamp"), payload, None if bare else value.get("metadata"), bare)
 
-    def unknown(self, name: str) -> None:
-        """Count a record type that is not known."""
-        self.count.unknown[name[:_LONGEST_NAME]] += 1
+    def name_turn(self, turn: str | None) -> None:
+        """Go on to a turn by its id; None ends the present one, and what follows belongs to the person's last words."""
+        self.turn_id = turn
+        self.turn = turn or self.user_turn
 
     @property
     def copied(self) -> bool:
@@ -119,11 +113,11 @@ class Thread(Part):
         """Notice where the copy of another thread's lines begins and where the thread's own lines begin."""
         if kind == "session_meta":
             of = text(item.payload.get("id")) or text(item.payload.get("session_id")) or self.process
-            self.origin, self.shift = of, 0 if of == self.process else item.number - 1
+            self.origin, self.shift = of, 0 if of == self.process else self.number - 1
             if self._copy_started is None:
-                self._copy_started = parse_time(item.ts)
+                self._copy_started = parse_time(item.at)
             return
-        moment, started = parse_time(item.ts), self._copy_started
+        moment, started = parse_time(item.at), self._copy_started
         late = moment is not None and started is not None and moment - started > _COPYING_SECONDS
         turn = item.turn or ""
         young = _UUID7.match(turn) and _UUID7.match(self.process) and turn[:13] >= self.process[:13]
@@ -132,15 +126,25 @@ class Thread(Part):
 
     # --- ids
 
-    def place(self, item: Item) -> str:
-        """Return the id of a line that has none: thread and line number."""
-        return f"{self.origin}:{item.number - self.shift if item.part == 1 else self._line(item)}"
+    def own_id(self, name: object = None) -> str:
+        """Return an id that is taken as it stands; of what has none that of the present line: thread and line number."""
+        return name if isinstance(name, str) else f"{self.origin}:{self._line()}"
 
-    def _line(self, item: Item) -> str:
-        part = f".{item.part}" if item.part > 1 else ""
-        return f"{item.number - self.shift}{part}"
+    def _line(self) -> str:
+        return f"{self.number - self.shift}" if self.piece == 1 else f"{self.number - self.shift}.{self.piece}"
 
-    def own_id(self, item: Item, given: object) -> str | None:
+    def source_of(self, call_id: str) -> dict[str, object]:
+        """Return the id of a call, the file and line where it stands, and in what folder, by what model and program."""
+        return {
+            "callId": call_id or None, "file": self.file, "line": self.number,
+            "cwd": self.cwd, "model": self.model, "version": self.head.version or None,
+        }  # fmt: skip
+
+    def lasted(self, call: Call, at: object) -> float | None:
+        """Return nothing: where Codex does not tell how long a tool took, the time between the lines is that of a person."""
+        return None
+
+    def claimed(self, item: Item, given: object) -> str | None:
         """Return a unique id made of the item's own, or None when the line repeats an earlier one exactly.
 
         Ids of hosted models are unique everywhere and are kept; the short counters of local servers (``call_0``) are
@@ -148,32 +152,28 @@ class Thread(Part):
         """
         name = text(given)
         if name is None:
-            return self.place(item)
+            return self.own_id()
         return self._claim(name if _UNIQUE.search(name) else f"{self.origin}:{name}", item)
 
     def call_entry_id(self, item: Item, item_id: object, call_id: object) -> str | None:
         """Return the id of a tool call's entry: item id, else thread and call id, else thread and line."""
         if text(item_id) is None and text(call_id) is not None:
             return self._claim(f"{self.origin}:{call_id}", item)
-        return self.own_id(item, item_id)
+        return self.claimed(item, item_id)
 
     def _claim(self, wanted: str, item: Item) -> str | None:
         payload = item.payload
-        mark = (item.ts, _fingerprint(payload.get("arguments") or payload.get("input") or payload.get("content")))
+        at = self.when(item.at)
+        mark = (at, _fingerprint(payload.get("arguments") or payload.get("input") or payload.get("content")))
         known = self.used.get(wanted)
         if known is not None:
-            if known == mark and item.ts is not None:
+            if known == mark and at is not None:
                 return None
-            wanted = f"{wanted}:{self._line(item)}"
+            wanted = f"{wanted}:{self._line()}"
         self.used[wanted] = mark
         return wanted
 
     # --- what was said
-
-    def event(self, item: Item, kind: str, data: Any, event_id: str | None = None) -> None:
-        """Add an event; without an id it is named by its line."""
-        turn = self.turn_id or self.user_turn
-        self.told(event_id or self.place(item), kind, data, item.ts, process=self.process, turn=turn)
 
     def said(self, words: str) -> None:
         """Remember a text taken from an event, in case an item repeats it."""
@@ -188,28 +188,33 @@ class Thread(Part):
         self._spoken.discard(mark)
         return known
 
+    def finish(self) -> None:
+        """Complete the counts."""
+        if self.orphans:
+            self.count.notes.append(f"{self.orphans} tool outputs belong to calls that this file does not hold")
+
     # --- which calls one model response issued together
 
     def mark(self, reliable: bool = False) -> None:
         """Note that a response began or ended here; a reliable mark comes once for every response."""
         self._marked = True
-        self._marks_work = self._marks_work or reliable or self._answered
+        self._marks_work = self._marks_work or reliable or self._output_came
 
     def turn_began(self) -> None:
         """Note that a person spoke or a turn began: whatever comes next is a new response."""
-        self._marked, self._answered = True, False
+        self._marked, self._output_came = True, False
 
-    def answered(self) -> None:
+    def output_came(self) -> None:
         """Note that a tool output came."""
-        self._answered = True
+        self._output_came = True
 
     def spoke(self, item: Item) -> str:
         """Return the step that an item issued by the model belongs to."""
         sampled = whole(mapping(item.metadata).get("sampled_through_sequence")) if item.metadata else None
-        guessed = self._marked or (self._answered and not self._marks_work)
+        guessed = self._marked or (self._output_came and not self._marks_work)
         if self.response == 0 or (guessed if sampled is None else sampled != self._sampled):
             self.response += 1
-        self._sampled, self._marked, self._answered = sampled, False, False
+        self._sampled, self._marked, self._output_came = sampled, False, False
         return f"{self.process}:{self.response}"
 
 
@@ -219,100 +224,3 @@ def _fingerprint(content: Any) -> int:
         return hash(content if isinstance(content, str) else tuple([tuple(part.items()) for part in content]))
     except (TypeError, AttributeError):
         return hash(str(content))
-
-
-_TOKENS = (
-    ("inputTokens", "input_tokens"),
-    ("outputTokens", "output_tokens"),
-    ("cachedInputTokens", "cached_input_tokens"),
-    ("reasoningTokens", "reasoning_output_tokens"),
-)
-
-_DECIDING = frozenset(("inputTokens", "outputTokens"))
-"""A usage object without these two is none."""
-
-Tokens = dict[str, int]
-
-
-def _tokens(value: object) -> Tokens | None:
-    """Return the four counts of a usage object, or None when it holds none."""
-    body = mapping(value)
-    if not body:
-        return None
-    found: dict[str, int] = {}
-    told = False
-    for name, key in _TOKENS:
-        count = whole(body.get(key))
-        found[name] = count if count and count > 0 else 0
-        told = told or (count is not None and name in _DECIDING)
-    return found if told else None
-
-
-@dataclass(slots=True)
-class Meter:
-    """Turns cumulative totals, which logs repeat, into what each response added.
-
-    Both kinds of record carry the thread's running total, so a total that did not change is a repeat, whichever kind it
-    comes from. A fork goes on from its parent's total; that part is not counted again.
-    """
-
-    thread: Thread
-    total: Tokens | None = None
-
-    def token_count(self, item: Item) -> None:
-        """Read an ``event_msg`` of type ``token_count``."""
-        info = mapping(item.payload.get("info"))
-        total = _tokens(info.get("total_token_usage"))
-        if total is not None and total == self.total:
-            return
-        last: object = info.get("last_token_usage")
-        if total is None and info.get("total_token_usage") is None and (found := _tokens(last)) is not None:
-            total = _sum(self.total, found)
-        self._advance(item, total, last, trusted=False)
-
-    def usage_record(self, item: Item) -> None:
-        """Read a ``token_usage_record``, which belongs to exactly one response."""
-        usage: object = item.payload.get("usage")
-        total = _tokens(item.payload.get("thread_token_usage"))
-        if total is None and (found := _tokens(usage)) is not None:
-            total = _sum(self.total, found)
-        self._advance(item, total, usage, trusted=True)
-
-    def turn_total(self, item: Item, usage: object) -> None:
-        """Read the usage of ``turn.completed``: the running total at the end of a turn."""
-        self._advance(item, _tokens(usage), None, trusted=False)
-
-    def _advance(self, item: Item, total: Tokens | None, last: object, trusted: bool) -> None:
-        if total is None or total == self.total:
-            return
-        before, self.total = self.total, total
-        thread = self.thread
-        thread.mark(reliable=True)
-        thread.count.usage.clear()
-        thread.count.usage.update(total)
-        if thread.copied:
-            return
-        added = self._added(before, total, last, trusted)
-        if not any(added.values()):
-            return
-        thread.count.responses += 1
-        data: dict[str, Any] = {
-            **added, "totalInputTokens": total["inputTokens"], "totalOutputTokens": total["outputTokens"],
-        }  # fmt: skip
-        if thread.model is not None:
-            data["model"] = thread.model
-        thread.event(item, "usage", data)
-
-    def _added(self, before: Tokens | None, total: Tokens, last: object, trusted: bool) -> Tokens:
-        if trusted or (before is None and self.thread.head.forked_from is not None):
-            stated = _tokens(last)
-            if stated is not None:
-                return stated
-        if before is None:
-            return total
-        added = {name: count - before[name] for name, count in total.items()}
-        return added if min(added.values()) >= 0 else _tokens(last) or total
-
-
-def _sum(first: Tokens | None, second: Tokens) -> Tokens:
-    return {name: count + (first or {}).get(name, 0) for name, count in second.items()}

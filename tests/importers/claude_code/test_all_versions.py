@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.claude_code import ClaudeCode
+from ctxmgr.importers.claude_code import CLAUDE_CODE
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
@@ -32,12 +32,12 @@ STREAMS = sorted(LOGS.rglob("stream_json*.jsonl"))
 def read(*paths: Path) -> tuple[list[Record], list[FileCount]]:
     """Return the records of the files and their counts."""
     counts: list[FileCount] = []
-    return list(ClaudeCode().read(paths, counts)), counts
+    return list(CLAUDE_CODE.read(paths, counts)), counts
 
 
 def session(main: Path) -> list[Record]:
     """Return the records of a session with all its files."""
-    return read(main, *ClaudeCode().companions(main))[0]
+    return read(main, *CLAUDE_CODE.companions(main))[0]
 
 
 def of(records: list[Record], kind: str) -> list[Record]:
@@ -74,7 +74,7 @@ def test_counts_are_those_of_the_log(name: str) -> None:
 @pytest.mark.parametrize("main", [MAIN, FORK, BESIDE, INLINE, KILLED, *STREAMS], ids=short)
 def test_records_agree_with_the_counts(main: Path) -> None:
     """A session's records are valid, unique, and as many as the counts of its files say."""
-    records, counts = read(main, *ClaudeCode().companions(main))
+    records, counts = read(main, *CLAUDE_CODE.companions(main))
     for record in records:
         encode(check(record))
     assert len(identified(records)) == len(records)

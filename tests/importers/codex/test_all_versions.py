@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.importers.codex import Codex
+from ctxmgr.importers.codex import CODEX
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.importing import FileCount
 
@@ -23,7 +23,7 @@ ALL_LOGS = [LOGS / name for name in TRUTH] + [EXEC]
 def read(*paths: Path) -> tuple[list[Record], list[FileCount]]:
     """Return the records of the files and their counts."""
     counts: list[FileCount] = []
-    return list(Codex().read(paths, counts)), counts
+    return list(CODEX.read(paths, counts)), counts
 
 
 def short(path: Path) -> str:
@@ -212,5 +212,5 @@ def test_the_printed_stream_is_a_session_beside_its_rollout() -> None:
 def test_live_logs_are_recognised_and_grouped_one_a_session() -> None:
     """Every live log is Codex's by its content, and a fork comes after its original whatever the order given."""
     for path in ALL_LOGS:
-        assert Codex().sniff(path.with_name("some.log"), path.read_bytes()[:65536])
-    assert Codex().groups([FAILED, FORK, INTERRUPTED, ORIGINAL]) == [[ORIGINAL], [FORK], [INTERRUPTED], [FAILED]]
+        assert CODEX.sniff(path.with_name("some.log"), path.read_bytes()[:65536])
+    assert CODEX.groups([FAILED, FORK, INTERRUPTED, ORIGINAL]) == [[ORIGINAL], [FORK], [INTERRUPTED], [FAILED]]
