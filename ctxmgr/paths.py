@@ -17,8 +17,10 @@ OWN_FOLDERS = frozenset({".ctxmgr", ".agent_context", ".ctxmgr-index"})
 MOST_SETTINGS = 1_000_000
 """Bytes of a file of settings or of a schema that are read."""
 
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""How the names of the files end that SQLite keeps beside a database (sqlite.org/tempfiles.html)."""
+
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_SIDE_FILES = ("-wal", "-shm", "-journal")
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file (sqlite.org/fileformat2.html)
 
 
@@ -113,7 +115,7 @@ def require_plain_database(path: str) -> None:
         OSError: there is such a side file.
     """
     whole = os.path.realpath(path)
-    for suffix in _SIDE_FILES:
+    for suffix in SIDE_FILES:
         side = whole + suffix
         try:
             mode = os.lstat(side).st_mode

@@ -38,7 +38,7 @@ from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
 from ctxmgr.log.reader import Line
-from ctxmgr.paths import is_url
+from ctxmgr.paths import SIDE_FILES, is_url
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.engine.foreign_tables import CheckpointTables, open_checkpoints
 from ctxmgr.store.engine.postgresql_url import shown
@@ -317,7 +317,7 @@ def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
             for name in sorted(files):
                 if not (file := Path(folder, name)).is_file():
                     continue
-                if _BESIDE_LOGS.search(str(file)):
+                if _BESIDE_LOGS.search(str(file)) or _is_part_of_database(name, files):
                     continue
                 if name.endswith(_SUFFIXES) or may_hold_log(file):
                     yield file, False
@@ -329,6 +329,11 @@ def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
     if not path.is_file():
         raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
     yield path, True
+
+
+def _is_part_of_database(name: str, files: Sequence[str]) -> bool:
+    """Whether a file is what SQLite keeps beside a database of the same folder: it comes and goes, and is read with it."""
+    return any(name.endswith(side) and name.removesuffix(side) in files for side in SIDE_FILES)
 
 
 def _unread(path: Path, error: OSError) -> FileReport:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.paths import SIDE_FILES
 from tests.builders import entry, result, steps
 from tests.cli.console import lines, make_history, run
 
@@ -114,6 +115,19 @@ def test_logs_under_odd_names_are_judged_and_all_else_is_named(command: str, fol
     assert (ran.code, len(ran.envelope["data"])) == (10, 2)
     assert [line for line in ran.envelope["warnings"] if line.startswith("no logs: ")] == [f"no logs: {folder}/notes.txt"]
     assert f"no logs: {folder}/notes.txt" in run(command, "./").err
+
+
+@pytest.mark.parametrize("command", ["detect", "check"])
+def test_what_sqlite_keeps_beside_a_store_is_part_of_it(command: str, folder: Path) -> None:
+    """A folder is told of in the same words before and after its store was read, which leaves side files there."""
+    make_history(folder / "store.db")
+    for side in SIDE_FILES:
+        (folder / f"alone.db{side}").write_bytes(b"no database stands beside this")
+    first, again = run(command, ".", "--json"), run(command, ".", "--json")
+    assert (folder / "store.db-wal").exists()
+    others = ", ".join(sorted(f"{folder}/alone.db{side}" for side in SIDE_FILES))
+    for ran in (first, again):
+        assert [line for line in ran.envelope["warnings"] if line.startswith("no logs: ")] == [f"no logs: {others}"]
 
 
 def test_a_log_of_which_no_record_is_known_is_no_green(folder: Path) -> None:
