@@ -15,6 +15,8 @@ from ctxmgr.store import Store, open_store
 from tests import pgbouncer, postgresql_server, s3_server
 from tests.doors import ask as ask
 
+pytest.register_assert_rewrite("tests.store.workers")
+
 # Where a change is judged the examples are the same each time; everywhere else new ones are tried in each run.
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("house")

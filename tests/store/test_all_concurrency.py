@@ -12,6 +12,7 @@ import pytest
 from ctxmgr.errors import Busy
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
+from ctxmgr.store.engine import sqlite
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.types.query import Filters
 from tests.builders import entry, steps, write
@@ -115,12 +116,12 @@ def test_a_foreign_connection_may_read_while_we_write(store_path: Path) -> None:
     store.close()
 
 
-def test_a_writer_that_never_ends_is_reported_as_busy(tmp_path: Path) -> None:
+def test_a_writer_that_never_ends_is_reported_as_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When another connection holds the write lock for too long, an append fails as busy and may be tried again."""
     store = open_store(str(tmp_path / "history.db"), create=True)
     holder = SqliteEngine(store.location)
     holder.execute("BEGIN IMMEDIATE")
-    store.engine.execute("PRAGMA busy_timeout = 20")
+    monkeypatch.setattr(sqlite, "BUSY_MS", 20)
 
     with pytest.raises(Busy, match="another process") as caught:
         store.append([entry("s", 0)])

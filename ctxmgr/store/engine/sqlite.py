@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.wal_sync import WalSync
 
 BUSY_MS = 10_000
+"""How long the engine waits for what another process has locked, in milliseconds."""
+
+WRITER_BUSY_MS = 12
+"""How long SQLite itself waits on a connection that writes, in milliseconds; then `SqliteEngine` tries again.
+
+SQLite tries less and less often, in the end every 100 ms, and its lock goes to whoever tries at the right moment. Beside
+seven writers that never rest, one that tries so rarely can miss every moment for longer than `BUSY_MS`.
+"""
+
 MEMORY = ":memory:"
 """The path of a database that is in no file."""
 
@@ -65,6 +74,7 @@ class SqliteEngine:
                     self._connection.execute(pragma)
                 if not self.readonly:
                     _write_ahead(self._connection)
+                    self._connection.execute(f"PRAGMA busy_timeout = {WRITER_BUSY_MS:d}")
             except sqlite.Error:
                 self._connection.close()
                 raise
@@ -113,16 +123,13 @@ class SqliteEngine:
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return all rows of a reading statement."""
-        try:
-            rows: list[Row] = self._connection.execute(sql, values or {}).fetchall()
-        except _ERRORS as error:
-            raise self._translated(error) from None
+        rows: list[Row] = self._run(_fetch, self._connection, sql, values or {})
         return rows
 
     def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
         """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
         try:
-            cursor = self._connection.execute(sql, values or {})
+            cursor = self._run(self._connection.execute, sql, values or {})
             try:
                 while rows := cursor.fetchmany(at_once):
                     yield from rows
@@ -133,17 +140,28 @@ class SqliteEngine:
 
     def execute(self, sql: str, values: Values | None = None) -> int:
         """Run a writing statement; return the number of rows it touched."""
-        try:
-            return int(self._connection.execute(sql, values or {}).rowcount)
-        except _ERRORS as error:
-            raise self._translated(error) from None
+        return int(self._run(self._connection.execute, sql, values or {}).rowcount)
 
     def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
         """Run a writing statement once for each set of values; return the number of rows it touched."""
-        try:
-            return int(self._connection.executemany(sql, rows).rowcount)
-        except _ERRORS as error:
-            raise self._translated(error) from None
+        return int(self._run(self._connection.executemany, sql, rows).rowcount)
+
+    def _run(self, call: Callable[..., Any], *given: Any) -> Any:
+        """Return what a call of the driver returns; wait up to `BUSY_MS` for what another process has locked."""
+        deadline = 0.0
+        while True:
+            try:
+                return call(*given)
+            except _ERRORS as error:
+                now = time.monotonic()
+                deadline = deadline or now + BUSY_MS / 1000
+                if now >= deadline or not self._can_wait(error):
+                    raise self._translated(error) from None
+            time.sleep(0.001)
+
+    def _can_wait(self, error: Exception) -> bool:
+        """Whether a statement may succeed later: not inside a transaction, and a reader has waited in SQLite already."""
+        return not self.readonly and _is_busy(error) and not self._connection.in_transaction
 
     @property
     def connection(self) -> Any:
@@ -173,10 +191,7 @@ class SqliteEngine:
         if self._depth == 0:
             if self._sync is not None:
                 self._sync.require_synced()
-            try:
-                self._boundary("BEGIN IMMEDIATE")
-            except _ERRORS as error:
-                raise self._translated(error) from None
+            self._run(self._boundary, "BEGIN IMMEDIATE")
         self._depth += 1
 
     def end(self, *, commit: bool) -> None:
@@ -333,7 +348,7 @@ def _write_ahead(connection: Any) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite.OperationalError as error:
-            if not str(getattr(error, "sqlite_errorname", "")).startswith(_BUSY) or time.monotonic() > deadline:
+            if not _is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
 
@@ -387,6 +402,11 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 _ERRORS = (sqlite.Error, UnicodeDecodeError)
 
 
+def _fetch(connection: Any, sql: str, values: Values) -> list[Row]:
+    rows: list[Row] = connection.execute(sql, values).fetchall()
+    return rows
+
+
 def _close(cursor: Any) -> None:
     """Close a cursor, though a stream that was left is closed after its connection."""
     try:
@@ -435,6 +455,10 @@ class _Reading:
         self._engine.execute("RELEASE reading")
 
 
+def _is_busy(error: BaseException) -> bool:
+    return str(getattr(error, "sqlite_errorname", "") or "").startswith(_BUSY)
+
+
 def _is_damage(error: BaseException) -> bool:
     """Whether an error of the driver says that a database is damaged: by its code, or as text that is none."""
     name = str(getattr(error, "sqlite_errorname", "") or "")
@@ -452,7 +476,7 @@ def remove_database(path: str) -> None:
 
 def _ours(path: str, error: BaseException) -> CtxmgrError:
     name = str(getattr(error, "sqlite_errorname", "") or "")
-    if name.startswith(_BUSY):
+    if _is_busy(error):
         return Busy(f"{path} is being written by another process", f"it stayed locked for {BUSY_MS // 1000} s; try again")
     if name.startswith(_DAMAGED):
         return Damaged(f"{path} is damaged or not a ctxmgr store: {error}", "run 'ctxmgr verify', or restore a backup")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,29 @@ def test_an_empty_store_has_the_tables_of_one_that_was_made(tmp_path: Path) -> N
     assert empty.engine.query(tables) == made.engine.query(tables)
     for store in (empty, made):
         store.close()
+
+
+def test_a_writer_asks_for_the_lock_again_and_again(tmp_path: Path) -> None:
+    """No writer starves beside others that never rest, as it does where SQLite alone decides when to try again."""
+    path = str(tmp_path / "history.db")
+    holder, writer = SqliteEngine(path), SqliteEngine(path)
+    holder.begin()
+    tries: list[str] = []
+    asked_often = threading.Event()
+
+    def note(statement: str) -> None:
+        tries.append(statement)
+        if len(tries) == 5:
+            asked_often.set()
+
+    writer.connection.set_trace_callback(note)
+    waiter = threading.Thread(target=writer.begin)
+    waiter.start()
+    assert asked_often.wait(5), tries
+    holder.end(commit=True)
+    waiter.join(5)
+    assert not waiter.is_alive()
+    assert set(tries) == {"BEGIN IMMEDIATE"}
+    writer.end(commit=True)
+    writer.close()
+    holder.close()
