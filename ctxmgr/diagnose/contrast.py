@@ -174,10 +174,11 @@ def _look(evidence: Evidence, step: EntryView) -> str:
     if pointer is not None:
         path, line = pointer
         where = f" around line {line}" if line else ""
+        read = f"Read {code(evidence.name(path), 100)}{where}"
         checked = _checked(evidence, step, path) if tested else None
         if checked is not None:
-            return f"Read {code(evidence.name(path), 100)}{where}, and the code of {code(checked, 60)} that fails there; you have read neither."
-        return f"Read {code(evidence.name(path), 100)}{where}: the output names it, and you have not looked at it."
+            return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
+        return f"{read}: the output names it, and you have not looked at it."
     return way_out(told, general=True) or _seldom(evidence, step) or _other_look(step)
 
 

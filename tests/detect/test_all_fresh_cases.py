@@ -27,7 +27,7 @@ _EVENTS = {
     "chunk": "agent_message_chunk", "user": "user_message", "condensation": "compaction", "reasoning": "thought",
 }  # fmt: skip
 _META = ("thought", "exit_code", "unknown_tool", "output_identity")
-_STATUS = {"success": "ok", "error": "error"}
+_STATUS = {"success": "ok", "error": "error", "denied": "denied"}
 
 
 def _result(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _records(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             fields: dict[str, Any] = {} if entry.get("status") == "pending" else _result(entry)
             meta = {key: entry[key] for key in _META if key in entry}
             fields |= {"meta": meta} if meta else {}
-            fields |= {"step": entry["step"]} if "step" in entry else {}
+            fields |= {name: entry[name] for name in ("step", "timeoutMs") if name in entry}
             calls[entry.get("call_id", name)] = name
             yield build(
                 "entry", case["id"], when, id=name, agent=entry.get("agent", "agent"), action=entry["action"],
@@ -77,12 +77,13 @@ def test_what_is_honest_raises_no_alarm(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case["loop"] is True and name not in NOT_FOUND))
 def test_what_goes_round_is_found(name: str) -> None:
-    """A loop, or a stall, and not only a suspicion."""
-    assert _tried(CASES[name]).alarms != [], CASES[name]["why"]
+    """A loop, or a stall, and not only a suspicion, but where that is all the case asks for."""
+    trial = _tried(CASES[name])
+    assert trial.alarms != [] or (CASES[name].get("warn") and trial.warned), CASES[name]["why"]
 
 
 def test_there_are_enough_of_both() -> None:
-    """The figures mean something: of 54 loops at most one is not found, of 48 honest ones none alarms."""
+    """The figures mean something: of 94 loops at most one is not found, of 88 honest ones none alarms."""
     loops = [case for case in CASES.values() if case["loop"]]
-    assert (len(loops), len(CASES) - len(loops)) == (54, 48)
+    assert (len(loops), len(CASES) - len(loops)) == (94, 88)
     assert len(NOT_FOUND) <= 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctxmgr.detect import polling
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake
 from ctxmgr.detect.step import Step, excerpt
-from ctxmgr.detect.text.similarity import Span, drift_key, near_key, span_of, target_of
+from ctxmgr.detect.text.similarity import Span, counts_up, drift_key, near_key, span_of, target_of
 from ctxmgr.types.finding import FindingKind
 
 _MAX_FILES = 8
@@ -107,6 +107,8 @@ class NearDuplicateDetector(StepDetector):
             (run.nearly, settings.near_rounds, run.near),
             (len(steps), settings.drift_rounds, run.drift),
         ):
+            if key is not None and key == run.drift and counts_up([each.first.start for each in steps[-needed:]]):
+                return None
             if count >= needed and len(steps) >= needed and len({each.query for each in steps[-needed:]}) > 1:
                 return Sighting(
                     self.kind, ("near", run.drift or run.near), 1, steps[-needed:], needed, 0.85, facts=(("about", about),)

@@ -276,6 +276,12 @@ _LABELLED = lazy_pattern(
     r"message|commit|build|token|session|handle|number|no\.?)[\"']?\s*(?:[:=#]\s*|\bid\b\s*)?[\"'#]?)[0-9]+\b",
     re.IGNORECASE,
 )
+_TICK = lazy_pattern(
+    r"(\b(?:up ?time|age|requests?(?:[ _-]?(?:served|count|number))?|(?:x-)?(?:request|trace|correlation|amzn)"
+    r"[ _-]?(?:trace-)?id|checked|pid)[\"']?\s{0,3}[:=#]?\s{0,3}#?[\"']?)"
+    r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+)",
+    re.IGNORECASE,
+)
 _PREFIXED = lazy_pattern(r"\b(?:req|request|trace|run|msg)_[A-Za-z0-9]+\b")
 _PREFIXES = ("req_", "request_", "trace_", "run_", "msg_")
 
@@ -315,6 +321,11 @@ def _may_name(lower: str) -> bool:
 def blur_times(text: str) -> str:
     """Return the text without dates, clock times and seconds since 1970."""
     return _EPOCH_WORD.sub("#", _CLOCK.sub("#", _DATE.sub("#", text)))
+
+
+def blur_ticks(text: str) -> str:
+    """Return the text without counters that run by themselves: uptimes, ages, numbers and ids of the request."""
+    return _TICK.sub(r"\1#", text)
 
 
 def blur_numbers(text: str) -> str:
