@@ -62,9 +62,10 @@ class CycleDetector(StepDetector):
         return None
 
     def _count(self, step: Step, past: Sequence[Step]) -> _Counts:
-        none: tuple[int, ...] = (0,) * (self._settings.max_period + 1)
-        old: _Counts = self.state or _Counts(none, none)
-        same, alike = list(none), list(none)
+        size = self._settings.max_period + 1
+        old: _Counts = self.state or _Counts((0,) * size, (0,) * size)
+        same: list[int] = [0] * size
+        alike: list[int] = [0] * size
         for period in range(1, len(past) + 1):
             earlier = past[-period]
             if earlier.query != step.query:
