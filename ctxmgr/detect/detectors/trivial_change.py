@@ -16,8 +16,8 @@ from ctxmgr.types.finding import FindingKind
 
 _NUMBER = lazy_pattern(r"[0-9]+")
 _PROGRESS = lazy_pattern(
-    r"\bpercent|\bprogress|[0-9] ?%|\b[0-9]+ ?(?:/|of) ?[0-9]+\b"
-    r"|\b(?:done|completed|remaining|left)\W{1,4}[0-9]",
+    r"\b(?:percent|progress|done|completed|remaining|left|frame|step|epoch|rows|bytes)\W{1,4}[0-9.]+|[0-9.]+ ?%"
+    r"|\b[0-9]+ ?(?:/|of) ?[0-9]+\b",
     re.IGNORECASE,
 )
 _MOST = 400
@@ -112,4 +112,7 @@ def _core(step: Step) -> str | None:
         return None
     if clock:
         return blur_numbers(blur_times(text))
+    figures = _PROGRESS.findall(text[:_MOST]) if asks and len(text) < _MOST else []
+    if figures:  # what it tells of how far it has come is the news; gauges beside that are not
+        return f"{figures} {blur_numbers(blur_times(text))}"
     return blur_ticks(blur_times(blur(text))) if asks else blur_receipts(blur(text, ids=True))

@@ -6,15 +6,18 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.detect.text.fingerprints import canonical, word_set
+from ctxmgr.detect.text.fingerprints import CURSOR_KEYS, canonical, word_set
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Observation
 
-VOLATILE_KEYS = word_set(
-    "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "
-    "sequence nonce salt requestId request_id traceId trace_id callId call_id correlationId correlation_id "
-    "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand "
-    "explanation justification rationale reasoning thought intent"
+VOLATILE_KEYS = (
+    word_set(
+        "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "
+        "sequence nonce salt requestId request_id traceId trace_id callId call_id correlationId correlation_id "
+        "idempotencyKey idempotency_key timestamp ts now cacheBuster cache_buster cb random rand "
+        "explanation justification rationale reasoning thought intent"
+    )
+    | CURSOR_KEYS
 )
 COMMAND_KEYS = ("command", "cmd", "script")
 PATH_KEYS = word_set(

@@ -32,12 +32,16 @@ ASKS_HUMAN = word_set(
     "waitforapproval waitforhuman getuserinput userinput approval confirm elicit exitplanmode requestpermission "
     "confirmwithuser askquestion askforhelp humanapproval"
 )
+_PERSONS = word_set("human user person people operator approver customer manager supervisor")
+_REQUESTS = word_set("ask request wait await prompt confirm consult")
+_PAUSES = word_set("wait sleep pause delay")
 FINISHES = word_set(
     "finish finished done complete completed submit exit attemptcompletion taskcomplete completetask finalanswer "
     "taskdone finishtask endtask terminate"
 )
 WRITES = word_set("edit editor write patch insert replace create multiedit append strreplace")
 HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
+_PASSES_ON = word_set("transfer handoff handover reassign assign escalate route forward return")
 LOOKOUTS = word_set(
     "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
     "progress health heartbeat ps"
@@ -99,8 +103,13 @@ _WAITING = lazy_pattern(
     r"\b(?:still (?:running|working|building|waiting|in progress|processing)|in[ _-]?progress|running|pending|queued"
     r"|waiting|not (?:yet )?(?:ready|finished|done|complete)|no new (?:output|messages?)|processing|building"
     r"|creating|provisioning|starting|deploying|initiali[sz]ing|installing|syncing|propagating)\b"
+    r"|\b[0-9]{1,2}(?:\.[0-9]+)? ?% (?:complete|done|finished|restored|copied|uploaded|downloaded|processed)"
 )
-_WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new")
+_WAITING_HINTS = ("ing", "progress", "queued", "not ", "no new", "%")
+_MEASURES = lazy_pattern(
+    r"(?:^|[;&|]\s*|\s)(?:perf|hyperfine|wrk2?|fio|iperf3?|ping|sysbench|stress-ng|k6|locust|siege|\S*bench\S*)\s|^\s*time\s|timeit"
+)
+_MEASURING = word_set("benchmark bench measure profile timeit latency")
 _FAILURE = lazy_pattern(
     r"\b(?:can ?not|can't|could not|couldn't|unable to|failed|failure|failing|fails|error|no connection|not working"
     r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
@@ -149,7 +158,9 @@ def _plain(name: str) -> str:
 @lru_cache(maxsize=1024)
 def asks_human(action: str) -> bool:
     """Whether the action's answer comes from a person, however long that takes."""
-    return _plain(action) in ASKS_HUMAN
+    words = frozenset(_words(action))
+    asks = not words.isdisjoint(_REQUESTS)
+    return _plain(action) in ASKS_HUMAN or (asks and ("approval" in words or not words.isdisjoint(_PERSONS)))
 
 
 def writes(start: Observation) -> bool:
@@ -160,6 +171,18 @@ def writes(start: Observation) -> bool:
             if isinstance(command, str):
                 return _classify_command(command) == "mutation" or ">" in command
     return not WRITES.isdisjoint(_words(start.action))
+
+
+def pauses(start: Observation) -> bool:
+    """Whether the call waits for a span of time and for nothing else: ``wait {"seconds": 20}``."""
+    given = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
+    numbers = bool(given) and all(type(value) in (int, float) for value in given.values())
+    return numbers and not _PAUSES.isdisjoint(_words(start.action))
+
+
+def measures(command: str, action: str) -> bool:
+    """Whether the call measures how long something takes: then the spans in its answer are the news."""
+    return _MEASURES.search(command[:300]) is not None or not _MEASURING.isdisjoint(_words(action))
 
 
 def is_lookout(start: Observation) -> bool:
@@ -213,6 +236,11 @@ def finishes(action: str) -> bool:
 def delegates(action: str) -> bool:
     """Whether the action hands work to another agent."""
     return _plain(action) in DELEGATES or not DELEGATES.isdisjoint(_words(action))
+
+
+def passes_on(action: str) -> bool:
+    """Whether the action gives a thing to another one to deal with: a ticket, a case, a task."""
+    return not _PASSES_ON.isdisjoint(_words(action))
 
 
 def hands_over(action: str) -> bool:
