@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.log.ids import now
 from ctxmgr.store import open_store
 from ctxmgr.store.engine.postgresql_schema import LATEST
-from tests.builders import entry, steps
+from tests.builders import entry, steps, write
 from tests.doors import invoke
 from tests.store.divided import Divided
 
@@ -132,11 +132,38 @@ def test_artifacts_are_refused_plainly(tmp_path: Path, server_url: str) -> None:
     assert "--store PATH" in envelope["error"]["hint"]
 
 
-@pytest.mark.parametrize("command", [("list",), ("doctor",), ("ship", "--status"), ("note", "add", "1", "-m", "x")])
-def test_no_password_is_ever_printed(command: tuple[str, ...]) -> None:
-    """A URL with a password is refused, and nothing that is printed repeats it."""
-    ran = invoke([*command, "--store", "postgresql://me:gehe%2Fim@127.0.0.1:1/x"])
-    assert "gehe" not in ran.output
+SECRET_PLACES = (
+    "postgresql://me:geheim@127.0.0.1:1/x", "postgresql://me:%67eheim@127.0.0.1:1/x?password=geheim",
+    "postgresql://me:a/geheim@127.0.0.1:1/x", "postgresql://me:1?geheim@127.0.0.1:1/x", "postgresql://me:a#geheim@127.0.0.1:1/x",
+    "postgresql://me:a@geheim/x@127.0.0.1:1/x", "postgresql://me:geh%zzgeheim@127.0.0.1:1/x",
+    "postgresql+psycopg://me:geheim@127.0.0.1:1/x", "POSTGRESQL://me:geheim@127.0.0.1:1/x", "postgresql:me:geheim@db/x",
+    "host=127.0.0.1 port=1 user=me password=geheim dbname=x", "user=me password = 'geheim' host=127.0.0.1",
+    "jdbc:postgresql://db/x?user=me&password=geheim", "mysql://me:geheim@db/x",
+)  # fmt: skip
+"""Ways to name a server with a password, right and wrong."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("list",), ("doctor",), ("config",), ("ship", "run.jsonl"), ("ship", "--status"), ("record",), ("store", "init"),
+     ("import", "run.jsonl"), ("note", "add", "1", "-m", "x"), ("verify", "--json"), ("sessions",)],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_password_is_ever_printed_or_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    """A location with a password is refused; nothing that is printed repeats it, and no file is named by it or holds it."""
+    monkeypatch.chdir(tmp_path)
+    write(open_store("run.jsonl", create=True), "s", ["Bash:a"])
+    for place in SECRET_PLACES:
+        ran = invoke([*command, "--store", place])
+        monkeypatch.setenv("CTXMGR_STORE", place)
+        named = invoke([*command])
+        monkeypatch.delenv("CTXMGR_STORE")
+        for each in (ran, named):
+            assert "geheim" not in each.output, place
+            assert each.exception is None or isinstance(each.exception, SystemExit), place
+    for path in (*tmp_path.rglob("*"), *Path(os.environ["HOME"]).rglob("*")):
+        assert "geheim" not in path.name
+        assert not path.is_file() or b"geheim" not in path.read_bytes(), path
 
 
 def test_doctor_tells_of_the_server_and_of_what_is_shipped(tmp_path: Path, server_url: str) -> None:
