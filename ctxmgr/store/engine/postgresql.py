@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg import pq, sql
+from psycopg import generators, pq, sql
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
@@ -38,11 +38,12 @@ _BEGIN = (
 )
 _GATHER = 0.05
 _ALONE, _BESIDE = f"SELECT pg_advisory_xact_lock({WRITERS})", f"SELECT pg_advisory_xact_lock_shared({WRITERS})"
-# The lock is given back before the disk is waited for, else all writers would wait for it one after the other. The wait is
-# that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
-_COMMIT = b"COMMIT; SELECT pg_logical_emit_message(true, 'ctxmgr', '')"
+# A lock that others wait for is given back before the disk is waited for, else all would wait for it one after the other. The
+# wait is that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
+_ON_DISK = b"SELECT pg_logical_emit_message(true, 'ctxmgr', '')"
+_COMMIT = b"COMMIT; " + _ON_DISK
 _APPEND = f"SELECT {SCHEMA}.append({', '.join(f'%b::{kind}' for kind in APPEND.values())})".encode()  # empty lists have no type
-_APPEND_ONE = f"SELECT {SCHEMA}.append_one({', '.join(['%s'] * len(APPEND_ONE))})".encode()
+_APPEND_ONE = f"SELECT {SCHEMA}.append_one({', '.join(f'${number}' for number in range(1, len(APPEND_ONE) + 1))})".encode()
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VALUES = re.compile(r"^(INSERT INTO .* VALUES )(\([?, ]*\))((?: ON CONFLICT DO NOTHING)?)$")
 _TOGETHER = 500  # rows of one statement: the number of its values is limited
@@ -181,8 +182,14 @@ class PostgresqlEngine:
         Raises:
             Busy, StorageFailed, Denied: it was not done, or, where the connection was lost, it may have been.
         """
+        connection = self._live()
         try:
-            self._live().execute(_APPEND_ONE if len(values) == len(APPEND_ONE) else _APPEND, values)
+            if len(values) == len(APPEND_ONE):
+                place = _appended_one(connection, values)
+            else:
+                ((place,),) = connection.execute(_APPEND, values).fetchall()
+            if place < 0:  # others wait for the session: it was given back at once
+                connection.execute(_ON_DISK)
         except psycopg.errors.UniqueViolation:
             return False
         except psycopg.Error as error:
@@ -309,6 +316,20 @@ class PostgresqlEngine:
     def __del__(self) -> None:
         if getattr(self, "_made", None):  # whoever forgets a store is told of it no more than with a file
             self.close()
+
+
+def _appended_one(connection: psycopg.Connection[Any], values: Sequence[Any]) -> int:
+    """Return what ``append_one`` answers; asked without a cursor, which would take the client as long as all else it does."""
+    with connection.lock:
+        connection.pgconn.send_query_params(_APPEND_ONE, [None if each is None else _literal(each) for each in values])
+        result = connection.wait(generators.execute(connection.pgconn))[-1]
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        raise psycopg.errors.error_from_result(result)
+    return int(result.get_value(0, 0) or 0)
+
+
+def _literal(value: str | float) -> bytes:
+    return _escaped(value).encode() if type(value) is str else str(value).encode()
 
 
 # PostgreSQL's text has no NUL: it is spelled with a noncharacter, and that one with itself and another, so that each text
