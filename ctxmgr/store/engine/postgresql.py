@@ -7,6 +7,7 @@ store for itself.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from contextlib import contextmanager
@@ -36,7 +37,8 @@ _BEGIN = (
     # Who is stopped in the middle, with a lock, does not hold up the others for good.
     f"SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s'; SET LOCAL synchronous_commit = off; "
 )
-_GATHER = 0.05
+_GATHER, _LONGEST_GATHER = 0.05, 1.0
+_REST = 4  # times as long as it looked does a watcher rest: where many watch, a server has time left for writers
 _ALONE, _BESIDE = f"SELECT pg_advisory_xact_lock({WRITERS})", f"SELECT pg_advisory_xact_lock_shared({WRITERS})"
 # A lock that others wait for is given back before the disk is waited for, else all would wait for it one after the other. The
 # wait is that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
@@ -71,6 +73,7 @@ class PostgresqlEngine:
         self._options = connection_options(url)
         self._depth = self._reading = 0
         self._names = count()
+        self._woken = math.inf  # when it was last told of something new
         self._made: list[psycopg.Connection[Any]] = []
         self._idle: list[psycopg.Connection[Any]] = []
         self._listener: psycopg.Connection[Any] | None = None
@@ -284,16 +287,21 @@ class PostgresqlEngine:
             raise _ours(self.path, error) from None
 
     def wait(self, seconds: float) -> None:
-        """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come."""
+        """Wait for a notification on the team's channel, so long at most; it is only a hint, and may never come.
+
+        What is said shortly after it is looked at together: the longer looking took last time, the more of it.
+        """
+        gather = min(_LONGEST_GATHER, max(_GATHER, _REST * (time.monotonic() - self._woken)))
         try:
             if self._listener is None or self._listener.closed:
                 self._listener = self._connect()
                 (channel,) = self._listener.execute(self._channel()).fetchall()[0]
                 self._listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             for _ in self._listener.notifies(timeout=seconds, stop_after=1):
-                time.sleep(_GATHER)  # what others say meanwhile is looked at together
+                time.sleep(gather)
         except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
             time.sleep(seconds)
+        self._woken = time.monotonic()
 
     def tell(self) -> None:
         """Notify whoever waits on the team's channel."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import now
 from ctxmgr.store import open_store
 from ctxmgr.store.engine.postgresql_schema import LATEST
-from tests.builders import entry, steps, write
+from tests import postgresql_server
+from tests.builders import at, entry, entry_id, event, result, steps, write
 from tests.doors import invoke
 from tests.store.divided import Divided
 
@@ -83,6 +88,62 @@ def test_every_command_answers_as_on_a_database(tmp_path: Path, server_url: str)
             for _, envelope in (here, there):
                 envelope["data"].update(checked=None, unchecked=None)
         assert there == here, command
+
+
+texts = st.text(st.sampled_from("aB1 %_\\\"'\n\t\0é\u0130ß\u0301\ufdd0\U0010ffff\ud800"), min_size=1, max_size=6)
+"""Texts of what a store, a server, JSON or a search could take for something else."""
+
+drawn = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "ä\0"]), st.sampled_from(["open", "ok", "error", "late", "said", "noted"]), texts),
+    min_size=1, max_size=40,
+)  # fmt: skip
+
+
+def history(steps_: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """Return the records of sessions that go on side by side."""
+    records: list[dict[str, Any]] = []
+    for number, (session, kind, text) in enumerate(steps_):
+        if kind == "said":
+            records.append(event(session, number, "message", {"text": text}, agent=text))
+        elif kind == "noted":
+            records.append({"v": 1, "kind": "note", "session": session, "ts": at(number), "id": f"{session}-n{number}",
+                            "entries": [entry_id(session, max(0, number - 1))], "content": text, "tags": [text]})  # fmt: skip
+        else:
+            done = {"status": kind, "output": text} if kind in ("ok", "error") else {}
+            records.append(entry(session, number, f"Act{number % 3}", {"text": text}, **done))
+            records += [result(session, number, {"said": text})] if kind == "late" else []
+    return records
+
+
+@pytest.mark.slow
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(drawn, texts)
+def test_any_history_answers_the_same_everywhere(
+    tmp_path_factory: pytest.TempPathFactory, steps_: list[tuple[str, str, str]], needle: str
+) -> None:
+    """From a log to a database, a server and a log again all is byte for byte, and every reading tool answers the same."""
+    folder, records = tmp_path_factory.mktemp("any"), history(steps_)
+    log, local, back = (str(folder / name) for name in ("a.jsonl", "history.db", "b.jsonl"))
+    Path(log).write_bytes(b"".join(encode(each) + b"\n" for each in records))
+    server = postgresql_server.fresh_database(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    for source, target in ((log, local), (local, server)):
+        lines = b"".join(encode(each) + b"\n" for each in contents(source))
+        assert invoke(["record", "--store", target], given=lines).exit_code == 0
+    Path(back).write_bytes(b"".join(encode(each) + b"\n" for each in contents(server)))
+    assert Path(back).read_bytes() == Path(log).read_bytes()
+    for command in (
+        ("sessions",), ("list", "--kind", "all", "-n", "7", "--offset", "3"), ("list", "--status", "error"),
+        ("list", "--agent", "coder"), ("trace", "Act1"), ("search", needle, "--all-sessions"), ("search", needle),
+        ("messages",), ("show", "@0"), ("note", "list"), ("note", "search", needle),
+        ("detect", "--all-sessions", "--now", at(99)),
+    ):  # fmt: skip
+        assert asked(server, *command) == asked(local, *command), command
+
+
+def contents(location: str) -> list[dict[str, Any]]:
+    """Return the records of a store, in their order, without sums."""
+    with closing(open_store(location, readonly=True)) as store:
+        return list(store.sessions.records(None))
 
 
 def test_records_come_in_and_go_out_byte_for_byte(tmp_path: Path, server_url: str) -> None:
