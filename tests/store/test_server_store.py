@@ -10,7 +10,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from ctxmgr.errors import Damaged, StorageFailed
+from ctxmgr.errors import Damaged, InvalidInput, StorageFailed
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine import postgresql_schema
@@ -348,6 +348,21 @@ def test_who_waited_for_a_session_gives_it_back_before_the_disk_is_waited_for(
     assert len(waited) == 1
     assert store.sessions.entry_count(1) == 2 + together
     assert store.examine().damaged == []
+
+
+@pytest.mark.parametrize("together", [1, 2])
+@pytest.mark.parametrize("field", ["session", "id", "agent", "action", "process", "tag"])
+def test_a_name_that_no_index_can_hold_is_refused(store: Store, field: str, together: int) -> None:
+    """A server finds by names of up to 2.7 KB: a longer one is the caller's, not damage, and nothing is written."""
+    name = "".join(f"{number * number:x}" for number in range(9_999))  # can't be pressed into the room
+    records = [entry("s", number, "Bash", {"command": "x"}) for number in range(together)]
+    if field == "tag":
+        records.append({"v": 1, "kind": "note", "session": "s", "id": "n", "entries": ["x"], "content": "c", "tags": [name]})
+    else:
+        records[-1][field] = name
+    with pytest.raises(InvalidInput, match="so long a name"):
+        store.append(records)
+    assert store.engine.query("SELECT count(*) FROM record") == [(0,)]
 
 
 def test_indexing_stops_before_what_is_not_committed(store: Store, server_url: str) -> None:

@@ -19,7 +19,7 @@ from psycopg import generators, pq, sql
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
-from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, NotFound, StorageFailed
+from ctxmgr.errors import Busy, Conflict, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_teams import TEAMS
 from ctxmgr.store.engine.postgresql_url import connection_options, shown
@@ -417,6 +417,11 @@ def _ours(place: str, error: psycopg.Error) -> CtxmgrError:
         )
     if state == "23505":
         return Conflict(f"{place}: {said}")
+    if state == "54000":
+        return InvalidInput(
+            f"{place} can't find by so long a name again: {said}",
+            "give sessions, ids, agents, actions and tags less than 2,700 bytes",
+        )
     if state.startswith(_FULL):
         return StorageFailed(f"{place} has no room or can't use its disk: {said}", "tell whoever runs the server")
     if state.startswith("XX0"):
