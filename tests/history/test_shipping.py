@@ -153,6 +153,21 @@ def test_a_name_too_long_for_a_server_holds_nothing_up(tmp_path: Path, server_ur
     assert (progress.refused, progress.lag, progress.error) == (2, 0, None)
 
 
+def test_indexing_for_search_holds_up_no_shipping(tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows a log indexes for a while only, looks for what is new, and indexes the rest the next times."""
+    monkeypatch.setattr("ctxmgr.store.search.find_on_server._SLICE", 10)
+    log = tmp_path / "run.jsonl"
+    recorded(log, 40)
+    left: list[int] = []
+    with closing(Service([Shipper(str(log), server_url, server_url)], server_url)) as service:
+        while not left or left[-1]:
+            service.once(indexing=0.0)
+            with closing(open_store(server_url, readonly=True)) as store:
+                left.append(store.unindexed())
+    assert left[0] > 10
+    assert left == sorted(left, reverse=True)
+
+
 def test_a_known_id_with_other_content_keeps_the_first(tmp_path: Path, target: str) -> None:
     """Two machines that use one id for two things: the first stays, the other is counted, and the rest goes on."""
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
