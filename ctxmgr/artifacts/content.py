@@ -5,7 +5,6 @@ Hidden artifacts are not found.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 
@@ -15,6 +14,7 @@ from ctxmgr.artifacts.blobs import PIECE, Objects, hash_of
 from ctxmgr.artifacts.folder import Folder, failed, open_file, place_of
 from ctxmgr.artifacts.names import name_paths, owner_paths, view_paths
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
+from ctxmgr.log import codec
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.artifacts import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
 from ctxmgr.types.artifact import ArtifactView, Dependency, GetRequest
@@ -56,7 +56,9 @@ class Content:
         if self._held is not None:
             write(self._held)
             return
-        digest, place = hashlib.sha256(), 0
+        from hashlib import sha256
+
+        digest, place = sha256(), 0
         while piece := os.pread(self._descriptor, PIECE, place):
             digest.update(piece)
             place += len(piece)
@@ -70,7 +72,7 @@ class Content:
             if os.fstat(self._descriptor).st_size != self.row.size:
                 return False
             held = b"".join(iter(_pieces(self._descriptor)))
-            if hashlib.sha256(held).hexdigest() != self.row.hash:
+            if codec.digest(held) != self.row.hash:
                 return False
             self._held = held
             return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from difflib import unified_diff
 from typing import BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
@@ -244,13 +243,14 @@ def _lines(text: str) -> list[str]:
 
 def between(old: str, new: str, names: tuple[str, str]) -> Difference:
     """Return what changed from one text to the other, in the form that ``patch`` takes."""
+    from difflib import unified_diff
+
     before, after = _lines(old), _lines(new)
     start = _alike(before, after)
     end = _alike(before[start:][::-1], after[start:][::-1])
     first = max(0, start - CONTEXT)
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
     cut = any(len(side) > MOST_LINES for side in sides)
-
     drawn = list(unified_diff(sides[0][:MOST_LINES], sides[1][:MOST_LINES], *names, n=CONTEXT))
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])
