@@ -148,7 +148,7 @@ class Bench:
         self.whole = folder / "whole"
         self._filled()
         for name, words in (("answered", ("recover", "-s", "stuck")), ("between", ("goal", "done"))):
-            shutil.copytree(self.whole, folder / name)
+            shutil.copytree(self.whole, folder / name, symlinks=True)
             assert self.run(words, folder / name).code == 0
 
     def _filled(self) -> None:
@@ -187,7 +187,7 @@ class Bench:
         place = self.folder / measured.place
         if measured.writes:
             place = self.folder / f"copy-{number}"
-            shutil.copytree(self.folder / measured.place, place)
+            shutil.copytree(self.folder / measured.place, place, symlinks=True)
         if measured.first:
             shutil.rmtree(self.folder / "cache" / "ctxmgr" / "answers", ignore_errors=True)
         words = measured.words if watched else (*measured.words, "--json")

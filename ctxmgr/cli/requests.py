@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ctxmgr.cli.envelope import tell_session as tell
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.types.base import first_fault
+from ctxmgr.types.base import Shape, first_fault
 
 if TYPE_CHECKING:
-    from ctxmgr.types.base import Shape
     from ctxmgr.types.goal import GoalSource
     from ctxmgr.types.route import Continuation
     from ctxmgr.workspace import Workspace
 
 
-_Request = TypeVar("_Request", bound="Shape")
+_Request = TypeVar("_Request", bound=Shape)
 
 
 def build(request: type[_Request], **values: Any) -> _Request:
