@@ -59,6 +59,15 @@ def read_regular(path: str | os.PathLike[str], most: int, *, follow: bool = True
     return content
 
 
+def packaged_text(module: str, name: str) -> str:
+    """Return the text of a file that is packaged beside a module, which is named by its ``__file__``.
+
+    `importlib.resources` takes longer to load than most of these files to read.
+    """
+    with open(os.path.join(os.path.dirname(module), name), encoding="utf-8") as stream:
+        return stream.read()
+
+
 def _require_regular(mode: int, path: str | os.PathLike[str]) -> None:
     if stat.S_ISLNK(mode):
         raise OSError(errno.ELOOP, "a link, and no link is followed here", os.fspath(path))

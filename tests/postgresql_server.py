@@ -106,9 +106,12 @@ def programs(place: Path) -> Path:
     found = Path(wheel.origin).parent / "pginstall"
     open_to_all = all(part.stat().st_mode & 0o005 == 0o005 for part in (found, *found.parents))
     if os.getuid() == 0 and not open_to_all:
-        shutil.copytree(found, place / "programs", symlinks=True, dirs_exist_ok=True)
+        package = found.parent  # the libraries that the programs load lie beside it
+        for each in package.parent.glob(f"{package.name}*"):
+            if each.is_dir() and each.suffix != ".dist-info":
+                shutil.copytree(each, place / "programs" / each.name, symlinks=True, dirs_exist_ok=True)
         subprocess.run(["chmod", "-R", "a+rX", place / "programs"], check=True)
-        found = place / "programs"
+        found = place / "programs" / package.name / found.name
     return found / "bin"
 
 

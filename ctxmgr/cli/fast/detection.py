@@ -109,7 +109,7 @@ def _listed(store: Store, values: dict[str, Any]) -> Answer | None:
 def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
     import time
 
-    from ctxmgr.cli.commands.sessions import show_sessions
+    from ctxmgr.cli.views.sessions import show_sessions
 
     shown: Any = [FastRequest({**row, "last_progress": row["lastProgress"]}) for row in rows]
     show_sessions(out, shown, None, time.time())
