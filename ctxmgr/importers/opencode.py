@@ -92,10 +92,16 @@ def _answered(
     at: object, started: dict[str, str],
 ) -> None:  # fmt: skip
     t.step = f"{t.part}:{key}"
+    counted = 0
     for own, part, created in parts:
         log.count.records += 1
-        _part(log, t, own, part, created, started)
-    _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
+        if part.get("type") == "step-finish" and "tokens" in part:  # a message may be made of several responses
+            counted += 1
+            _count_tokens(t, own if counted > 1 else key, message.get("modelID"), mapping(part.get("tokens")), at)
+        else:
+            _part(log, t, own, part, created, started)
+    if not counted:
+        _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
     error = mapping(message.get("error"))
     told = mapping(error.get("data")).get("message")
     if error.get("name") == "MessageAbortedError":
@@ -143,8 +149,7 @@ def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict
     status, output, error = judged({}, state.get("output"))
     code, kind = whole(meta.get("exit")), "toolError"
     if source == "error":
-        status = judged({}, state.get("error"))[0]
-        status, error = "denied" if status == "denied" else "error", text(state.get("error"))
+        status, error = judged({"is_error": True}, state.get("error"))[0], text(state.get("error"))
     elif missing:
         status, error = "error", text(given.get("error"))
     elif code:

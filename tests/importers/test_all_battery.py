@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -97,6 +98,10 @@ def test_a_sample_holds_what_it_truly_holds(importer: Importer, path: Path, trut
     results = [record for record in records if record["kind"] == "result"]
     assert (len(entries), len(entries) - len(results)) == (sum(names.values()), found["open"])
     assert sorted({str(record["agent"]) for record in entries}) == truth.get("agents", ["main"] if entries else [])
+    ended = Counter(str(record["status"]) for record in results)
+    told = Counter(str(record["type"]) for record in records if record["kind"] == "event")
+    assert ended == truth.get("statuses", ended)
+    assert {name: told[name] for name in truth.get("events", {})} == truth.get("events", {})
 
 
 @each_sample
@@ -190,7 +195,7 @@ def test_no_odd_value_in_any_field_raises(importer: Importer, path: Path, truth:
     try:
         values, lined = [json.loads(text)], False
     except ValueError:
-        values, lined = [json.loads(line) for line in text.splitlines()], True
+        values, lined = [json.loads(line) for line in text.rstrip("\n").split("\n")], True
     for _ in range(ROUNDS):
         spoiled = [_spoiled(value, chance) if not lined or chance.random() < 0.4 else value for value in values]
         odd.write_text("\n".join(json.dumps(value) for value in spoiled) + "\n")
