@@ -32,13 +32,13 @@ def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
         open_tables: reads SQLite databases for those whose agents keep their logs there.
     """
     return (
-        QWEN,
         CLAUDE_CODE,
         CODEX,
         PI,
         COPILOT,
         GEMINI,
         GEMINI_PRINTED,
+        QWEN,
         opencode(open_tables),
         OPENCODE_PRINTED,
         OPENCODE_FILES,

@@ -5,8 +5,10 @@ A new format needs a folder ``fixtures/formats/<name>`` with samples and ``TRUTH
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ from ctxmgr.types.importing import FileCount
 from ctxmgr.types.record_check import check
 
 LOGS = Path(__file__).parents[2] / "fixtures"
+PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 BINARY = {".db", ".sqlite", ".eval"}
 ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x" * 300, "\ud800\0\u202e", [], [[]], [None, 5, {}], {}, {"type": []}]
 ROUNDS = 40
@@ -221,15 +224,17 @@ def _spoiled(value: Any, chance: random.Random, depth: int = 0) -> Any:
 def test_a_compressed_log_reads_as_the_plain_one(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """The records do not change by a byte, so nothing is imported twice."""
     del truth
-    packed, plain = (
-        tmp_path / path.relative_to(LOGS).parent / f"{path.name}.gz",
-        tmp_path / path.relative_to(LOGS).parent / path.name,
-    )
-    packed.parent.mkdir(parents=True)
-    packed.write_bytes(gzip.compress(path.read_bytes()))
+    plain = tmp_path / path.relative_to(LOGS).parent / path.name
+    plain.parent.mkdir(parents=True)
     plain.write_bytes(path.read_bytes())
-    assert recognised(packed, read_head(packed)) == importer.name
-    assert lines_of(read(importer, packed)[0]) == lines_of(read(importer, plain)[0])
+    whole = lines_of(read(importer, plain)[0])
+    plain.unlink()
+    for suffix, packer in PACKERS.items():
+        packed = plain.with_name(f"{path.name}{suffix}")
+        packed.write_bytes(packer(path.read_bytes()))
+        assert recognised(packed, read_head(packed)) == importer.name
+        assert lines_of(read(importer, packed)[0]) == whole
+        packed.unlink()
 
 
 def test_every_format_has_its_samples() -> None:
