@@ -139,13 +139,7 @@ class _Session:
         if not named:
             return main
         if named not in self._agents:
-            began = main.calls.get(call or named)
-            self._agents[named] = self._log.session(
-                main.session,
-                agent=f"{name or 'agent'}-{named[-8:]}",
-                part=f"{main.session}:{named}",
-                parent=began.entry if began else "",
-            )
+            self._agents[named] = self._log.sub_agent(main, named, f"{name or 'agent'}-{named[-8:]}", call or named)
         return self._agents[named]
 
     def _agent_told(self, main: Transcript, kind: str, value: dict[str, Any], data: dict[str, Any], at: object) -> None:

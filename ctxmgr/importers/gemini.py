@@ -86,7 +86,8 @@ class _Session:
             if _SNAPSHOT in words_of(value.get("content"))[:_HEAD]:
                 t.event("compaction", {"text": words_of(value.get("content"))}, at, own)
                 return
-            read_message(t, {"role": "user", "content": value.get("content")}, at, own)
+            said = value.get("displayContent") or value.get("content")  # without the files that the words name
+            read_message(t, {"role": "user", "content": said}, at, own)
         elif kind == "error":
             t.failure(words_of(value.get("content")), at, own)
 

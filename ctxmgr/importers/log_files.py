@@ -39,6 +39,7 @@ LONGEST_DOCUMENT = 256 * 1024 * 1024
 ELEMENTS = ""
 """The member that holds the elements of a document which is a list."""
 
+_SMALL = 1 << 24
 _SNIFFED_LINES = 50
 _MOST_TRIES = 10_000
 _MOST_SCANNED = 1 << 26
@@ -59,6 +60,15 @@ def open_plain(path: Path) -> IO[bytes]:
         OSError: when it can't be read or is not a regular file: a pipe or a device would block or never end.
     """
     return open(open_regular(path), "rb")
+
+
+def small_object(path: Path) -> dict[str, Any]:
+    """Return the object in a small file of JSON, such as lies beside a log; an empty one where it can't be read."""
+    try:
+        with open_plain(path) as stream:
+            return mapping(json.loads(stream.read(_SMALL)))
+    except (OSError, ValueError, RecursionError):
+        return {}
 
 
 @contextmanager

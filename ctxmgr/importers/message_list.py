@@ -191,10 +191,7 @@ class _ClineSession:
             self._lead = self._log.session(value.get("sessionId"))
             return self._lead
         agent = agent or plain_name(self._log.path).split("__")[0]
-        call = self._lead.calls.get(self._tasks.get(agent, ""))
-        return self._log.session(
-            self._lead.session, agent=agent, part=f"{self._lead.part}/{agent}", parent=call.entry if call else ""
-        )
+        return self._log.sub_agent(self._lead, agent, agent, self._tasks.get(agent))
 
 
 def _team(path: Path) -> Sequence[Path]:

@@ -5,7 +5,6 @@ They are in one SQLite database; before that, in a file each for sessions, messa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,13 @@ from typing import Any
 from ctxmgr.importers.chat import judged, speak
 from ctxmgr.importers.descriptions import JsonImporter, Log, OpenTables, TableImporter, Tables
 from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.log_files import open_plain
+from ctxmgr.importers.log_files import small_object
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, text, whole
 
 _SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_created")
 _PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask", "retry"))
 _STORAGE = "storage"
-_MOST_BYTES = 1 << 24
 _MOST_ABOVE = 20
 
 
@@ -273,25 +271,17 @@ class _Files:
             yield {name: row.get(name) for name in columns}
 
 
-def _value(path: Path) -> dict[str, Any]:
-    try:
-        with open_plain(path) as stream:
-            return mapping(json.loads(stream.read(_MOST_BYTES)))
-    except (OSError, ValueError, RecursionError):
-        return {}
-
-
 def _related(path: Path) -> list[Path]:
     """Return the files of the session that a file belongs to, and of the sub-agents below it; the session's own first."""
     root = next((above for above in path.parents if above.name == _STORAGE), None)
-    value = _value(path)
+    value = small_object(path)
     own = text(value.get("sessionID")) or text(value.get("id"))
     if root is None or own is None:
         return [path]
     sessions = {
         file.stem: file for file in sorted(root.glob("session/**/ses*.json")) if file.parent.name not in ("message", "part")
     }
-    above = {name: text(_value(file).get("parentID")) for name, file in sessions.items()}
+    above = {name: text(small_object(file).get("parentID")) for name, file in sessions.items()}
     for _ in range(_MOST_ABOVE):
         own = above.get(own) or own
     family, before = [own], 0

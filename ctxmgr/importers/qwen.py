@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ from ctxmgr.importers.chat import harness_origin, read_message, words_of
 from ctxmgr.importers.descriptions import JsonImporter, Log
 from ctxmgr.importers.gemini import returned
 from ctxmgr.importers.interface import Coverage, Place
-from ctxmgr.importers.log_files import open_plain, plain_name
+from ctxmgr.importers.log_files import plain_name, small_object
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text, whole
 
-_HEAD = 1 << 16
 _TYPES = frozenset(("user", "assistant", "tool_result", "system"))
 _INJECTED = frozenset(
     ("notification", "cron", "background_task_completed", "agent_launch_prompt", "agent_retry", "goal_runtime")
@@ -75,20 +73,16 @@ class _Session:
         if agent is None:
             return main
         if agent not in self._agents:
-            call = main.calls.get(text(_beside(self._log.path).get("toolUseId")) or "")
-            name = text(value.get("agentName")) or "agent"
-            self._agents[agent] = self._log.session(
-                main.session,
-                agent=agent if agent.startswith(name) else f"{name}-{agent[-8:]}",
-                part=f"{main.session}:{agent}",
-                parent=call.entry if call else "",
-            )
+            name, beside = text(value.get("agentName")) or "agent", self._log.path
+            beside = beside.with_name(f"{plain_name(beside).removesuffix('.jsonl')}.meta.json")
+            name = agent if agent.startswith(name) else f"{name}-{agent[-8:]}"
+            self._agents[agent] = self._log.sub_agent(main, agent, name, small_object(beside).get("toolUseId"))
         return self._agents[agent]
 
     def _user(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], own: str | None) -> None:
         words, at = words_of(message.get("parts")), value.get("timestamp")
         origin, kind = text(value.get("provenance")), text(value.get("subtype"))
-        if origin not in (None, "real_user") or kind in _INJECTED or harness_origin(words):
+        if origin not in (None, "real_user") or kind in _INJECTED:
             t.nudge(words, harness_origin(words) or kind or origin or "program", at, own)
             return
         if self._last is not None and value.get("parentUuid") not in (None, self._last):
@@ -122,15 +116,6 @@ def _told(t: Transcript, kind: str | None, payload: dict[str, Any], at: object, 
         t.failure(event.get("error") or event.get("error_message"), at, own, reason="apiError")
     elif name.endswith("loop_detected") or kind == "notification":
         t.nudge(text(event.get("loop_type")) or words_of(payload.get("content")) or name, "loopGuard", at, own)
-
-
-def _beside(path: Path) -> dict[str, Any]:
-    """Return what the file beside a sub-agent's log says about it."""
-    try:
-        with open_plain(path.with_name(f"{plain_name(path).removesuffix('.jsonl')}.meta.json")) as stream:
-            return mapping(json.loads(stream.read(_HEAD)))
-    except (OSError, ValueError, RecursionError):
-        return {}
 
 
 def _family(path: Path) -> Sequence[Path]:
