@@ -234,13 +234,16 @@ def _named(
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
-            if name is None and asked_for and only not in (None, OWN_FORMAT) and recognised(file, head) is None:
+            other = recognised(file, head) if name is None and only is not None else None
+            if name is None and asked_for and only not in (None, OWN_FORMAT) and other is None:
                 name = only  # the person knows better
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
             elif not asked_for and _is_other(file, head):
                 totals.others.add(file)
-            elif asked_for or only is None or recognised(file, head) is None:
+            elif asked_for and other is not None:
+                totals.files.append(_file_report(FileCount(file), "", skipped=f"a log of {other}, not of {only}"))
+            elif asked_for or only is None or other is None:
                 totals.files.append(_refusal(file, head))
         if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
             within = len(totals.files) - taken[0] + totals.others.count - taken[1]

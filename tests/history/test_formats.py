@@ -111,7 +111,7 @@ def test_a_format_can_be_forced_on_what_nothing_proves(tmp_path: Path) -> None:
         import_logs(store, [other], home=tmp_path, environment={})
     forced = import_logs(store, [other], home=tmp_path, environment={}, only="pi")
     assert [file.format for file in forced.files] == ["pi"]
-    with pytest.raises(InvalidInput, match="not a log of a known format"):
+    with pytest.raises(InvalidInput, match="a log of messages, not of pi"):
         import_logs(store, [odd], home=tmp_path, environment={}, only="pi")
 
 
