@@ -312,7 +312,7 @@ def noting(count: FileCount) -> Report:
     return damaged
 
 
-LISTS = ("messages", "trajectory", "history", "steps", "samples", "events", "resourceSpans", "resourceLogs", "")
+LISTS = ("messages", "contents", "trajectory", "history", "steps", "samples", "events", "resourceSpans", "resourceLogs", "")
 """Members that hold the records of some format's documents, for reading the beginning of one that is not all there."""
 
 

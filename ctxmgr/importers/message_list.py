@@ -144,7 +144,7 @@ MESSAGE_LIST = JsonImporter(
         Place(".config/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),
         Place("Library/Application Support/Code/User/globalStorage", "*/tasks/*/api_conversation_history.json"),
     ),
-    lists=("messages", "conversation", "traj", "simulations"),
+    lists=("messages", "contents", "conversation", "traj", "simulations"),
     further_on=_FURTHER_ON,
 )
 

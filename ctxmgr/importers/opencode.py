@@ -185,6 +185,7 @@ class _Printed:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._counted: set[str] = set()
 
     def read(self, value: dict[str, Any]) -> None:
         t, at, part = self._log.session(value.get("sessionID")), value.get("timestamp"), mapping(value.get("part"))
@@ -198,7 +199,9 @@ class _Printed:
         elif key is None:
             self._log.unknown(value.get("type"))
         elif part.get("type") == "step-finish":
-            _count_tokens(t, key, None, mapping(part.get("tokens")), at)
+            own = (text(part.get("id")) or key) if key in self._counted else key  # a message may be made of several responses
+            self._counted.add(key)
+            _count_tokens(t, own, None, mapping(part.get("tokens")), at)
         else:
             _part(self._log, t, text(part.get("id")) or key, part, at, {})
 
