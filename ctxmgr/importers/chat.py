@@ -121,7 +121,7 @@ def read_message(
 def is_item(value: object) -> bool:
     """Whether a value is an item of OpenAI's Responses API that is no message: a call, its output, a thought."""
     item = mapping(value)
-    return item.get("type") in _ITEMS and ("call_id" in item or "summary" in item)
+    return text(item.get("type")) in _ITEMS and ("call_id" in item or "summary" in item)
 
 
 def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int) -> int:

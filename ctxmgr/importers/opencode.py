@@ -17,7 +17,7 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parsed, text, whole
 
 _SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_created")
-_PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask", "retry"))
+_PASSED = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask"))
 _STORAGE = "storage"
 _MOST_ABOVE = 20
 
@@ -119,6 +119,9 @@ def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: o
         _tool(t, part, created, started)
     elif kind == "compaction":
         t.event("compaction", {"text": words}, begun, own)
+    elif kind == "retry":
+        told = mapping(part.get("error"))
+        t.failure(mapping(told.get("data")).get("message") or told.get("name"), created, own, reason="apiError")
     elif kind not in _PASSED:
         log.unknown(f"part {kind or '?'}")
 
