@@ -41,7 +41,7 @@ _DETAILS = lazy_pattern(r"\s*<(environment_details|mode_notice)(?: [^<>]*)?>.*?<
 _EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
 )
-_FIRST = r"\s*(?:\[Operation Cancelled\] (?:Reason: )?|(?:\w{0,60}Error: ){1,2})?(?:the )?"
+_FIRST = r"\s*(?:\[Operation Cancelled\] (?:Reason: )?|(?:\w{0,60}Error: ){1,2})?(?:the |this )?"
 _DENIED = lazy_pattern(
     _FIRST + r"(?:(?:user|operator) (?:has )?(?:rejected|denied|declined|did(?: not|n't) (?:approve|allow)|doesn't want"
     r"|specified a rule which prevents)|permission (?:was )?denied by (?:the )?user"
@@ -52,7 +52,7 @@ _DENIED = lazy_pattern(
 )
 _ABORTED = lazy_pattern(
     _FIRST + r"(?:user (?:has )?(?:cancell?ed|aborted|interrupted)|skipped due to queued user message"
-    r"|(?:tool|command|operation|request)(?: call| use| execution)? (?:was )?(?:aborted|cancell?ed|interrupted)"
+    r"|(?:tool|command|operation|request|task)(?: call| use| execution)? (?:was )?(?:aborted|cancell?ed|interrupted)"
     r"|(?:aborted|cancell?ed|interrupted)(?: by (?:the )?user)?(?: after [\d.]+ ?s(?:econds)?)?\.?\s*\Z)",
     re.IGNORECASE,
 )

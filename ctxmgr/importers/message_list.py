@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_item, is_message, read_item, read_message, role_of
+from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_item, is_message, read_item, read_message, role_of, words_of
 from ctxmgr.importers.descriptions import JsonImporter, Log, named_session
 from ctxmgr.importers.interface import Coverage, Place
 from ctxmgr.importers.log_files import ELEMENTS, plain_name
 from ctxmgr.importers.transcript import Transcript
-from ctxmgr.importers.values import mapping, sequence, text
+from ctxmgr.importers.values import mapping, sequence, text, whole
 
 _LISTS = (
     "messages",
@@ -149,7 +149,13 @@ MESSAGE_LIST = JsonImporter(
 )
 
 
+_COUNT = "source_message_count"
+"""Stands in what Cline keeps beside a session of its last compaction: its messages are not said anew."""
+
+
 def _is_cline(value: dict[str, Any]) -> bool:
+    if _COUNT in value:
+        return "updated_at" in value and isinstance(value.get("messages"), list)
     named = text(value.get("sessionId")) is not None and "agent" in value and "projectHash" not in value
     return named and ("origin" in value or "updated_at" in value) and isinstance(value.get("messages", []), list)
 
@@ -163,6 +169,9 @@ class _ClineSession:
         self._tasks: dict[str, str] = {}
 
     def read(self, value: dict[str, Any]) -> None:
+        if _COUNT in value:
+            self._compacted(value)
+            return
         origin = mapping(value.get("origin"))
         t = self._part(value, text(origin.get("subagent")))
         t.describe(origin.get("version"), parentSession=value.get("parentSessionId"), originator=origin.get("source"))
@@ -185,6 +194,11 @@ class _ClineSession:
                 cacheCreationTokens=used.get("cacheWriteTokens"),
             )  # fmt: skip
 
+    def _compacted(self, value: dict[str, Any]) -> None:
+        if (t := self._lead) is not None:
+            words = words_of(mapping(next(iter(sequence(value.get("messages"))), None)).get("content"))
+            t.event("compaction", {"text": words}, value.get("updated_at"), f"compaction {whole(value.get(_COUNT))}")
+
     def _part(self, value: dict[str, Any], agent: str | None) -> Transcript:
         """Return the part of the agent whose document it is: the lead's, or that of one of its team."""
         if self._lead is None:
@@ -197,9 +211,10 @@ class _ClineSession:
 def _team(path: Path) -> Sequence[Path]:
     """Return the documents of a session, which lie in a folder of its name: the lead's, and one for each task of the team."""
     lead = path.with_name(f"{path.parent.name}.messages.json")
-    return (
-        [lead, *(other for other in sorted(path.parent.glob("*.messages.json")) if other != lead)] if lead.is_file() else [path]
-    )
+    if not lead.is_file():
+        return [path]
+    beside = sorted(path.parent.glob("*.messages.json")) + sorted(path.parent.glob("*.compaction.json"))
+    return [lead, *(other for other in beside if other != lead)]
 
 
 CLINE = JsonImporter(
