@@ -124,25 +124,35 @@ class _Session:
             return
         responses = [mapping(mapping(part).get("functionResponse")).get("response") for part in sequence(call.get("result"))]
         shown = responses[0] if len(responses) == 1 else responses or call.get("resultDisplay")
-        status, output, error = returned(source, shown)
-        kind, is_shell = "toolError", text(call.get("name")) in _SHELL and isinstance(output, str)
-        code = exit_code(output) if is_shell else None
-        if status == "ok" and code:
-            status, kind = "error", "exitCode"
-        elif status == "ok" and is_shell and output.startswith(_BLOCKED):
-            status, error = "error", output
+        status, output, error, code = returned(source, shown, call.get("name"))
+        kind = "exitCode" if code else "toolError"
         told = {"sourceStatus": source, "exitCode": code}
         t.result(key, output, call.get("timestamp"), status=status, error=error, kind=kind, meta=told)
 
 
-def returned(source: str | None, shown: object) -> tuple[str, Any, str | None]:
-    """Return status, output and error of what a tool returned, of which the client said how it ended."""
+def returned(
+    source: str | None, shown: object, tool: object, code: int | None = None
+) -> tuple[str, Any, str | None, int | None]:
+    """Return status, output, error and exit code of what a tool returned.
+
+    Args:
+        source: how the client said that the call ended; a command that failed is a success to some.
+        shown: what the tool returned.
+        tool: its name.
+        code: the exit code, where the client tells it apart from the text.
+    """
     status, output, error = judged({"is_error": source in ("error", "cancelled")}, shown)
     body = mapping(output)
     output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
     if source == "cancelled" and status != "denied":
         status = "interrupted"
-    return "ok" if source == "success" else status, output, error
+    if source == "success":
+        status = "ok"
+    if text(tool) in _SHELL and isinstance(output, str):
+        code = exit_code(output) if code is None else code
+        if status == "ok" and output.startswith(_BLOCKED):
+            status, error = "error", output
+    return "error" if status == "ok" and code else status, output, error, code
 
 
 def _family(path: Path) -> Sequence[Path]:
@@ -216,7 +226,7 @@ class _Printed:
             t.call(value.get("tool_id"), value.get("tool_name"), value.get("parameters"), at)
         elif kind == "tool_result":
             told = mapping(value.get("error")).get("message")
-            status, output, error = returned(text(value.get("status")), told or value.get("output"))
+            status, output, error, _ = returned(text(value.get("status")), told or value.get("output"), None)
             t.result(value.get("tool_id"), value.get("output", output), at, status=status, error=told or error)
         elif kind == "error":
             t.failure(value.get("message"), at)

@@ -94,14 +94,15 @@ def _result(t: Transcript, message: dict[str, Any], told: dict[str, Any], at: ob
     """Add the results of calls; what the client tells beside them holds for a single one."""
     parts = [mapping(mapping(part).get("functionResponse")) for part in sequence(message.get("parts"))]
     for part in filter(None, parts):
-        status, output, error = returned(text(told.get("status")), part.get("response"))
-        code = whole(mapping(told.get("resultDisplay")).get("exitCode"))
-        kind = "exitCode" if code else "toolError"
+        stated = whole(mapping(told.get("resultDisplay")).get("exitCode"))
+        status, output, error, code = returned(text(told.get("status")), part.get("response"), part.get("name"), stated)
         if told.get("errorType") in ("execution_denied", "user_denied"):
             status = "denied"
-        key = text(part.get("id")) or text(told.get("callId"))
-        extra = {"sourceStatus": text(told.get("status")), "exitCode": code}
-        t.result(key, output, at, status="error" if status == "ok" and code else status, error=error, kind=kind, meta=extra)
+        t.result(
+            text(part.get("id")) or text(told.get("callId")), output, at, status=status, error=error,
+            kind="exitCode" if code else "toolError", duration_ms=told.get("durationMs"),
+            meta={"sourceStatus": text(told.get("status")), "exitCode": code},
+        )  # fmt: skip
 
 
 def _told(t: Transcript, kind: str | None, payload: dict[str, Any], at: object, own: str | None) -> None:
