@@ -53,6 +53,7 @@ _DENIED = lazy_pattern(
 _ABORTED = lazy_pattern(
     _FIRST + r"(?:user (?:has )?(?:cancell?ed|aborted|interrupted)|skipped due to queued user message"
     r"|(?:tool|command|operation|request|task)(?: call| use| execution)? (?:was )?(?:aborted|cancell?ed|interrupted)"
+    r"(?=\s*\Z|[.,:;]| (?:by|because|due|after|before)\b)"
     r"|(?:aborted|cancell?ed|interrupted)(?: by (?:the )?user)?(?: after [\d.]+ ?s(?:econds)?)?\.?\s*\Z)",
     re.IGNORECASE,
 )
