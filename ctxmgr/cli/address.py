@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".traj", ".eval", ".db", ".sqlite", ".sqlite3", ".log")
+_FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".xz", ".bz2", ".traj", ".eval", ".db", ".sqlite", ".sqlite3", ".log")
 
 
 def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, list[int], list[str]]:

@@ -34,6 +34,7 @@ from ctxmgr.history.formats import (
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.interface import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
+from ctxmgr.importers.log_files import PACKED_SUFFIXES
 from ctxmgr.light_dataclass import dataclass, field
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
@@ -52,7 +53,7 @@ _T = TypeVar("_T")
 
 _PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in (".gz", ".zst")), *_DATABASES)
+_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in PACKED_SUFFIXES), *_DATABASES)
 
 _BESIDE_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
 """Paths of what agents, and ctxmgr, keep beside logs."""
@@ -233,13 +234,16 @@ def _named(
                     raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
                 totals.files.append(_unread(file, error))
                 continue
-            if name is None and asked_for and only not in (None, OWN_FORMAT) and recognised(file, head) is None:
+            other = recognised(file, head) if name is None and only is not None else None
+            if name is None and asked_for and only not in (None, OWN_FORMAT) and other is None:
                 name = only  # the person knows better
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
             elif not asked_for and _is_other(file, head):
                 totals.others.add(file)
-            elif asked_for or only is None or recognised(file, head) is None:
+            elif asked_for and other is not None:
+                totals.files.append(_file_report(FileCount(file), "", skipped=f"a log of {other}, not of {only}"))
+            elif asked_for or only is None or other is None:
                 totals.files.append(_refusal(file, head))
         if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
             within = len(totals.files) - taken[0] + totals.others.count - taken[1]
@@ -341,7 +345,7 @@ def _unread(path: Path, error: OSError) -> FileReport:
 
 
 def _refusal(path: Path, head: bytes) -> FileReport:
-    why = f"not a log of a known format; it looks like {looks_like(head)}" if head else "the file is empty"
+    why = f"not a log of a known format; it looks like {looks_like(head, path)}" if head else "the file is empty"
     return _file_report(FileCount(path), "", skipped=why)
 
 
