@@ -238,10 +238,16 @@ def user_file(environment: Mapping[str, str]) -> str:
     return os.path.join(user_folder(environment, "XDG_CONFIG_HOME", ".config"), USER_FILE)
 
 
+_SERVERS = ("host=", "hostaddr=", "dbname=", "postgresql:", "postgres:")
+
+
 def is_url(location: str) -> bool:
-    """Whether a store's location is a URL, and so no path."""
+    """Whether a store's location is a URL, or names a server in another way that libpq knows, and so is no path."""
     scheme, found, _ = location.partition("://")
-    return bool(found) and scheme.isascii() and scheme.replace("+", "").isalnum()
+    if found:
+        return scheme.isascii() and scheme.replace("+", "").replace(":", "").isalnum()
+    squeezed = location.replace(" ", "").lower()
+    return squeezed.startswith(_SERVERS) or "password=" in squeezed
 
 
 def is_project_store(folder: str, store: str) -> bool:
