@@ -94,7 +94,7 @@ def recognised(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTER
     if own and _OWN_START.match(start):
         return None if is_compressed(path) else OWN_FORMAT
     found = next((importer.name for importer in importers if importer.sniff(path, start)), None)
-    return OWN_FORMAT if found is None and own and _holds_own(start) and not is_compressed(path) else found
+    return OWN_FORMAT if found is None and own and holds_own(start) and not is_compressed(path) else found
 
 
 def session_files(importer: Importer, path: Path) -> list[Path]:
@@ -107,7 +107,8 @@ def session_files(importer: Importer, path: Path) -> list[Path]:
     return next((group for group in groups if path in group), [path])
 
 
-def _holds_own(start: bytes) -> bool:
+def holds_own(start: bytes) -> bool:
+    """Whether a record of ours lies near the beginning of a file, packed or not; ``start`` is from `read_head`."""
     return any(map(_is_own, start.split(b"\n")[:_LINES]))
 
 
@@ -152,7 +153,7 @@ def _is_own(line: bytes) -> bool:
 
 def refused(path: Path, head: bytes) -> InvalidInput:
     """Return the error for a file that is a log of no known format, or one of ours that can't be read in place."""
-    if _holds_own(head) and is_compressed(path):
+    if holds_own(head) and is_compressed(path):
         return InvalidInput(
             f"{path}: holds records of ctxmgr, but is compressed or packed", "unpack it, e.g. with gunzip, zstd -d or tar -x"
         )

@@ -62,7 +62,7 @@ def import_(
     The URL of a database stands for the checkpoints that LangGraph's PostgresSaver keeps in it. Its password belongs into
     ~/.pgpass.
 
-    Exit codes: 2 no log at the paths, 8 a file was passed over, or more than 2 % was not understood.
+    Exit codes: 2 no log at the paths, 8 a file was passed over or brought nothing, or more than 2 % was not understood.
 
     Examples:
       ctxmgr import
@@ -81,13 +81,15 @@ def import_(
             progress=ProgressMeter("importing", "MB", 1_000_000),
             indexing=ProgressMeter("indexing for search", "records", 1),
         )
-        partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0
+        # A named log that brings no session was read for nothing, whatever its format.
+        nothing = bool(paths) and not report.sessions and not report.unchanged
+        partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0 or nothing
         empty = not report.files and not report.unchanged
         return Answer(
             report.to_json(),
             lambda out: show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
-            warnings=_told(report),
+            warnings=[*_told(report), *(["nothing in what was named could be read"] if nothing else [])],
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
