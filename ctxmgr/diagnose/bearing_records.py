@@ -14,12 +14,9 @@ from ctxmgr.diagnose.calls import changes_of, command_of
 from ctxmgr.diagnose.error_table import topic_of
 from ctxmgr.diagnose.error_words import is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
-from ctxmgr.diagnose.texts import clean, listed, plain_name
+from ctxmgr.diagnose.texts import ORDERS, clean, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
-
-ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
-"""A text that fetches and runs something, or speaks for the user, is neither quoted nor searched for names."""
 
 _WORD = lazy_pattern(r"[^\W_][\w.@/:+-]{1,78}[\w]|[^\W_]{3,}")
 _PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")

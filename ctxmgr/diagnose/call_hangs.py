@@ -52,10 +52,14 @@ _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what an open call waits for."""
-    if evidence.finding is not None and evidence.finding.severity != "hung":
-        return None
-    for entry in evidence.open_calls:
+    """Return what an open call waits for, or one that was stopped because it did not return."""
+    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
+    for entry in evidence.failing:
+        if command_of(entry) and _STOPPED.search(evidence.text(entry)[-_MOST_END:]):
+            found = _asks(evidence, entry)
+            if found is not None:
+                return found
+    for entry in hangs:
         command = command_of(entry)
         found = _prompted(evidence, entry, command)
         if found is not None:
@@ -66,12 +70,34 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
+_STOPPED = lazy_pattern(
+    r"timed? ?out|time limit|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|130|137|143)\b|\bkilled\b|terminated|interrupted"
+    r"|(?:stdin|input|standard input) (?:is )?not (?:a |from a )?(?:tty|terminal)|not a tty|waiting for your editor"
+    r"|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present",
+    re.IGNORECASE,
+)
+"""How a call ends that waited for somebody."""
+_MOST_END = 600
+
+
+def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
+    command = command_of(entry)
+    found = _prompted(evidence, entry, command)
+    if found is not None:
+        return found
+    waits = (wait for words in parts_of(command) if (wait := waits_for(words)) is not None and "<" not in command)
+    wait = next(waits, None)
+    return _told(evidence, entry, command, wait) if wait is not None else None
+
+
 _PROMPT = lazy_pattern(
     r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password"
     r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
     re.IGNORECASE,
 )
 _SECRET = lazy_pattern(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
+_HOST_KEY = lazy_pattern(r"authenticity of host|continue connecting")
 _ANSWERS = (
     (r"\bopenssl req\b", "give the subject with `-subj` and the rest with `-batch`"),
     (r"\bopenssl\b", "give its answers by options, such as `-passin`, `-passout` and `-batch`"),
@@ -93,10 +119,18 @@ _ANSWERS = (
 """How a program is kept from asking."""
 
 
+_STREAMED = ("tool_call_update", "stream", "output", "progress")
+_CLOSING = lazy_pattern(
+    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}|killed|terminated)\]?\.?)+\s*\Z",
+    re.IGNORECASE,
+)
+"""What a client writes below the output of a call that it has stopped."""
+
+
 def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say what an open call has asked, where its output so far ends in a prompt."""
-    told = [m for m in evidence.messages if m.kind == "tool_call_update" and m.after == entry.index]
-    said = clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n")
+    told = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
+    said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
     if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
@@ -104,7 +138,7 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
     call = code(command, 100) if command else f"Your {tool(entry)} call"
     cause = (
-        f"{call}{started(entry)} has not returned: its output ends in a prompt, {shown}, and it waits for input that "
+        f"{call}{started(entry)} {_ended(entry)}: its output ends in a prompt, {shown}, and it waits for input that "
         "nobody types."
     )
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
@@ -115,6 +149,12 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
         step = (
             "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
             "run it non-interactive."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    if _HOST_KEY.search(said[-_MOST_END:]):
+        step = (
+            "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to `known_hosts` and"
+            " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
     way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
@@ -238,7 +278,11 @@ def _told(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Dia
 
 
 def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
-    return f"{code(command, 100)}{started(entry)} has not returned"
+    return f"{code(command, 100)}{started(entry)} {_ended(entry)}"
+
+
+def _ended(entry: EntryView) -> str:
+    return "has not returned" if entry.status == "open" else "did not return by itself"
 
 
 def _limit() -> str:

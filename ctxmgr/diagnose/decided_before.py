@@ -81,8 +81,20 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
             and vocabulary.asks_human(entry.action)
             and _alike(_asked_text(entry), asked)
         ):
-            found = (_asked_text(entry), entry, evidence.text(entry))
+            found = _reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
     return found
+
+
+def _reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
+    """Return what a person said right behind a call that asks, where its own result is no answer."""
+    told = next(
+        (m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None
+    )
+    return (_asked_text(asking), told, told.text) if told and len(evidence.text(asking)) < _RECEIPT else None
+
+
+_RECEIPT = 40
+"""Characters of a result that only says that the question was sent."""
 
 
 def _related(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import blur
-from ctxmgr.diagnose.bearing_records import ORDERS
 from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.texts import ORDERS
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 

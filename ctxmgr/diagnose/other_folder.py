@@ -97,7 +97,8 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
 
 
 def _has_own(evidence: Evidence, need: _Needs, here: str) -> bool:
-    own = re.compile(rf"{re.escape(here + '/') if here else ''}{need.name}")
+    root = re.escape(f"{here}/") if here else "" if evidence.folder else r"(?:/.*/)?"
+    own = re.compile(rf"{root}{need.name}")
     return any(
         own.fullmatch(evidence.inside(path)) for entry in evidence.recent if entry.status == "ok" and (path := path_of(entry))
     )

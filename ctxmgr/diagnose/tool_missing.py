@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import Evidence, clock
@@ -101,15 +102,30 @@ def _served(evidence: Evidence, like: str) -> EntryView | None:
     return None
 
 
+def _nearest_tool(name: str, offered: list[str]) -> str | None:
+    """Return the offered tool that shares the word which tells most, the one that fewest of them have; None of several."""
+    words = {each: set(_PART.findall(each.casefold())) for each in offered}
+    held = Counter(word for each in words.values() for word in each)
+    shared = {each: max((1 / held[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
+              for each, own in words.items()}  # fmt: skip
+    best = max(shared.values(), default=0.0)
+    found = [each for each in offered if best and shared[each] == best]
+    first = [each for each in found if _PART.findall(name.casefold())[0] in words[each]]
+    return found[0] if len(found) == 1 else first[0] if len(first) == 1 else None
+
+
+_PART = lazy_pattern(r"[a-z0-9]{3,}")
+
+
 def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
     name = entry.action[:60]
     worked = {other.action: other for other in evidence.recent if other.status == "ok" and other.action != entry.action}
     offers = " ".join(match.group(1) for match in _OFFERED.finditer(said))
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
-    near = nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
+    near = _nearest_tool(name, offered) or nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]
-    if near in worked:
+    if near is not None and near in worked:
         other = worked[near]
         cause += f" {code(near, 60)} is there; it worked{clock(other.ts)}."
         return diagnosis(KIND, cause, f"Call {code(near, 60)} instead.", evidence.quote(other), *quotes)

@@ -19,7 +19,7 @@ KIND: str = "waitsForPerson"
 _ROLES = (
     "supervisor|manager|approver|reviewer|maintainer|owner|code owner|administrator|admin|operator|moderator"
     "|human|person|customer|legal|finance"
-    "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|editor|client|board|committee"
+    "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|client|board|committee"
 )
 _PENDING = lazy_pattern(
     r"\b(?:waiting|awaiting|awaits|waits|pending|needs?|requires?|required|blocked|held|on hold)[\s_-]{0,2}(?:on"

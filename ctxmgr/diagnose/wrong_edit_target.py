@@ -20,7 +20,7 @@ from ctxmgr.diagnose.calls import (
 from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.diagnose.texts import ORDERS, code, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
@@ -80,7 +80,10 @@ def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         f"{code(command_of(entry), 90)} changes nothing ({evidence.times(entry)} times): its pattern {code(old)} is "
         f"not in {name}. Line {number} is {code(line)}."
     )
-    step = f"Make the change with line {number} of {name}, exactly as it stands there, as the pattern, or with your edit tool."
+    step = (
+        f"Make the change with line {number} of {name}, exactly as it stands there{_shown(line)}, as the pattern, or with your"
+        " edit tool."
+    )
     return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
 
 
@@ -179,7 +182,10 @@ def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str,
         cause += f" Your own later edits changed the file after you read it{_when(evidence, known)}."
     field = change.name.removeprefix("its ")
     first = f"Read {name} around line {number} again. Then make" if known.doubtful else "Make"
-    step = f"{first} the edit with line {number} of {name}, exactly as it stands there, as {field}, and keep your new text."
+    step = (
+        f"{first} the edit with line {number} of {name}, exactly as it stands there{_shown(line)}, as {field}, and keep your"
+        " new text."
+    )
     return _diagnosis(
         evidence,
         entry,
@@ -188,6 +194,14 @@ def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str,
         step,
         f"Read {name} after the edit: line {number} must show the change; then run the check.",
     )
+
+
+def _shown(line: str) -> str:
+    """Return the line to copy as a part of a sentence; "" where it says more than code says."""
+    return "" if ORDERS.search(line) or len(line) > _LONGEST_SHOWN else f" ({code(line.strip(), _LONGEST_SHOWN)})"
+
+
+_LONGEST_SHOWN = 160
 
 
 def _gone(evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change) -> Diagnosis | None:
@@ -206,7 +220,17 @@ def _repeated(evidence: Evidence, entry: EntryView, known: Content, places: list
     numbers = ", ".join(map(str, places[:6]))
     cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
     step = "Add the line above or below the place you mean to the text to replace, so that it occurs only once."
+    above = [(place, _line_above(known, place)) for place in places[:_FEW]]
+    if all(line for _, line in above):
+        step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
     return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
+
+
+def _line_above(known: Content, place: int) -> str:
+    """Return the nearest line above a place that is not empty, as a quote, or "" where it is not known."""
+    lines = known.lines[: place - known.first]
+    line = next((line for line in reversed(lines) if line.strip()), "")
+    return code(line.strip(), 60) if line and not ORDERS.search(line) else ""
 
 
 def _done_already(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
