@@ -32,6 +32,8 @@ _DULL = lazy_pattern(
 )
 """What looks like a name, and is a number, a time or a mode."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
+_NUMBER = lazy_pattern(r"0\d{2,5}|[a-z]{1,8}-?\d{2,6}")
+"""The number of a document, a rule or a ticket."""
 _SPECIAL = lazy_pattern(r"\d|[_/.@:=~-]\w|[a-z][A-Z]|^[~/.-]+\w")
 COMMON = frozenset(
     [
@@ -53,7 +55,7 @@ _COMMON = COMMON | frozenset(
     ]
 )  # fmt: skip
 _LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 3_000, 80, 200, 170
-_LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM = 0.5, 0.2, 2, 3, 3, 5
+_LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
 
@@ -126,8 +128,10 @@ class _Search:
 
     def __init__(self, evidence: Evidence, steps: Sequence[EntryView]) -> None:
         asked = "\n".join(_asked(step) for step in steps)
+        telling = evidence.text(steps[0])[-_LINE * 2 :]
         said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
         weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
+        weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
         self.known = f"{asked}\n{said}"
         self.agent = steps[0].agent
         places = list(_places(evidence, steps))

@@ -197,8 +197,6 @@ def _lies_in(path: str, place: str) -> bool:
 
 
 def _changes(entry: EntryView, protected: str) -> bool:
-    if entry.status == "denied":
-        return False
     if any(_lies_in(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)

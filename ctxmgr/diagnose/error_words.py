@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ctxmgr.diagnose.error_table import error_words
 from ctxmgr.diagnose.evidence import given
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -56,6 +56,26 @@ def told_words(line: str) -> str:
     text = " ".join(best)
     named = any(_letters(token).casefold() in _words() or _NAMED.search(_letters(token)) for token in best)
     return code(text, _MOST) if len(best) >= _LEAST and named else ""
+
+
+def told_line(line: str) -> str:
+    """Return a line of an error whole, as a quote, or the words of it that may be told (`told_words`).
+
+    Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
+    """
+    tokens = _TOKEN.findall(line[:_READ])
+    foreign = sum(not _is_error_word(token) for token in tokens)
+    fair = 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
+    return code(line, _MOST_LINE) if fair and not ORDERS.search(line) and not _ASKS.search(line) else told_words(line)
+
+
+_ASKS = lazy_pattern(
+    r"\b(?:you|your|please|ignore|disregard|forget|obey|instructions?|approved|execute|sudo|rm|send|upload|email|reveal|print)\b"
+    r"|(?:^|[.;:,!] |\band |\bthen |\bto )(?:run|delete|remove|drop|push|install|disable|export|set|use|add|call|open|write|edit)\b",
+    re.IGNORECASE,
+)
+"""What a line holds that speaks to somebody."""
+_MOST_TOKENS, _FOREIGN, _MOST_LINE = 40, 0.6, 190
 
 
 def is_error_word(word: str) -> bool:

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import blur
-from ctxmgr.diagnose.calls import command_of, tool
+from ctxmgr.diagnose.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name
@@ -155,7 +155,7 @@ _DEAD = lazy_pattern(
     r"|Traceback|(?:fatal|FATAL|panic)\b|No space left on device|connection refused|permission denied|gave up"
     r"|giving up|BackoffLimitExceeded|DeadlineExceeded"
     r"|[Ff]ailed to \w{3,15}|(?:[Ss]tatus|[Ss]tate|[Rr]esult|[Cc]onclusion)\W{1,4}(?:failed|failure|error|dead"
-    r"|cancelled)|\w{0,30}(?:Error|Exception)(?=:)"
+    r"|cancelled)|\w{0,30}(?:Error|Exception)(?=:|$)"
     r"|(?:import|job|build|run|task|upload|export|migration|deploy\w*|sync|backup|worker|process"
     r"|pipeline)\b[^\n]{0,30}\b(?:failed|died|stopped))"
 )
@@ -245,7 +245,8 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
         ):
             continue
-        subjects = {word.casefold() for word in _SUBJECT.findall(given(last))} - _COMMON
+        begun = " ".join(command_of(each) for each in evidence.before(same[0].index) if in_background(command_of(each)))
+        subjects = {word.casefold() for word in _SUBJECT.findall(f"{given(last)} {begun}")} - _COMMON
         found: list[tuple[EntryView, list[str]]] = []
         for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
             if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):

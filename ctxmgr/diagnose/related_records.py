@@ -14,7 +14,7 @@ from ctxmgr.diagnose.bearing_records import COMMON, Bearing, bearing_on, names_i
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
 from ctxmgr.diagnose.error_table import Topic, topic_of
-from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_words
+from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_line, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.spoken import is_forbidden, sentences
@@ -47,6 +47,8 @@ _WORD = lazy_pattern(r"\w{3,40}")
 _LOOKED_AT, _MOST_LINE, _LEAST = 300, 240, 2
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
+_OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
+"""Kinds whose cause lies outside: what the user named for it may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _TOO_MANY = 200, 2, 2, 90, 3, 6
 
 
@@ -72,7 +74,11 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
     if sure:  # what else the record says would only hide a cause that is known
-        return _with(found, [details], [], [], last=True)
+        way = None
+        if found.kind in _OBSTACLES:
+            way = _of_person(evidence, entry, None, found) or _named_by_user(evidence, about, found)
+        told = ([way.cause], [way.step], way.quotes) if way else ([], [], [])
+        return _with(found, [details, *told[0]], told[1], told[2], last=True)
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
@@ -192,7 +198,7 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
         if first or len(words - told) > len(words) / 2:
             new.append(text)
         told |= words
-    quoted = [told_words(text.replace(" ⏎ ", " ")) for text in new[:_REASONS]]  # words of errors alone: prose may be an order
+    quoted = [told_line(text.replace(" ⏎ ", "; ")) for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 

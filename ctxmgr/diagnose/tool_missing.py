@@ -8,7 +8,7 @@ from collections import Counter
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.texts import code, listed, nearest, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -32,6 +32,7 @@ _OFFERED = lazy_pattern(
     r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
     re.IGNORECASE,
 )
+_ABSENT = lazy_pattern(r"(?:command |executable file )?not found|not recognized|ENOENT")
 _LAUNCHERS = frozenset(("sudo", "env", "exec", "xargs", "npx", "time", "nohup", "timeout", "command", "nice"))
 _LIKE = {
     "rg": ("grep -rn",), "ag": ("grep -rn",), "ack": ("grep -rn",), "fd": ("find",), "fdfind": ("find",), "bat": ("cat",),
@@ -70,7 +71,8 @@ def _is_run(command: str, name: str) -> bool:
 
 
 def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
-    cause = f"{code(command, 90)} can't work: there is no command {code(name, 40)} here."
+    said = words_of(_ABSENT, evidence.text(entry))
+    cause = f"{code(command, 90)} can't work: there is no command {code(name, 40)} here{f', {said}' if said else ''}."
     quotes = [evidence.quote(entry)]
     for like in _LIKE.get(name, ()):
         served = _served(evidence, like)
