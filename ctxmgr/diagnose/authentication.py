@@ -6,6 +6,7 @@ import re
 
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.error_table import best_step
+from ctxmgr.diagnose.error_words import offered
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
@@ -69,6 +70,7 @@ _SCOPE = lazy_pattern(
 _NO_SCOPE = frozenset(
     ["the", "a", "this", "that", "is", "to", "for", "required", "missing", "insufficient", "scope", "scopes", "token", "access"]
 )
+_LOGS_IN = lazy_pattern(r"\b(?:login|log-in|signin|auth|authenticate|refresh|renew)\b")
 _CERTIFICATE = lazy_pattern(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 _LOOKED_AT = 300
 
@@ -132,6 +134,12 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the call"
         " helps."
     )
+    login = next((each for each in offered(evidence.text(entry)) if _LOGS_IN.search(each)), None)
+    if login is not None and not evidence.tried(login):
+        step = (
+            f"The answer names what renews them, {code(login, 80)}: ask the user to run it, or run it if it asks for nobody's"
+            " password; then make the call once."
+        )
     return diagnosis(KIND, f"{cause} No place of other ones was found in the record.", step, *quotes, confidence="medium")
 
 

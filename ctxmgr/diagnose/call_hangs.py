@@ -83,12 +83,16 @@ _MOST_END = 600
 def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
     command = command_of(entry)
-    found = _prompted(evidence, entry, command)
-    if found is not None:
-        return found
-    waits = (wait for words in parts_of(command) if (wait := waits_for(words)) is not None and "<" not in command)
-    wait = next(waits, None)
-    return _told(evidence, entry, command, wait) if wait is not None else None
+    wait = _wait_of(command)
+    return _told(evidence, entry, command, wait) if wait is not None else _prompted(evidence, entry, command)
+
+
+def _wait_of(command: str) -> Wait | None:
+    """Return what a program of a command waits for, where nothing is piped or read into it."""
+    found = (
+        (words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None
+    )
+    return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
 
 _PROMPT = lazy_pattern(
@@ -121,7 +125,7 @@ _ANSWERS = (
 
 _STREAMED = ("tool_call_update", "stream", "output", "progress")
 _CLOSING = lazy_pattern(
-    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}|killed|terminated)\]?\.?)+\s*\Z",
+    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}|(?:killed|terminated)[^\n]{0,40}?)\]?\.?)+\s*\Z",
     re.IGNORECASE,
 )
 """What a client writes below the output of a call that it has stopped."""
@@ -167,10 +171,8 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     background = re.search(r"&\s*$", command) is not None
-    for words in parts_of(command):
-        wait = waits_for(words)
-        if wait is not None and "<" not in command and not re.search(rf"\|\s*{re.escape(words[0])}\b", command):
-            return _told(evidence, entry, command, wait)
+    if (wait := _wait_of(command)) is not None:
+        return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
         return _told(
             evidence,

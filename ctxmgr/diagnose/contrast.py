@@ -75,7 +75,7 @@ def _unsteady(evidence: Evidence) -> Diagnosis | None:
             bad = [each for each in same if evidence.failed(each)]
             good = next(each for each in reversed(same) if not evidence.failed(each))
             cause = (
-                f"Not known: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
+                f"Not known why: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
                 "changed, and the record does not say what differs."
             )
             look = (
@@ -102,7 +102,7 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
             confidence="low",
         )
     call = _call(evidence, step)
-    cause = f"Not known: {call}{started(step)} has not returned, and the record does not say what it waits for."
+    cause = f"Not known why: {call}{started(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     if command_of(step):
         look = process_look(command_of(step))
@@ -231,7 +231,7 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
 def _unknown(evidence: Evidence, step: EntryView) -> str:
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
     unchanged = ", nothing was changed in between" if len(evidence.loop) > 1 and not others else ""
-    return f"Not known: {_call(evidence, step)} ends the same way each time{unchanged}, and the record does not say why"
+    return f"Not known why: {_call(evidence, step)} ends the same way each time{unchanged}"
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:

@@ -95,7 +95,8 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
 
 def _ended(line: str, room: int) -> str:
     """Return a line, of a long chain of errors its end: "a: b: c" says last what the others come from."""
-    return f"…{line[-room + 1 :]}" if len(line) > room and line.count(": ") > _CHAIN else line
+    end = line[-room + 1 :]
+    return f"… {end.partition(' ')[2]}" if len(line) > room and line.count(": ") > _CHAIN else line
 
 
 def _chosen(lines: Sequence[_Line], room: int) -> list[_Line]:

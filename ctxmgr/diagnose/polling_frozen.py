@@ -132,7 +132,7 @@ def _failed(evidence: Evidence, entry: EntryView, state: str, same: list[EntryVi
     why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
     cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
     look = "Find out what to do about the reason" if reason else f"Look at {_log_of(entry)} for the reason, or tell the user"
-    step = f"Stop polling. {look}; only then start the work anew, as a new job."
+    step = f"Stop polling. {look}; only then start it again, as a new job."
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), check="Ask for the state again only after you have started something new."
     )
@@ -151,7 +151,7 @@ _DEAD = lazy_pattern(
     r"|ROLLBACK_\w{4,20}|(?:CREATE|UPDATE|DELETE)_FAILED|exit(?:ed)?(?: with)?(?: exit| error)?(?: status| code)[ "
     r"=:]{0,2}[1-9]\d{0,2}|Exited \([1-9]\d{0,2}\)"
     r"|(?:was |been |got |is )?(?:killed|aborted|crashed|terminated|cancelled)\b|no such (?:table|column|file|host"
-    r"|image)[: ]{0,2}[\w./-]{0,60}|segmentation fault|core dumped|out of memory"
+    r"|image)[: ]{0,2}[\w./-]{0,60}|oom-kill|Killed process|segmentation fault|core dumped|out of memory"
     r"|Traceback|(?:fatal|FATAL|panic)\b|No space left on device|connection refused|permission denied|gave up"
     r"|giving up|BackoffLimitExceeded|DeadlineExceeded"
     r"|[Ff]ailed to \w{3,15}|(?:[Ss]tatus|[Ss]tate|[Rr]esult|[Cc]onclusion)\W{1,4}(?:failed|failure|error|dead"
@@ -164,7 +164,7 @@ _WAITS = lazy_pattern(
     r"|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_SUBJECT = lazy_pattern(r"[A-Za-z][\w.-]{3,60}")
+_SUBJECT = lazy_pattern(r"[A-Za-z][\w.-]{3,60}|\b\d{3,8}\b")
 _COMMON = frozenset(
     [
         "status",
@@ -218,7 +218,7 @@ _COMMON = frozenset(
     ]
 )
 _QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
-_LOOKED_AT = 60
+_LOOKED_AT, _MOST_BEGUN = 60, 3
 
 
 def _awaited(evidence: Evidence) -> Diagnosis | None:
@@ -240,13 +240,14 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
         if (
             may_change(last)
             or _SETS.match(command_of(last))
-            or not _WAITS.search(said)
+            or not (_WAITS.search(said) or _reads_begun(evidence, last))
             or _DEAD.search(said)
             or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
         ):
             continue
-        begun = " ".join(command_of(each) for each in evidence.before(same[0].index) if in_background(command_of(each)))
-        subjects = {word.casefold() for word in _SUBJECT.findall(f"{given(last)} {begun}")} - _COMMON
+        begun = [each for each in evidence.before(last.index) if in_background(command_of(each))][:_MOST_BEGUN]
+        named = " ".join([given(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
+        subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
         found: list[tuple[EntryView, list[str]]] = []
         for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
             if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
@@ -265,6 +266,15 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
             return _ended(evidence, last, same, *telling)
     return None
+
+
+def _reads_begun(evidence: Evidence, poll: EntryView) -> bool:
+    """Whether a call looks at the file into which something that the agent left running writes."""
+    begun = (command_of(each) for each in evidence.before(poll.index) if in_background(command_of(each)))
+    return any(file.rpartition("/")[2] in given(poll) for command in begun for file in _REDIRECT.findall(command))
+
+
+_REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")
 
 
 def _restarted(evidence: Evidence, shown: EntryView) -> bool:
@@ -287,7 +297,7 @@ def _ended(evidence: Evidence, last: EntryView, same: list[EntryView], other: En
     what = code(about, 90) if about else f"the reason, {told[-1]}"
     step = (
         f"Stop polling. Find out about {what}{' (is that name right, and is it there?)' if about else ''}, correct "
-        "it, and only then start the work anew; tell the user if you can't correct it."
+        "it, and only then start it again; tell the user if you can't correct it."
     )
     return diagnosis(
         KIND, cause, step, evidence.quote(other, "\n".join(lines[-4:])), evidence.quote(last),

@@ -78,6 +78,9 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
         if found.kind in _OBSTACLES:
             way = _of_person(evidence, entry, None, found) or _named_by_user(evidence, about, found)
         told = ([way.cause], [way.step], way.quotes) if way else ([], [], [])
+        if way is None and found.kind in _OBSTACLES:
+            shown = [each for each in bearing_on(evidence, about)[:1] if 0 < len(each.names) <= _TOO_MANY]
+            told = ([each.told for each in shown], [_look(shown, later=True)], [])
         return _with(found, [details, *told[0]], told[1], told[2], last=True)
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
@@ -212,7 +215,7 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
     advice = next(
         (words for text in texts for line in text.split(" ⏎ ") if is_advice(line) and (words := told_words(line))), ""
     )
-    if advice and advice.strip("`") not in found.next_step:
+    if advice and "…" not in advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."
     names = [name for text in texts[:1] for name in names_in(text) if name not in asked and name not in found.next_step]
     if names:
@@ -222,9 +225,9 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
 
 def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
     """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
-    names = [f" shows: {listed(each.names, 4)}" if 0 < len(each.names) <= _TOO_MANY else " shows" for each in bearings]
+    names = [f" ({listed(each.names, 4)})" if 0 < len(each.names) <= _TOO_MANY else "" for each in bearings]
     parts = [f"{each.source}{shown}" for each, shown in zip(bearings[:_LOOKS], names, strict=False)]
-    return f"{'See also' if later else 'Look first at'} what {'; and at what '.join(parts)}." if parts else ""
+    return f"{'See also' if later else 'Look first at'} {', and '.join(parts)}." if parts else ""
 
 
 def _stems(text: str) -> set[str]:
