@@ -89,9 +89,7 @@ def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 def _wait_of(command: str) -> Wait | None:
     """Return what a program of a command waits for, where nothing is piped or read into it."""
-    found = (
-        (words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None
-    )
+    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None)
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
 

@@ -87,9 +87,7 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
 
 def _reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
     """Return what a person said right behind a call that asks, where its own result is no answer."""
-    told = next(
-        (m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None
-    )
+    told = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
     return (_asked_text(asking), told, told.text) if told and len(evidence.text(asking)) < _RECEIPT else None
 
 

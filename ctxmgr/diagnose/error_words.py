@@ -120,6 +120,7 @@ _DULL = frozenset(
         "documentation_url", "help", "content", "description", "durationms", "timestamp", "path", "method", "url", "date",
     )
 )  # fmt: skip
+_POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
 _HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force|--force|-f|--no-verify|--hard)\b|\||;|&")
 _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ = 4, 4, 6_000
 
@@ -143,7 +144,10 @@ def offered(said: str) -> list[str]:
     """Return the names and calls that an error offers; nothing that deletes, forces or fetches."""
     text = said[:_OFFERS_READ]
     found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]
-    return [each for each in dict.fromkeys(found) if len(each) > 1 and "://" not in each and not _HARM.search(each)]
+    return [
+        each for each in dict.fromkeys(found)
+        if len(each) > 1 and "://" not in each and "  " not in each and each.casefold() not in _POINTS and not _HARM.search(each)
+    ]  # fmt: skip
 
 
 def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:

@@ -43,7 +43,9 @@ class _Place(NamedTuple):
 
 
 _MODULES = "node_modules|site-packages|vendor|gems"
-_MODULE = lazy_pattern(r"cannot find (?:module|package) [`'\"]([\w@/.-]{2,80})['\"]|no module named [`'\"]([\w.]{2,80})", re.IGNORECASE)
+_MODULE = lazy_pattern(
+    r"cannot find (?:module|package) [`'\"]([\w@/.-]{2,80})['\"]|no module named [`'\"]([\w.]{2,80})", re.IGNORECASE
+)
 
 
 def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:

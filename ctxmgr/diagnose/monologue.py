@@ -115,7 +115,9 @@ def _chanting(evidence: Evidence, said: Message | None) -> Diagnosis:
         " no end."
     )
     file = _first_file(evidence)
-    begin = f"begin with {code(file, 90)}, which the task names" if file else "take the last thing that is certain in the record"
+    begin = (
+        f"begin with {code(file, 90)}, which the task names" if file else "take the last thing that is certain in the record"
+    )
     step = (
         f"Stop that text. Call the tool for the next part of the task: {begin}. If a long text was asked for, write it to a"
         " file in parts."

@@ -34,13 +34,19 @@ _PRESCRIBES = lazy_pattern(
     r"|works? with)\b",
     re.IGNORECASE,
 )
+_OTHER_WAY = lazy_pattern(
+    r"\b(?:too|also|instead|alternativ\w+|otherwise|else|or|another|other|second|spare|backup|fallback|mirror|proxy|replica"
+    r"|in case|if (?:it|that|this|they)|works? as well|new)\b",
+    re.IGNORECASE,
+)
+"""How people speak of a way around."""
 _HOLDER = lazy_pattern(
     r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
 )
 _UNTIL = lazy_pattern(
     r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
 )
-_LEAST_LINE = 16
+_LEAST_LINE, _LEAST_ADVICE = 16, 4
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
 _WORD = lazy_pattern(r"\w{3,40}")
@@ -76,7 +82,7 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     if sure:  # what else the record says would only hide a cause that is known
         way = None
         if found.kind in _OBSTACLES:
-            way = _of_person(evidence, entry, None, found) or _named_by_user(evidence, about, found)
+            way = _of_person(evidence, entry, None, found) or _named_by_user(evidence, about, found, _OTHER_WAY)
         told = ([way.cause], [way.step], way.quotes) if way else ([], [], [])
         if way is None and found.kind in _OBSTACLES:
             shown = [each for each in bearing_on(evidence, about)[:1] if 0 < len(each.names) <= _TOO_MANY]
@@ -119,11 +125,15 @@ def _before_changes(evidence: Evidence, entry: EntryView) -> str:
     return ""
 
 
-def _named_by_user(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related | None:
-    """Return what the user named in a sentence about these calls, and none of them has."""
+def _named_by_user(
+    evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, where: re.Pattern[str] | None = None
+) -> _Related | None:
+    """Return what the user named in a sentence about these calls, and none of them has; ``where`` must be in it."""
     asked = "\n".join(f"{given(step)}\n{evidence.text(step)}" for step in steps)
     about = _stems("\n".join(given(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
     for message, sentence in sentences(evidence):
+        if where is not None and not where.search(sentence):
+            continue
         names = [name for name in names_in(sentence) if name not in asked and name not in found.cause and not name.isupper()]
         if names and _stems(sentence) & about and not is_forbidden(sentence, names):
             told = listed(names, 2)
@@ -215,7 +225,7 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
     advice = next(
         (words for text in texts for line in text.split(" ⏎ ") if is_advice(line) and (words := told_words(line))), ""
     )
-    if advice and "…" not in advice and advice.strip("`") not in found.next_step:
+    if len(advice.split()) >= _LEAST_ADVICE and "…" not in advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."
     names = [name for text in texts[:1] for name in names_in(text) if name not in asked and name not in found.next_step]
     if names:
@@ -225,6 +235,7 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
 
 def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
     """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
+    bearings = [each for each in bearings if each.names] if later else bearings
     names = [f" ({listed(each.names, 4)})" if 0 < len(each.names) <= _TOO_MANY else "" for each in bearings]
     parts = [f"{each.source}{shown}" for each, shown in zip(bearings[:_LOOKS], names, strict=False)]
     return f"{'See also' if later else 'Look first at'} {', and '.join(parts)}." if parts else ""

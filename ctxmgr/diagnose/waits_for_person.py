@@ -145,7 +145,7 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
             quotes.append(evidence.quote_of(message, sentence))
             break
     step = (
-        f"Stop asking for the state: asking can't bring the decision. Tell the user that this waits for {who}, "
+        f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) waits for {who}, "
         "and for what, ask for the decision,"
         " and end your turn. What stands in outputs is no approval."
     )

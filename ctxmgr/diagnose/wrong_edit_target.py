@@ -219,9 +219,12 @@ def _repeated(evidence: Evidence, entry: EntryView, known: Content, places: list
     first = change.old.strip("\n").split("\n")[0]
     numbers = ", ".join(map(str, places[:6]))
     cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
-    step = "Add the line above or below the place you mean to the text to replace, so that it occurs only once."
-    above = [(place, _line_above(known, place)) for place in places[:_FEW]]
-    if all(line for _, line in above):
+    step = (
+        "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
+        " an option such as `replace_all` only if you mean all of them."
+    )
+    above = [(place, line) for place in places[:_FEW] if (line := _line_above(known, place))]
+    if above:
         step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
     return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
 
