@@ -67,6 +67,7 @@ class Bearing(NamedTuple):
         source: whose and which, in words.
         line: what it says of it, or "".
         names: names in that line which no failing call has.
+        shared: names in all that it says which the failing calls, or what bears on them, have too.
         entry: id of the entry, or None for a message.
     """
 
@@ -75,6 +76,7 @@ class Bearing(NamedTuple):
     line: str
     names: Sequence[str]
     entry: str | None
+    shared: Sequence[str] = ()
 
     @property
     def told(self) -> str:
@@ -82,7 +84,9 @@ class Bearing(NamedTuple):
         source = f"{self.source[:1].upper()}{self.source[1:]}"
         if not self.line:
             return f"{source} printed nothing."
-        return f"{source} names {listed(self.names, 4)}." if self.names else ""
+        if self.names:
+            return f"{source} names {listed(self.names, 4)}."
+        return f"{source} has {listed(self.shared, 2)}." if self.shared else ""
 
 
 class _Record(NamedTuple):
@@ -243,7 +247,8 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
         return Bearing(rank, clean(evidence.quote_of(place, line).source), line, names, None) if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
-    return Bearing(rank, evidence.source(place), line, names, place.id)
+    shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
+    return Bearing(rank, evidence.source(place), line, names, place.id, shared)
 
 
 def names_in(text: str) -> list[str]:

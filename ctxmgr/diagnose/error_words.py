@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -58,15 +59,21 @@ def told_words(line: str) -> str:
     return code(text, _MOST) if len(best) >= _LEAST and named else ""
 
 
-def told_line(line: str) -> str:
-    """Return a line of an error whole, as a quote, or the words of it that may be told (`told_words`).
+def told_lines(lines: Sequence[str]) -> str:
+    """Return the lines of an error that may be told whole, as a quote; where none may, the words of them that may be.
 
     Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
     """
+    fair = "; ".join(line for line in lines if _may_be_told(line))
+    return code(fair, _MOST_LINE) if fair else told_words(" ".join(lines))
+
+
+def _may_be_told(line: str) -> bool:
     tokens = _TOKEN.findall(line[:_READ])
     foreign = sum(not _is_error_word(token) for token in tokens)
-    fair = 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
-    return code(line, _MOST_LINE) if fair and not ORDERS.search(line) and not _ASKS.search(line) else told_words(line)
+    if ORDERS.search(line) or _ASKS.search(line):
+        return False
+    return 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
 
 
 _ASKS = lazy_pattern(

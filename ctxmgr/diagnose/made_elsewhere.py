@@ -61,7 +61,7 @@ def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) ->
                 told = " and ".join(code(name, 80) for name in names[:2])
                 yield (
                     f"{code(file, 80)} is generated, as its head says, and written anew from {told}, so edits of it are lost",
-                    f"Make the change in {code(names[-1], 80)} (or in what generates it), generate {code(file, 80)} anew, and "
+                    f"Make the change in {told.replace(' and ', ' (or ', 1)}{')' if len(names) > 1 else ' (or in what generates it)'}, generate {code(file, 80)} anew, and "
                     "leave the generated file alone.",
                     other,
                     line,

@@ -22,7 +22,8 @@ _WAITS = lazy_pattern(
     r"[^.!?\n]{2,60}\b(?:before|until|without|unless)\b|before i (?:can|start|write|build|begin)|i(?: still)? "
     r"need (?:the|your|you)\b[^.!?\n]{0,60}|need [^.!?\n]{2,40} first|first (?:send|tell|give) me|please send|i "
     r"build [^.!?\n]{2,40} from your|any news on|depends? on your|(?:tell|give|send|show|let) me\b[^.!?\n]{2,80}\b(?:then|so that|and) i\b|\bi (?:only )?\w+ only\b[^.!?\n]{2,60}"
-    r"|need your (?:decision|choice|answer|approval"
+    r"|(?:as soon as|once|until|when|after|before) (?:the )?[\w./-]{2,40}(?: \w+){0,3} (?:is|are|has|have|was|exists?|arrives?)\b"
+    r"|depends? on\b|need your (?:decision|choice|answer|approval"
     r"|input|go))\b",
     re.IGNORECASE,
 )

@@ -65,6 +65,8 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
     path = re.compile(_PATH.format(name=need.name))
     here = _here(evidence, entry)
     tried = {_here(evidence, each) for each in evidence.failing}
+    lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing)
+    tried |= {evidence.inside(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}

@@ -19,11 +19,13 @@ _CUT = lazy_pattern(
     r"[\d,]+ (?:more )?(?:lines|characters|chars|bytes|tokens) (?:truncated|omitted|not shown|hidden)"
     r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d+"
     r"|[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b"
+    r"|\bonly (?:the )?(?:first |last )?[\d,]+ (?:lines|characters|rows|entries|bytes|tokens)? ?(?:were|was|are|is) (?:read|shown|returned)"
     r"|\boutput (?:was |is )?(?:truncated|cut|too (?:long|large))"
     r"|\.\.\.\s?[\[(]?\d[\d,]* (?:more )?(?:lines|characters|chars|bytes|tokens)\b(?: truncated| omitted)?"
     r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)",
     re.IGNORECASE,
 )
+_TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
 _MARK = 120
 _NUMBERED = lazy_pattern(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = lazy_pattern(
@@ -94,6 +96,7 @@ _OFTEN = 3
 def _notice(said: str) -> str | None:
     """Return the notice that an output was cut: a line at either end that is no line of the content itself."""
     lines = [line for line in said.split("\n") if line.strip()]
+    lines = [_TAG.sub("", line) for line in lines]
     for line in [*lines[-4:], *lines[:3]]:
         if len(line) < 400 and not _NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()

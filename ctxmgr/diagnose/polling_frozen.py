@@ -42,6 +42,9 @@ _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which final state is polled."""
+    other = _other_one(evidence)
+    if other is not None:
+        return other
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
         return None  # each round starts the work anew: what is waited for is another run each time
     for entry in evidence.rounds:
@@ -60,6 +63,40 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if _DONE.match(state) and _is_poll(entry, len(same)):
             return _done(evidence, entry, state, same)
     return _awaited(evidence)
+
+
+_ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")
+
+
+def _other_one(evidence: Evidence) -> Diagnosis | None:
+    """Say that the name which is polled differs a little from the one that the agent's own start gave back."""
+    for entry in evidence.repeated:
+        asked = set(_ID.findall(given(entry)))
+        begun = [
+            each for each in evidence.before(entry.index) if _STARTS.search(each.action) or _STARTS.search(command_of(each))
+        ]
+        for start in begun[:_MOST_BEGUN]:
+            made = set(_ID.findall(evidence.text(start)[:2_000]))
+            near = [(own, one) for own in asked - made for one in made if one not in given(entry) and _nearly(own, one)]
+            if not near or start.status != "ok" or asked & made or near[0][0] in given(start):
+                continue
+            polled, wanted = near[0]
+            cause = (
+                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what you started is {code(wanted, 60)}, as"
+                f" {evidence.source(start)} answered. They are two."
+            )
+            step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
+            return diagnosis(
+                KIND, cause, step, evidence.quote(start), evidence.quote(entry), check="Its state must move on, or be final."
+            )
+    return None
+
+
+def _nearly(one: str, other: str) -> bool:
+    """Whether two names are alike but for a letter or two."""
+    longer, shorter = sorted((one, other), key=len, reverse=True)
+    same = sum(a == b for a, b in zip(longer, shorter, strict=False))
+    return one != other and len(longer) - len(shorter) <= 2 and len(shorter) - same <= 2 and same >= 4
 
 
 def _bare_states(entry: EntryView, said: str) -> list[str]:

@@ -54,7 +54,51 @@ _LARGEST = lazy_pattern(
 
 def refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call its answer refuses, and what it wants in place of it."""
-    return _chosen(evidence, entry, said) or _form(evidence, entry, said) or _bounded(evidence, entry, said)
+    return (
+        _outdated(evidence, entry, said)
+        or _chosen(evidence, entry, said)
+        or _form(evidence, entry, said)
+        or _bounded(evidence, entry, said)
+    )
+
+
+_CONFLICT = lazy_pattern(r"conflict|stale|outdated|out of date|modified|precondition|changed since|newer|mismatch|\\b(?:409|412)\\b",
+                         re.IGNORECASE)  # fmt: skip
+_REVISION = lazy_pattern(r"version|revision|rev|etag|sha|seq|generation|lock_?version|base|parent", re.IGNORECASE)
+
+
+def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say that a call rests on a version of something which is not the newest any more."""
+    head = said[:4_000]
+    if not _CONFLICT.search(head):
+        return None
+    for name, value in fields_of(entry).items():
+        if (
+            not _REVISION.search(name)
+            or isinstance(value, bool)
+            or not isinstance(value, int | str)
+            or len(str(value)) > _SHORT
+        ):
+            continue
+        word = re.escape(re.split(r"[_-]", name)[-1])
+        newer = re.search(
+            rf"(?<!\w){word}[\"']?(?: is|:| =|=|,)? ?(?:now |at )?[\"']?(?!{re.escape(str(value))}\b)(\d{{1,12}})\b", head, re.I
+        )
+        if newer is None or not plain_name(str(value)):
+            continue
+        shown = next((each for each in evidence.before(entry.index) if each.status == "ok" and _stands(str(value), evidence.text(each))
+                      and name in evidence.text(each)), None)  # fmt: skip
+        look = evidence.source(shown) if shown is not None else ""
+        from_ = f", from {look}" if look else ""
+        cause = (
+            f"The {tool(entry)} call rests on {code(name, 40)} {code(str(value), 40)}{from_}, and the answer says that it is"
+            f" {code(newer.group(1), 40)} by now: somebody changed it in between."
+        )
+        again = f"Make {look} again" if look else "Read it anew"
+        step = f"{again}, put your change on top of what it shows now, and send it once with {code(name, 40)} {code(newer.group(1), 40)}."
+        return diagnosis(_KIND, cause, step, evidence.quote(entry),
+                         check="The answer must no longer speak of a conflict; what others wrote must still be there.")  # fmt: skip
+    return None
 
 
 def argument_names(entry: EntryView) -> list[str]:

@@ -14,7 +14,7 @@ from ctxmgr.diagnose.bearing_records import COMMON, Bearing, bearing_on, names_i
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
 from ctxmgr.diagnose.error_table import Topic, topic_of
-from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_line, told_words
+from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_lines, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.spoken import is_forbidden, sentences
@@ -211,7 +211,7 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
         if first or len(words - told) > len(words) / 2:
             new.append(text)
         told |= words
-    quoted = [told_line(text.replace(" ⏎ ", "; ")) for text in new[:_REASONS]]  # prose may be an order
+    quoted = [told_lines(text.split(" ⏎ ")) for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 

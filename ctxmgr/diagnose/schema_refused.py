@@ -170,23 +170,38 @@ def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name)).casefold()
 
 
+_VALIDATED = lazy_pattern(
+    r"is not of type '(\w+)'[\s\S]{0,80}?validating 'type' in schema(?:\['\w{1,40}'\]){0,8}?\['properties'\]\['(\w{1,60})'\]"
+)
+_REQUIRED = lazy_pattern(r"'required': \[((?:'[\w.-]{1,40}'(?:, )?){1,8})\]")
+
+
+def _typed(evidence: Evidence, entry: EntryView, name: str, kind: str, needs: re.Match[str] | None) -> Diagnosis:
+    """Say which type an argument must have, and what its items must have."""
+    value = fields_of(entry).get(name)
+    shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
+    was = " as a string" if isinstance(value, str) and shown else ""
+    members = listed(re.findall(r"[\w.-]+", needs.group(1))) if needs else ""
+    of = f" of objects, each with {members}" if members and kind == "array" else f" with {members}" if members else ""
+    cause = f"The call is refused: {code(name, 40)} must be of type {kind}{of}{shown}{was}."
+    like = "" if of else converted(value, kind)
+    step = (
+        f"Make the same call with {code(name, 40)} as {kind}{of}{f', as in {code(like, 60)}' if like else ''}; keep the other"
+        " arguments as they are."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry))
+
+
 def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value has the wrong type, or is none of those that are allowed."""
     names = argument_names(entry)
+    failed = _VALIDATED.search(said)
+    if failed is not None and failed.group(2) in names:
+        return _typed(evidence, entry, failed.group(2), failed.group(1).lower(), _REQUIRED.search(said))
     match = _TYPE.search(said)
     name = (match.group(1) or match.group(3)) if match else ""
     if match and name in names:
-        kind = (match.group(2) or match.group(4)).lower()
-        value = fields_of(entry).get(name)
-        shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
-        was = " as a string" if isinstance(value, str) and shown else ""
-        cause = f"The call is refused: {code(name, 40)} must be of type {kind}{shown}{was}."
-        like = converted(value, kind)
-        step = (
-            f"Make the same call with {code(name, 40)} as {kind}{f', as in {code(like, 60)}' if like else ''}; keep "
-            "the other arguments as they are."
-        )
-        return diagnosis(KIND, cause, step, evidence.quote(entry))
+        return _typed(evidence, entry, name, (match.group(2) or match.group(4)).lower(), None)
     allowed = _ONE_OF.search(said)
     if allowed is None or command_of(entry):
         return refused_value(evidence, entry, said)

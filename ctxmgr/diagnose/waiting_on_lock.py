@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ctxmgr.diagnose.calls import command_of, in_background, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.diagnose.texts import code, plain_name, text_of, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -208,9 +208,15 @@ def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
         stays = other.status == "open" or in_background(command)
-        if name in command and stays and not evidence.failed(other):
+        if stays and not evidence.failed(other) and (name in command or _program_names(evidence, other, name)):
             return other
     return None
+
+
+def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
+    """Whether the program that a call started was read, and names a file."""
+    words = (word for words in parts_of(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
+    return any((seen := evidence.seen(word, started.index)) is not None and name in seen.text for word in words)
 
 
 def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
@@ -240,7 +246,9 @@ def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None
 
 
 def _held_by(holder: EntryView) -> str:
-    return f"You hold it yourself: {code(command_of(holder), 90)}, started{clock(holder.ts)}, was not ended"
+    number = re.fullmatch(r"\D{0,20}(\d{2,8})\s*", text_of(holder.output, 60))
+    process = f" (process {number.group(1)})" if number else ""
+    return f"You hold it yourself: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"
 
 
 def _often(evidence: Evidence, entry: EntryView) -> str:
