@@ -64,8 +64,8 @@ def told_lines(lines: Sequence[str]) -> str:
 
     Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
     """
-    fair = "; ".join(line for line in lines if _may_be_told(line))
-    return code(fair, _MOST_LINE) if fair else told_words(" ".join(lines))
+    fair = [line if _may_be_told(line) else told_words(line).strip("`") for line in lines]
+    return code(told, _MOST_LINE) if (told := "; ".join(filter(None, fair))) else ""
 
 
 def _may_be_told(line: str) -> bool:

@@ -26,6 +26,8 @@ _CUT = lazy_pattern(
     re.IGNORECASE,
 )
 _TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
+_FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first ([\d,]{1,9})(?: lines)?\b", re.IGNORECASE)
+_TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) ([\d,]{1,9}) lines\b", re.IGNORECASE)
 _MARK = 120
 _NUMBERED = lazy_pattern(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = lazy_pattern(
@@ -114,12 +116,17 @@ def _told(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagno
     notice = words_of(_CUT, f" {line}")
     cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)
+    part = _FIRST.search(line)
+    if part is not None and (total := _TOTAL.search(line)) is not None:
+        cause = f"{cause[:-1]}, of {total.group(1)} lines in all."
     if path and not command:
         name = evidence.name(path)
         field = next((name for name in ("offset", "start_line", "view_range") if name in fields_of(entry)), "offset")
         start = (
             (f"from line {int(shown.group(2)) + 1} on ({field} {int(shown.group(2)) + 1})")
             if shown
+            else f"from line {int(part.group(1).replace(',', '')) + 1} on ({field} {int(part.group(1).replace(',', '')) + 1})"
+            if part
             else f"in parts, with {field} and limit"
         )
         step = f"Read {name} {start}, or search it for the words you need; do not read it from the start again."
