@@ -39,7 +39,7 @@ _ADVICE = lazy_pattern(
 )
 _ADVISES = lazy_pattern(
     r"^\s{0,8}(?:hint|help|tip|try|fix|suggestion|to fix)\b\s?[:-]?|(?<![\w/.-])(?:use|try|run|set|pass|add|must be|should be)"
-    r" [`'\"-]{0,2}\w",
+    r" [`'\"-]{0,2}\w|\b(?:try|please|first|re-?(?:run|fetch|read|load)) \w+ing\b",
     re.IGNORECASE,
 )
 _SUMMARY = lazy_pattern(

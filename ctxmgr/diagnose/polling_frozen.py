@@ -9,7 +9,7 @@ from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -42,9 +42,9 @@ _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which final state is polled."""
-    other = _other_one(evidence)
-    if other is not None:
-        return other
+    found = _other_one(evidence) or _after_each(evidence)
+    if found is not None:
+        return found
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
         return None  # each round starts the work anew: what is waited for is another run each time
     for entry in evidence.rounds:
@@ -63,6 +63,39 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if _DONE.match(state) and _is_poll(entry, len(same)):
             return _done(evidence, entry, state, same)
     return _awaited(evidence)
+
+
+_QUANTITY = lazy_pattern(r"\b\d[\d.]*\s?(?:[KMGT]i?B?|[kmgt]b|ms|seconds|minutes|%)(?!\w)")
+
+
+def _after_each(evidence: Evidence) -> Diagnosis | None:
+    """Say that a remedy is repeated, and that what follows it shows the same failure each time."""
+    for step in evidence.repeated:
+        same = evidence.equal(step)
+        follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
+        told = [{match.group(0).strip() for match in _DEAD.finditer(evidence.text(each)[:4_000])} for each in follows]
+        words = set.intersection(*told) if told else set[str]()
+        remedy = may_change(step) or _STARTS.search(f"{step.action} {given(step)}") is not None
+        if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
+            continue
+        word = max(words, key=len)
+        cause = (
+            f"{code(command_of(step) or f'{tool(step)} {given(step)}', 80)} was made {len(same)} times, and each time what"
+            f" follows shows {code(word, 60)}: to make it again can't change that."
+        )
+        quotes = [evidence.quote(follows[-1])]
+        known = {each.id for each in follows}
+        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+            said = evidence.text(other)[:4_000]
+            amounts = list(dict.fromkeys(_QUANTITY.findall(said)))
+            if other.id not in known and word in said and amounts:
+                source = evidence.source(other)
+                cause += f" {source[:1].upper()}{source[1:]} shows it too, with the limit or amount {listed(amounts, 3)}."
+                quotes.append(evidence.quote(other))
+                break
+        step_ = f"Stop repeating it. Change what {code(word, 60)} says is wrong (a limit, a setting, the image), where the task lets you; then make the call once."
+        return diagnosis(KIND, cause, step_, *quotes, check="What follows must no longer show it.", confidence="medium")
+    return None
 
 
 _ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")

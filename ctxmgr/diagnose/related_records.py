@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ctxmgr.diagnose.alternatives import Alternative, alternatives
 from ctxmgr.diagnose.bearing_records import COMMON, Bearing, bearing_on, names_in
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
@@ -97,11 +98,13 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     lines = _reasons(texts, found)
     shown = [each.told for each in bearings]
     before = _before_changes(evidence, entry)
+    other = next(alternatives(evidence, about), Alternative("", ""))
     causes = [
-        *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:]
+        other.cause, *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:]
     ]  # fmt: skip
     looks = [
-        _held(entry, said),
+        other.step,
+        "" if other.step else _held(entry, said),
         *(each.step for each in spoken),
         _look(bearings, later=later),
         *_offers(evidence, about, texts, found),
