@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of, tool
+from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.error_lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, clock, given
 from ctxmgr.diagnose.texts import ORDERS, code, listed, plain_name
@@ -51,9 +51,11 @@ _LOOKED_AT, _READ, _MOST = 200, 6_000, 4
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers in place of what calls were refused, the surest first."""
     for found in (
+        _other_field(evidence, steps),
         _in_form(evidence, steps),
         _sibling(evidence, steps),
         _version_there(evidence, steps),
+        _other_release(evidence, steps),
         _advised(evidence, steps),
     ):
         if found is not None:
@@ -164,4 +166,70 @@ def _advised(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
             return Alternative(
                 "", f"Call {name} anew first, as it worked{clock(other.ts)}, and take the values of this call from its answer."
             )
+    return None
+
+
+_OBJECT = lazy_pattern(r"\{[^{}]{4,1500}\}")
+_FIELD = lazy_pattern(r"\"([\w-]{1,40})\"\s?:\s?(?:\"([^\"]{1,60})\"|(-?\d{1,18}))")
+_MISSES = lazy_pattern(
+    r"not[ _]found|no such|no \w+ (?:with|for|of)|unknown|invalid|does not exist|doesn't exist", re.IGNORECASE
+)
+
+
+def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the id of what a call names by another of its fields, where the record shows both side by side."""
+    entry, said = steps[0], evidence.text(steps[0])[:_READ]
+    if command_of(entry) or not _MISSES.search(said):
+        return None
+    values = {str(value).lstrip("#") for value in fields_of(entry).values() if isinstance(value, str | int)} & set(
+        re.findall(r"[\w.@-]+", said)
+    )
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.failed(other):
+            continue
+        for whole in _OBJECT.findall(evidence.text(other)[:_READ]):
+            fields = {name: text or number for name, text, number in _FIELD.findall(whole)}
+            name = next(
+                (name for name, value in fields.items() if value in values and not name.casefold().endswith("id")), None
+            )
+            key = next(
+                (each for each in fields if each.casefold() == "id" or each.casefold().endswith(("_id", "uuid", "key"))), None
+            )
+            if name is None or key is None or not plain_name(fields[key]) or fields[key] in given(entry):
+                continue
+            source = evidence.source(other)
+            return Alternative(
+                f"{code(fields[name], 40)} is its {code(name, 30)}, and no {code(key, 30)}: {source} shows {code(fields[key], 60)} beside it.",
+                f"Make the same call with the {code(key, 30)} {code(fields[key], 60)} in place of {code(fields[name], 40)}.",
+            )
+    return None
+
+
+_CONFLICTS = lazy_pattern(
+    r"conflict|ERESOLVE|ResolutionImpossible|incompatible|requires? .{0,60}but|unmet|peer dep|version solving", re.IGNORECASE
+)
+_PINNED = lazy_pattern(r"(?<![\w.-])([A-Za-z][\w.-]{1,50}?)(?:==|@| )v?(\d{1,3}(?:\.\d{1,3}){1,2})(?![\w.])")
+
+
+def _other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return another release of a package whose versions conflict, which a look-up shows to be there."""
+    said = evidence.text(steps[0])[-_READ:]
+    if not _CONFLICTS.search(said):
+        return None
+    for name, version in dict.fromkeys(_PINNED.findall(said)):
+        there = re.compile(rf"(?<![\w.-]){re.escape(name)}(?:-|==|@)v?(\d{{1,3}}(?:\.\d{{1,3}}){{1,2}})(?!\d)", re.IGNORECASE)
+        for other in list(evidence.before(steps[0].index))[:_LOOKED_AT]:
+            if other.status != "ok" or evidence.failed(other):
+                continue
+            found = [
+                each
+                for each in there.findall(evidence.text(other)[:_READ])
+                if _numbers(each) > _numbers(version) and each not in said
+            ]
+            if found:
+                source = evidence.source(other)
+                return Alternative(
+                    f"{source[:1].upper()}{source[1:]} shows {code(name, 50)} {code(found[-1], 20)} beside {code(version, 20)}.",
+                    f"Try {code(f'{name} {found[-1]}', 70)}, which is there, in place of {code(version, 20)}: see first what it asks for.",
+                )
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, started
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import clean, code, plain_name
@@ -19,10 +19,8 @@ KIND: str = "callHangs"
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
 _FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
-_STEP_FOLLOW = (
-    "Stop it and make the call without the option that follows (such as `-f`), so that it shows what is there and "
-    "ends; to wait for something, give it a limit, `timeout 60 COMMAND`."
-)
+_FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
+_STEP_FOLLOW = "It follows (`-f`, `-w`) without an end; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = lazy_pattern(
@@ -61,9 +59,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
                 return found
     for entry in hangs:
         command = command_of(entry)
-        found = _prompted(evidence, entry, command)
-        if found is not None:
-            return found
+        before = [each for each in evidence.before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
+        for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
+            found = _prompted(evidence, each, command_of(each))
+            if found is not None:
+                return found
         found = _child(evidence, entry) if not command else _command(evidence, entry, command)
         if found is not None:
             return found
@@ -77,14 +77,15 @@ _STOPPED = lazy_pattern(
     re.IGNORECASE,
 )
 """How a call ends that waited for somebody."""
-_MOST_END = 600
+_MOST_END, _MOST_BEFORE = 600, 3
 
 
 def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
     command = command_of(entry)
-    wait = _wait_of(command)
-    return _told(evidence, entry, command, wait) if wait is not None else _prompted(evidence, entry, command)
+    found = _prompted(evidence, entry, command)
+    wait = _wait_of(command) if found is None else None
+    return found if wait is None else _told(evidence, entry, command, wait)
 
 
 def _wait_of(command: str) -> Wait | None:
@@ -123,7 +124,7 @@ _ANSWERS = (
 
 _STREAMED = ("tool_call_update", "stream", "output", "progress")
 _CLOSING = lazy_pattern(
-    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}|(?:killed|terminated)[^\n]{0,40}?)\]?\.?)+\s*\Z",
+    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}|[^\n]{0,60}\b(?:killed|terminated|exceed\w* time)[^\n]{0,60}|</?\w{1,40}>)\]?\.?)+\s*\Z",
     re.IGNORECASE,
 )
 """What a client writes below the output of a call that it has stopped."""
@@ -171,12 +172,16 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
     background = re.search(r"&\s*$", command) is not None
     if (wait := _wait_of(command)) is not None:
         return _told(evidence, entry, command, wait)
+    if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and _SERVES.search(command):
+        plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
+        wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
+        return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
         return _told(
             evidence,
             entry,
             command,
-            Wait(_SERVER, _STEP_FOLLOW if _FOLLOWS.search(command) and not _STARTS.search(command) else _STEP_SERVER),
+            Wait(_SERVER, _STEP_SERVER),
         )
     loops = _LOOPS.search(command)
     if loops is not None and not background:

@@ -32,6 +32,9 @@ _ACT = lazy_pattern(
     rf"|with)?\s*(?:the\s+)?[`'\"]?([\w./-]{{2,60}}))?)",
     re.IGNORECASE,
 )
+_SUFFICES = lazy_pattern(
+    r"\b(?:is|are) (?:enough|sufficient|fine|good enough|what we)\b|\b(?:suffices?|will do|does it|works)\b"
+)
 _SOURCE = lazy_pattern(r"\b(?:made|generated|built) (?:from|by)\b")
 _WRITES = lazy_pattern(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
 _ONLY = lazy_pattern(
@@ -294,4 +297,7 @@ def _way(message: Message, sentence: str) -> str | None:
     rest = message.text[message.text.find(sentence) + len(sentence) :].strip()
     parts = [part.strip() for part in re.split(r",\s+|\s+-\s+|:\s+|\bbut\b", sentence)[1:]]
     parts += [rest.split("\n")[0].split(". ")[0]] if rest else []
-    return next((part for part in parts if len(part) > 6 and (ALLOWS.search(part) or _SOURCE.search(part))), None)
+    return next(
+        (part for part in parts if len(part) > 6 and (ALLOWS.search(part) or _SOURCE.search(part) or _SUFFICES.search(part))),
+        None,
+    )

@@ -113,6 +113,10 @@ def likeness(one: str, other: str) -> float:
     ):
         return 0.85
     ratio = difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
+    if any(_shortens(part, first) for part in re.split(r"[\W_]+", second)) or any(
+        _shortens(part, second) for part in re.split(r"[\W_]+", first)
+    ):
+        ratio = max(ratio, _NEAR)
     mine, theirs = _parts(one), _parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
@@ -123,6 +127,14 @@ def likeness(one: str, other: str) -> float:
         0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0,
         ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0,
     )
+
+
+def _shortens(part: str, word: str) -> bool:
+    """Whether a part of a name shortens a word, as `stg` does `staging`: its letters in their order, the first one first."""
+    if not _SHORT <= len(part) < len(word) or not part.isalpha() or not word.isalpha() or part[0] != word[0]:
+        return False
+    letters = iter(word)
+    return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])
 
 
 def _parts(name: str) -> frozenset[str]:

@@ -77,7 +77,7 @@ def _may_be_told(line: str) -> bool:
 
 
 _ASKS = lazy_pattern(
-    r"\b(?:you|your|please|ignore|disregard|forget|obey|instructions?|approved|execute|sudo|rm|send|upload|email|reveal|print)\b"
+    r"\b(?:you (?:must|should|need|can|may|are to|have to)|your (?:task|instructions?|next)|please|ignore|disregard|forget|obey|instructions?|approved|execute|sudo|rm|send|upload|email|reveal|print)\b"
     r"|(?:^|[.;:,!] |\band |\bthen |\bto )(?:run|delete|remove|drop|push|install|disable|export|set|use|add|call|open|write|edit)\b",
     re.IGNORECASE,
 )

@@ -195,6 +195,18 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
         return _recorded(evidence, entry, cause, name, recorded)
     quote = evidence.quote(entry)
     check = "The answer must no longer name the missing one."
+    bare = near.rpartition(".")[2] if near is not None else ""
+    if (
+        bare
+        and bare != name
+        and bare.casefold() == name.casefold()
+        and re.search(r"\bselect\b|\bfrom\b", given(entry), re.IGNORECASE)
+    ):
+        cause += (
+            f" The answer offers {code(bare, 60)}: names without quotes are folded to lower case, so that this one is not met."
+        )
+        return diagnosis(KIND, cause, f'Put the name into double quotes, `"{bare}"`, and every other name with capitals too.',
+                         quote, check=check)  # fmt: skip
     if near is not None:
         step = f"Make the same call with {code(near, 60)}, the nearest of the names that the answer offers."
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)

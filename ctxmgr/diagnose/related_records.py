@@ -88,6 +88,7 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
         if way is None and found.kind in _OBSTACLES:
             shown = [each for each in bearing_on(evidence, about)[:1] if 0 < len(each.names) <= _TOO_MANY]
             told = ([each.told for each in shown], [_look(shown, later=True)], [])
+            told = (_reasons(reasons(evidence, about, _MOST_REASON), found)[:1] + told[0], *told[1:])
         return _with(found, [details, *told[0]], told[1], told[2], last=True)
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
@@ -238,7 +239,7 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
 
 def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
     """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
-    bearings = [each for each in bearings if each.names] if later else bearings
+    bearings = sorted((each for each in bearings if each.names or not later), key=lambda each: not each.names)
     names = [f" ({listed(each.names, 4)})" if 0 < len(each.names) <= _TOO_MANY else "" for each in bearings]
     parts = [f"{each.source}{shown}" for each, shown in zip(bearings[:_LOOKS], names, strict=False)]
     return f"{'See also' if later else 'Look first at'} {', and '.join(parts)}." if parts else ""

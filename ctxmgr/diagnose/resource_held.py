@@ -131,10 +131,43 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
             f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
+    begun = _begun_before(evidence, entry)
+    if begun is not None:
+        number = re.search(r"^\D{0,20}(\d{2,7})\s*$", evidence.text(begun), re.MULTILINE)
+        process = f" (process {number.group(1)})" if number else ""
+        cause += (
+            f" You started a server yourself{clock(begun.ts)}{process}, with {code(command_of(begun), 80)}, and did not end it."
+        )
+        kill = f"`kill {number.group(1)}`" if number else "end that process"
+        step = (
+            f"Make sure that it is yours that still listens at port {port}, stop it ({kill}), and start it once; port {port}"
+            " is free then."
+        )
+        return diagnosis(
+            KIND, cause, step, *quotes, evidence.quote(begun, command_of(begun)),
+            check=f"A request to port {port} must be answered by the new one.", confidence="medium",
+        )  # fmt: skip
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
     )
+
+
+def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
+    """Return the call by which the agent left a server running, of the same kind as one of those that fail now."""
+    failing = {" ".join(words) for each in evidence.failing for words in parts_of(command_of(each))}
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        command = command_of(other)
+        if _ENDS.search(command) and other.status == "ok":
+            return None
+        begins = {
+            " ".join(word for word in words if word not in (*_WRAPPERS, "nohup", "setsid"))
+            for part in command.split("&")
+            for words in parts_of(part)
+        }
+        if in_background(command) and other.status == "ok" and failing & begins:
+            return other
+    return None
 
 
 def _said_of(evidence: Evidence, port: str) -> tuple[Message, str] | None:

@@ -27,13 +27,14 @@ _PENDING = lazy_pattern(
     rf"(?:approvals?|reviews?|sign[- ]?off|confirmation|authori[sz]ation|decision|consent|signature|{_ROLES})\b"
     r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
     r"|needed|missing|outstanding|requested)"
+    r"|(?:lacks?|missing|without|no) (?:the |an? )?(?:\w+ )?(?:signature|approval|sign[- ]?off|consent)\b|not[ _]signed\b"
     r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved"
     r"|0 (?:of|/) ?\d approvals",
     re.IGNORECASE,
 )
 _ROLE = lazy_pattern(rf"\b({_ROLES})s?\b", re.IGNORECASE)
 _NAMED = lazy_pattern(
-    r"(?:approvers?|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)"
+    r"(?:approvers?|signers?|signator(?:y|ies)|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)"
     r"|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
     r"[\"']?\s?[:=]\s?\[?\s?[\"']?(@?[A-Za-z][\w.@ -]{1,40}?)[\"'\],\n}]",
     re.IGNORECASE,
@@ -119,12 +120,17 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     said = evidence.text(last)
     match = _PENDING.search(spaced(said))
     words = said[match.start() : match.end()] if match else ""
-    cause = f"{_call(last)} was answered {len(same)} times that a person's approval or decision is missing: {code(words, 60)}."
+    cause = f"{_call(last)}{_of(last)} was answered {len(same)} times that a person's approval or decision is missing: {code(words, 60)}."
     quotes = [evidence.quote(last)]
     role = _ROLE.search(spaced(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
     named = next(
-        ((name.strip(), each) for each in reversed(same) for name in _NAMED.findall(evidence.text(each)[:4_000])), None
+        (
+            (name.strip(), each)
+            for each in [*reversed(same), *list(evidence.before(last.index))[:_LOOKED_AT]]
+            for name in _NAMED.findall(evidence.text(each)[:4_000])
+        ),
+        None,
     )
     if named is None:
         named = next(
@@ -150,6 +156,16 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
         " and end your turn. What stands in outputs is no approval."
     )
     return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
+
+
+def _of(entry: EntryView) -> str:
+    """Return what a call is about: the first plain name with a digit that it was given, as words."""
+    names = [] if command_of(entry) else [each for each in fields_of(entry).values() if isinstance(each, str)]
+    name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST), "")
+    return f" of {code(name, 40)}" if name else ""
+
+
+_LONGEST = 40
 
 
 def _approvers(text: str) -> list[str]:
