@@ -20,7 +20,7 @@ _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
 _FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
 _FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
-_STEP_FOLLOW = "It follows (`-f`, `-w`) without an end; to wait for something, give it a limit, `timeout 60 COMMAND`."
+_STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = lazy_pattern(
@@ -95,7 +95,7 @@ def _wait_of(command: str) -> Wait | None:
 
 
 _PROMPT = lazy_pattern(
-    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password"
+    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\((?:yes|y|no|n)\)|\(END\)|--More--|password"
     r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
     re.IGNORECASE,
 )
@@ -105,7 +105,7 @@ _ANSWERS = (
     (r"\bopenssl req\b", "give the subject with `-subj` and the rest with `-batch`"),
     (r"\bopenssl\b", "give its answers by options, such as `-passin`, `-passout` and `-batch`"),
     (r"\b(?:ssh|scp|sftp|rsync)\b", "run it with `-o BatchMode=yes`, which fails in place of asking"),
-    (r"\bgit\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
+    (r"(?<![\w-])git\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
     (r"\b(?:apt|apt-get|dnf|yum|zypper)\b", "give it `-y`, if the user wants that"),
     (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
     (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),

@@ -31,6 +31,7 @@ _MOST_TEXT = 12_000
 _CODED = lazy_pattern(r"[\d_./:-]")
 _NEAR, _NEARER = 0.7, 0.9
 _SHORT = 3
+_VOWEL = lazy_pattern(r"[aeiou]")
 
 
 class Counterpart(NamedTuple):
@@ -56,7 +57,7 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
     parts = _parts(name)
-    stems = {part[:4] for part in parts}
+    stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
     digits = re.sub(r"\D", "", name)
     of_column = re.search(r"\b(?:column|field)\b", evidence.text(entry)[:400], re.IGNORECASE) is not None
     for text, place in _texts(evidence, entry):

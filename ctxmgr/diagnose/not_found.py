@@ -198,7 +198,7 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
     bare = near.rpartition(".")[2] if near is not None else ""
     if (
         bare
-        and bare != name
+        and (bare != name or (bare != bare.casefold() and bare.casefold() in said))
         and bare.casefold() == name.casefold()
         and re.search(r"\bselect\b|\bfrom\b", given(entry), re.IGNORECASE)
     ):

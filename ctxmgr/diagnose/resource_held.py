@@ -161,11 +161,12 @@ def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
         if _ENDS.search(command) and other.status == "ok":
             return None
         begins = {
-            " ".join(word for word in words if word not in (*_WRAPPERS, "nohup", "setsid"))
+            " ".join(word for word in words if word not in ("nohup", "setsid", "exec"))
             for part in command.split("&")
             for words in parts_of(part)
         }
-        if in_background(command) and other.status == "ok" and failing & begins:
+        same = any(f"{begun} ".startswith(f"{call} ") for begun in begins for call in failing)
+        if in_background(command) and other.status == "ok" and same:
             return other
     return None
 
