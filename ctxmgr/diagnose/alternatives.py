@@ -1,5 +1,8 @@
-"""What the record offers in place of what is refused: a value of the form that the error shows, a free one of the same kind,
-the tool that the error advises, an installed version that the project asks for."""
+"""What the record offers in place of what is refused.
+
+A value of the form that the error shows, the id beside another field, a free one of the same kind, another release, the tool
+that the error advises, an installed version that the project asks for.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +147,8 @@ def _version_there(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
             source = evidence.source(other)
             return Alternative(
                 f"{told} {source[:1].upper()}{source[1:]} shows {code(found[-1], 20)} as installed.",
-                f"Make the call with {program} {code(found[-1], 20)}, which is installed, by its full path or after switching to it in the same call.",
+                f"Make the call with {program} {code(found[-1], 20)}, which is installed, by its full path or after "
+                "switching to it in the same call.",
             )
     return Alternative(
         told, f"Make the call with a {program} of {code(least, 20)} or newer: see which are installed, or ask the user."
@@ -199,7 +203,8 @@ def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative 
                 continue
             source = evidence.source(other)
             return Alternative(
-                f"{code(fields[name], 40)} is its {code(name, 30)}, and no {code(key, 30)}: {source} shows {code(fields[key], 60)} beside it.",
+                f"{code(fields[name], 40)} is its {code(name, 30)}, and no {code(key, 30)}: {source} shows "
+                f"{code(fields[key], 60)} beside it.",
                 f"Make the same call with the {code(key, 30)} {code(fields[key], 60)} in place of {code(fields[name], 40)}.",
             )
     return None
@@ -229,7 +234,9 @@ def _other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
             if found:
                 source = evidence.source(other)
                 return Alternative(
-                    f"{source[:1].upper()}{source[1:]} shows {code(name, 50)} {code(found[-1], 20)} beside {code(version, 20)}.",
-                    f"Try {code(f'{name} {found[-1]}', 70)}, which is there, in place of {code(version, 20)}: see first what it asks for.",
+                    f"{source[:1].upper()}{source[1:]} shows {code(name, 50)} {code(found[-1], 20)} beside "
+                    f"{code(version, 20)}.",
+                    f"Try {code(f'{name} {found[-1]}', 70)}, which is there, in place of {code(version, 20)}: see "
+                    "first what it asks for.",
                 )
     return None

@@ -5,7 +5,6 @@ A record that shares nothing but a number or a name with one that bears on it be
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

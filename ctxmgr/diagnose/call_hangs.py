@@ -71,7 +71,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 _STOPPED = lazy_pattern(
-    r"timed? ?out|time limit|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|130|137|143)\b|\bkilled\b|terminated|interrupted"
+    r"timed? ?out|time limit|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|130|137|143)\b|\bkilled\b|terminated"
+    r"|interrupted"
     r"|(?:stdin|input|standard input) (?:is )?not (?:a |from a )?(?:tty|terminal)|not a tty|waiting for your editor"
     r"|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present",
     re.IGNORECASE,
@@ -124,7 +125,8 @@ _ANSWERS = (
 
 _STREAMED = ("tool_call_update", "stream", "output", "progress")
 _CLOSING = lazy_pattern(
-    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}|[^\n]{0,60}\b(?:killed|terminated|exceed\w* time)[^\n]{0,60}|</?\w{1,40}>)\]?\.?)+\s*\Z",
+    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}"
+    r"|[^\n]{0,60}\b(?:killed|terminated|exceed\w* time)[^\n]{0,60}|</?\w{1,40}>)\]?\.?)+\s*\Z",
     re.IGNORECASE,
 )
 """What a client writes below the output of a call that it has stopped."""
@@ -156,7 +158,8 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
     if _HOST_KEY.search(said[-_MOST_END:]):
         step = (
-            "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to `known_hosts` and"
+            "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
+            "`known_hosts` and"
             " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
         return diagnosis(KIND, cause, step, *quotes, check=_limit())

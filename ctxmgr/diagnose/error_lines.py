@@ -43,7 +43,8 @@ _ADVISES = lazy_pattern(
     re.IGNORECASE,
 )
 _SUMMARY = lazy_pattern(
-    r"^(?:found \d+ |=*\s?\d+ (?:failed|passed|errors?)\b|(?:g?make|ninja)(?:\[\d+\])?: \*\*\*|\[?exit(?: code| status)?[ :]*\d+|node\.js v\d|and |or "
+    r"^(?:found \d+ |=*\s?\d+ (?:failed|passed|errors?)\b|(?:g?make|ninja)(?:\[\d+\])?: \*\*\*|\[?exit(?: code"
+    r"| status)?[ :]*\d+|node\.js v\d|and |or "
     r"|failed\b[^\n]{0,60}::|.{0,80}\bnote:|traceback|file \"|at [\w.<>]+ ?\(|\s*\^+\s*$|={4}|-{4}|_{4}"
     r"|npm (?:err!|error) (?:code|a complete log)|error: (?:process completed|aborting|failed to push some refs)|collect2: )",
     re.IGNORECASE,

@@ -77,8 +77,10 @@ def _may_be_told(line: str) -> bool:
 
 
 _ASKS = lazy_pattern(
-    r"\b(?:you (?:must|should|need|can|may|are to|have to)|your (?:task|instructions?|next)|please|ignore|disregard|forget|obey|instructions?|approved|execute|sudo|rm|send|upload|email|reveal|print)\b"
-    r"|(?:^|[.;:,!] |\band |\bthen |\bto )(?:run|delete|remove|drop|push|install|disable|export|set|use|add|call|open|write|edit)\b",
+    r"\b(?:you (?:must|should|need|can|may|are to|have to)|your (?:task|instructions?|next)|please|ignore|disregard"
+    r"|forget|obey|instructions?|approved|execute|sudo|rm|send|upload|email|reveal|print)\b"
+    r"|(?:^|[.;:,!] |\band |\bthen |\bto )(?:run|delete|remove|drop|push|install|disable|export|set|use|add|call|open"
+    r"|write|edit)\b",
     re.IGNORECASE,
 )
 """What a line holds that speaks to somebody."""
@@ -113,8 +115,10 @@ _OFFERED = tuple(
         r"\b(?:call|run|try|use|hint)(?: the following)?:\s{1,8}((?:git|npm|pip|python3?|apt|docker|kubectl|cargo|go|yarn|pnpm)"
         r" [\w@./ =+:-]{3,90})$",
         r"\b(?:use|pass|add|specify|set) (?:the )?(--?[a-z][\w-]{0,30}|[A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,40})\b",
-        r"\brun:? ((?:aws|gcloud|az|gh|npm|npx|pnpm|yarn|docker|kubectl|git|cargo|pip|poetry|uv|terraform|helm|make|go|firebase|heroku"
-        r"|fly|vercel|brew|bundle|composer|rustup|pre-commit) [a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?= (?:with|to|in|for|first|and|before"
+        r"\brun:? ((?:aws|gcloud|az|gh|npm|npx|pnpm|yarn|docker|kubectl|git|cargo|pip|poetry|uv|terraform|helm|make"
+        r"|go|firebase|heroku"
+        r"|fly|vercel|brew|bundle|composer|rustup|pre-commit) [a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?= (?:with|to|in|for"
+        r"|first|and|before"
         r"|again|from|on|then|or|if|using|manually|instead)\b|[.,;:)]?\s*$)",
         r"\bendpoint: ?([\w.-]{4,90})",
         r"\b(?:use|try) [`'\"]?([\w.-]{2,40}(?:\(\))?)[`'\"]? instead",
@@ -153,7 +157,8 @@ def offered(said: str) -> list[str]:
     found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]
     return [
         each for each in dict.fromkeys(found)
-        if len(each) > 1 and "://" not in each and "  " not in each and each.casefold() not in _POINTS and not _HARM.search(each)
+        if len(each) > 1 and "://" not in each and "  " not in each and not _HARM.search(each)
+        and each.casefold() not in _POINTS
     ]  # fmt: skip
 
 

@@ -21,8 +21,10 @@ _WAITS = lazy_pattern(
     r"|when you (?:have|send|are)|once i (?:have|get|know)|(?:can['’]t|cannot|can not|won['’]t|unable to) "
     r"[^.!?\n]{2,60}\b(?:before|until|without|unless)\b|before i (?:can|start|write|build|begin)|i(?: still)? "
     r"need (?:the|your|you)\b[^.!?\n]{0,60}|need [^.!?\n]{2,40} first|first (?:send|tell|give) me|please send|i "
-    r"build [^.!?\n]{2,40} from your|any news on|depends? on your|(?:tell|give|send|show|let) me\b[^.!?\n]{2,80}\b(?:then|so that|and) i\b|\bi (?:only )?\w+ only\b[^.!?\n]{2,60}"
-    r"|(?:as soon as|once|until|when|after|before) (?:the )?[\w./-]{2,40}(?: [\w-]+){0,3} (?:is|are|has|have|was|exists?|arrives?)\b"
+    r"build [^.!?\n]{2,40} from your|any news on|depends? on your|(?:tell|give|send|show"
+    r"|let) me\b[^.!?\n]{2,80}\b(?:then|so that|and) i\b|\bi (?:only )?\w+ only\b[^.!?\n]{2,60}"
+    r"|(?:as soon as|once|until|when|after|before) (?:the )?[\w./-]{2,40}(?: [\w-]+){0,3} (?:is|are|has|have|was"
+    r"|exists?|arrives?)\b"
     r"|depends? on\b|need your (?:decision|choice|answer|approval"
     r"|input|go))\b",
     re.IGNORECASE,
@@ -55,16 +57,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _waits(evidence: Evidence) -> list[_Wait]:
-    """Return the words of each agent that say it waits, newest first; what was said beside a call only where no call says it."""
-    found: list[_Wait] = []
-    for entry in reversed(evidence.recent[-_LAST:]):
-        if text := _sentence(given(entry)) or _reason(entry):
-            found.append(_Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), given(entry)))
-    own = {wait.who for wait in found}
-    for message in reversed(evidence.messages[-_LAST:]):
-        if message.by == "agent" and message.who not in own and (text := _sentence(message.text)):
-            found.append(_Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text))
-    return found
+    """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
+    called = [
+        _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), given(entry))
+        for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(given(entry)) or _reason(entry))
+    ]  # fmt: skip
+    own = {wait.who for wait in called}
+    said = [
+        _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
+        for message in reversed(evidence.messages[-_LAST:])
+        if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
+    ]
+    return called + said
 
 
 def _reason(entry: EntryView) -> str:

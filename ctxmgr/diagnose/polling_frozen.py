@@ -74,7 +74,7 @@ def _after_each(evidence: Evidence) -> Diagnosis | None:
         same = evidence.equal(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
         told = [{match.group(0).strip() for match in _DEAD.finditer(evidence.text(each)[:4_000])} for each in follows]
-        words = set.intersection(*told) if told else set[str]()
+        words: set[str] = set.intersection(*told) if told else set()
         remedy = may_change(step) or _STARTS.search(f"{step.action} {given(step)}") is not None
         if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
             continue
@@ -93,7 +93,10 @@ def _after_each(evidence: Evidence) -> Diagnosis | None:
                 cause += f" {source[:1].upper()}{source[1:]} shows it too, with the limit or amount {listed(amounts, 3)}."
                 quotes.append(evidence.quote(other))
                 break
-        step_ = f"Stop repeating it. Change what {code(word, 60)} says is wrong (a limit, a setting, the image), where the task lets you; then make the call once."
+        step_ = (
+            f"Stop repeating it. Change what {code(word, 60)} says is wrong (a limit, a setting, the image), where "
+            "the task lets you; then make the call once."
+        )
         return diagnosis(KIND, cause, step_, *quotes, check="What follows must no longer show it.", confidence="medium")
     return None
 

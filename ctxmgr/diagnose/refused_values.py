@@ -62,8 +62,9 @@ def refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis 
     )
 
 
-_CONFLICT = lazy_pattern(r"conflict|stale|outdated|out of date|modified|precondition|changed since|newer|mismatch|\\b(?:409|412)\\b",
-                         re.IGNORECASE)  # fmt: skip
+_CONFLICT = lazy_pattern(
+    r"conflict|stale|outdated|out of date|modified|precondition|changed since|newer|mismatch|\b(?:409|412)\b", re.IGNORECASE
+)
 _REVISION = lazy_pattern(r"version|revision|rev|etag|sha|seq|generation|lock_?version|base|parent", re.IGNORECASE)
 
 
@@ -73,32 +74,33 @@ def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | No
     if not _CONFLICT.search(head):
         return None
     for name, value in fields_of(entry).items():
-        if (
-            not _REVISION.search(name)
-            or isinstance(value, bool)
-            or not isinstance(value, int | str)
-            or len(str(value)) > _SHORT
-        ):
+        own = str(value)
+        if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
             continue
-        word = re.escape(re.split(r"[_-]", name)[-1])
-        newer = re.search(
-            rf"(?<!\w){word}[\"']?(?: is|:| =|=|,)? ?(?:now |at )?[\"']?(?!{re.escape(str(value))}\b)(\d{{1,12}})\b", head, re.I
-        )
-        if newer is None or not plain_name(str(value)):
+        newer = _numbered(name, own, head)
+        if newer is None or isinstance(value, bool):
             continue
-        shown = next((each for each in evidence.before(entry.index) if each.status == "ok" and _stands(str(value), evidence.text(each))
-                      and name in evidence.text(each)), None)  # fmt: skip
-        look = evidence.source(shown) if shown is not None else ""
-        from_ = f", from {look}" if look else ""
+        shown = (each for each in evidence.before(entry.index) if each.status == "ok" and name in evidence.text(each))
+        source = next((evidence.source(each) for each in shown if _stands(own, evidence.text(each))), "")
         cause = (
-            f"The {tool(entry)} call rests on {code(name, 40)} {code(str(value), 40)}{from_}, and the answer says that it is"
-            f" {code(newer.group(1), 40)} by now: somebody changed it in between."
+            f"The {tool(entry)} call rests on {code(name, 40)} {code(own, 40)}{f', from {source}' if source else ''}, and the"
+            f" answer says that it is {code(newer, 40)} by now: somebody changed it in between."
         )
-        again = f"Make {look} again" if look else "Read it anew"
-        step = f"{again}, put your change on top of what it shows now, and send it once with {code(name, 40)} {code(newer.group(1), 40)}."
-        return diagnosis(_KIND, cause, step, evidence.quote(entry),
-                         check="The answer must no longer speak of a conflict; what others wrote must still be there.")  # fmt: skip
+        again = f"Make {source} again" if source else "Read it anew"
+        step = (
+            f"{again}, put your change on top of what it shows now, and send it once with {code(name, 40)} {code(newer, 40)}."
+        )
+        check = "The answer must no longer speak of a conflict, and what others wrote must still be there."
+        return diagnosis(_KIND, cause, step, evidence.quote(entry), check=check)
     return None
+
+
+def _numbered(name: str, own: str, said: str) -> str | None:
+    """Return another number than a call's own that stands behind the name of its version."""
+    word = re.escape(re.split(r"[_-]", name)[-1])
+    other = rf"(?!{re.escape(own)}\b)(\d{{1,12}})\b"
+    match = re.search(rf"(?<!\w){word}[\"']?(?: is|:| =|=|,)? ?(?:now |at )?[\"']?{other}", said, re.IGNORECASE)
+    return match.group(1) if match else None
 
 
 def argument_names(entry: EntryView) -> list[str]:

@@ -81,15 +81,9 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
     if sure:  # what else the record says would only hide a cause that is known
-        way = None
-        if found.kind in _OBSTACLES:
-            way = _of_person(evidence, entry, None, found) or _named_by_user(evidence, about, found, _OTHER_WAY)
-        told = ([way.cause], [way.step], way.quotes) if way else ([], [], [])
-        if way is None and found.kind in _OBSTACLES:
-            shown = [each for each in bearing_on(evidence, about)[:1] if 0 < len(each.names) <= _TOO_MANY]
-            told = ([each.told for each in shown], [_look(shown, later=True)], [])
-            told = (_reasons(reasons(evidence, about, _MOST_REASON), found)[:1] + told[0], *told[1:])
-        return _with(found, [details, *told[0]], told[1], told[2], last=True)
+        around = _around(evidence, about, found) if found.kind in _OBSTACLES else _Related("", "", ())
+        own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
+        return _with(found, [details, *own, around.cause], [around.step], around.quotes, last=True)
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
@@ -112,6 +106,15 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     ]
     quotes = [quote for each in spoken for quote in each.quotes]
     return _with(found, causes, looks, quotes, last=later)
+
+
+def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related:
+    """Return what the user or another record names that may be a way around a cause which lies outside."""
+    way = _of_person(evidence, steps[0], None, found) or _named_by_user(evidence, steps, found, _OTHER_WAY)
+    if way is not None:
+        return way
+    shown = [each for each in bearing_on(evidence, steps)[:1] if 0 < len(each.names) <= _TOO_MANY]
+    return _Related(shown[0].told if shown else "", _look(shown, later=True), ())
 
 
 def _before_changes(evidence: Evidence, entry: EntryView) -> str:

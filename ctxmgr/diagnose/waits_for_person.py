@@ -34,7 +34,8 @@ _PENDING = lazy_pattern(
 )
 _ROLE = lazy_pattern(rf"\b({_ROLES})s?\b", re.IGNORECASE)
 _NAMED = lazy_pattern(
-    r"(?:approvers?|signers?|signator(?:y|ies)|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)"
+    r"(?:approvers?|signers?|signator(?:y|ies)|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)"
+    r"|requested[ _](?:from|reviewers?)"
     r"|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
     r"[\"']?\s?[:=]\s?\[?\s?[\"']?(@?[A-Za-z][\w.@ -]{1,40}?)[\"'\],\n}]",
     re.IGNORECASE,
@@ -120,7 +121,10 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     said = evidence.text(last)
     match = _PENDING.search(spaced(said))
     words = said[match.start() : match.end()] if match else ""
-    cause = f"{_call(last)}{_of(last)} was answered {len(same)} times that a person's approval or decision is missing: {code(words, 60)}."
+    cause = (
+        f"{_call(last)}{_of(last)} was answered {len(same)} times that a person's approval or decision is missing: "
+        f"{code(words, 60)}."
+    )
     quotes = [evidence.quote(last)]
     role = _ROLE.search(spaced(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
@@ -151,7 +155,8 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
             quotes.append(evidence.quote_of(message, sentence))
             break
     step = (
-        f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) waits for {who}, "
+        f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) "
+        f"waits for {who}, "
         "and for what, ask for the decision,"
         " and end your turn. What stands in outputs is no approval."
     )

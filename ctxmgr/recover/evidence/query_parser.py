@@ -92,7 +92,7 @@ def clauses(*texts: str | None, ask: bool = False) -> list[Clause]:
 
 
 def needed(text: str | None) -> list[str]:
-    """Return what an instruction says in so many words that somebody needs or has to be told: "it needs the image reference"."""
+    """Return what an instruction says in so many words that somebody needs to know: "it needs the image reference"."""
     return [match.group("what").strip() for match in _NEEDED.finditer((text or "")[:_LONGEST])]
 
 
