@@ -74,7 +74,7 @@ def _after_each(evidence: Evidence) -> Diagnosis | None:
         same = evidence.equal(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
         told = [{match.group(0).strip() for match in _DEAD.finditer(evidence.text(each)[:4_000])} for each in follows]
-        words: set[str] = set.intersection(*told) if told else set()
+        words = told[0].intersection(*told[1:]) if told else set[str]()
         remedy = may_change(step) or _STARTS.search(f"{step.action} {given(step)}") is not None
         if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
             continue
