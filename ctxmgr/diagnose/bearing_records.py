@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import changes_of, command_of
 from ctxmgr.diagnose.error_table import topic_of
 from ctxmgr.diagnose.error_words import is_error_word
@@ -34,25 +35,17 @@ _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s
 _NUMBER = lazy_pattern(r"0\d{2,5}|[a-z]{1,8}-?\d{2,6}")
 """The number of a document, a rule or a ticket."""
 _SPECIAL = lazy_pattern(r"\d|[_/.@:=~-]\w|[a-z][A-Z]|^[~/.-]+\w")
-COMMON = frozenset(
-    [
-        "with", "that", "this", "from", "have", "been", "were", "will", "would", "could", "should", "there", "their",
-        "then", "than", "when", "what", "which", "into", "your", "please", "make", "sure", "also", "just", "like", "some",
-        "them", "they", "does", "error", "errors", "failed", "file", "files", "line", "command", "output", "code", "exit",
-        "true", "false", "null", "none", "http", "https", "main", "home", "user", "dev", "usr", "local", "test", "tests",
-        "run", "running",
-    ]
-)  # fmt: skip
+COMMON = word_set(
+    "with that this from have been were will would could should there their then than when what which into your please make "
+    "sure also just like some them they does error errors failed file files line command output code exit true false null "
+    "none http https main home user dev usr local test tests run running"
+)
 """Words that say nothing of what a text is about."""
-_COMMON = COMMON | frozenset(
-    [
-        "and", "for", "the", "not", "are", "was", "has", "can", "but", "all", "you", "description",
-        "traceback", "recent", "call", "last", "module", "self", "return", "import", "print", "echo", "head", "tail", "grep",
-        "2>&1", "bin", "lib", "workspace", "usage", "info", "warning", "help", "log", "logs", "var", "etc", "src", "app", "web",
-        "srv", "opt", "tmp", "cat", "exec", "node", "python", "bash", "shell", "git", "name", "type", "value", "get", "set",
-        "new", "data", "main", "result", "status", "json", "version",
-    ]
-)  # fmt: skip
+_COMMON = COMMON | word_set(
+    "and for the not are was has can but all you description traceback recent call last module self return import print "
+    "echo head tail grep 2>&1 bin lib workspace usage info warning help log logs var etc src app web srv opt tmp cat exec "
+    "node python bash shell git name type value get set new data main result status json version"
+)
 _LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 3_000, 80, 200, 170
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6

@@ -181,11 +181,8 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
         return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
         return _told(
-            evidence,
-            entry,
-            command,
-            Wait(_SERVER, _STEP_SERVER),
-        )
+            evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
+        )  # fmt: skip
     loops = _LOOPS.search(command)
     if loops is not None and not background:
         until = loops.group(1).strip()

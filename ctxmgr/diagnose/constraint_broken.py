@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
@@ -42,12 +43,9 @@ _ONLY = lazy_pattern(
     r"|inside)\b",
     re.IGNORECASE,
 )
-_MANAGERS = frozenset(
-    (
-        "git", "npm", "pnpm", "yarn", "pip", "pip3", "python", "python3", "uv", "poetry", "apt", "apt-get", "brew", "cargo",
-        "gem", "go", "docker", "kubectl", "helm", "terraform", "gh",
-    )
-)  # fmt: skip
+_MANAGERS = word_set(
+    "git npm pnpm yarn pip pip3 python python3 uv poetry apt apt-get brew cargo gem go docker kubectl helm terraform gh"
+)
 _ANY = frozenset(
     ("", "anything", "any", "new", "more", "other", "packages", "dependencies", "yet", "until", "before", "without", "to")
 )
@@ -137,34 +135,9 @@ def _content(text: str) -> frozenset[str]:
     )
 
 
-_NO_CONTENT = frozenset(
-    [
-        "said",
-        "told",
-        "asked",
-        "have",
-        "please",
-        "with",
-        "that",
-        "this",
-        "your",
-        "again",
-        "from",
-        "they",
-        "them",
-        "when",
-        "what",
-        "were",
-        "will",
-        "would",
-        "should",
-        "could",
-        "only",
-        "once",
-        "more",
-        "last",
-        "time",
-    ]
+_NO_CONTENT = word_set(
+    "said told asked have please with that this your again from they them when what were will would should could only once "
+    "more last time"
 )
 
 

@@ -95,12 +95,9 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
     if step.status != "open":
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
         return diagnosis(
-            KIND,
-            cause,
-            "Go on with the next part of the task: nothing has to be waited for.",
-            evidence.quote(step),
+            KIND, cause, "Go on with the next part of the task: nothing has to be waited for.", evidence.quote(step),
             confidence="low",
-        )
+        )  # fmt: skip
     call = _call(evidence, step)
     cause = f"Not known why: {call}{started(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.error_table import error_words
 from ctxmgr.diagnose.evidence import given
 from ctxmgr.diagnose.texts import ORDERS, code, plain_name
@@ -124,13 +125,11 @@ _OFFERED = tuple(
         r"\b(?:use|try) [`'\"]?([\w.-]{2,40}(?:\(\))?)[`'\"]? instead",
     )
 )
-_DULL = frozenset(
-    (
-        "message", "error", "code", "status", "type", "ok", "success", "detail", "details", "stderr", "stdout", "exitcode",
-        "exit_code", "iserror", "is_error", "stack", "trace", "body", "requestid", "request_id", "name", "title", "text",
-        "documentation_url", "help", "content", "description", "durationms", "timestamp", "path", "method", "url", "date",
-    )
-)  # fmt: skip
+_DULL = word_set(
+    "message error code status type ok success detail details stderr stdout exitcode exit_code iserror is_error stack trace "
+    "body requestid request_id name title text documentation_url help content description durationms timestamp path method "
+    "url date"
+)
 _POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
 _HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force|--force|-f|--no-verify|--hard)\b|\||;|&")
 _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ = 4, 4, 6_000

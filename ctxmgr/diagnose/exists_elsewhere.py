@@ -168,10 +168,6 @@ def _told(
     if place.word == "in":
         step = f"Run it in {code(place.value, 90)}: a call that worked there saw it."
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry),
-        evidence.quote(other, line),
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
         check="The answer must no longer say that it is missing.",
-    )
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, tool
 from ctxmgr.diagnose.counterparts import Counterpart, likeness, nearest_of, nearest_recorded
 from ctxmgr.diagnose.error_texts import Unknown, meant_names, offered_names, unknown_names
@@ -38,24 +39,7 @@ _LISTS = (
 )
 """Where a program lists the names that it knows."""
 _ABOUT_FILES = lazy_pattern(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
-_NO_NOUN = frozenset(
-    (
-        "error",
-        "errors",
-        "fatal",
-        "warning",
-        "value",
-        "string",
-        "match",
-        "matches",
-        "got",
-        "response",
-        "data",
-        "result",
-        "results",
-        "server",
-    )
-)
+_NO_NOUN = word_set("error errors fatal warning value string match matches got response data result results server")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:

@@ -123,10 +123,6 @@ def _told(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other
     last = " && ".join(part.strip() for part in command.split("&&") if not part.strip().startswith("cd "))
     step = f"Change the folder in the same call: {code(f'cd {folder} && {last}', 150)}."
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry),
-        evidence.quote(other),
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other),
         check="It must start its work there instead of missing it.",
-    )
+    )  # fmt: skip

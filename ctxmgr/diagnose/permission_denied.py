@@ -137,13 +137,9 @@ def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
                 f"{code(refused_one, 80)}, without changing any rights. If you are not sure, ask the user."
             )
             return diagnosis(
-                KIND,
-                cause,
-                step,
-                evidence.quote(entry, line),
-                evidence.quote(other, text),
+                KIND, cause, step, evidence.quote(entry, line), evidence.quote(other, text),
                 check="It must work without a denial, and with nobody's rights changed.",
-            )
+            )  # fmt: skip
     return None
 
 

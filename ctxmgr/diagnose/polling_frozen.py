@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import blur, word_set
 from ctxmgr.diagnose.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
@@ -238,57 +238,10 @@ _WAITS = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _SUBJECT = lazy_pattern(r"[A-Za-z][\w.-]{3,60}|\b\d{3,8}\b")
-_COMMON = frozenset(
-    [
-        "status",
-        "rollout",
-        "deploy",
-        "deployment",
-        "curl",
-        "http",
-        "https",
-        "localhost",
-        "grep",
-        "done",
-        "error",
-        "tail",
-        "cat",
-        "head",
-        "sleep",
-        "json",
-        "name",
-        "output",
-        "echo",
-        "timeout",
-        "kubectl",
-        "docker",
-        "watch",
-        "true",
-        "false",
-        "null",
-        "2>&1",
-        "dev",
-        "grep",
-        "-c",
-        "-n",
-        "get",
-        "list",
-        "show",
-        "describe",
-        "wait",
-        "logs",
-        "bash",
-        "python",
-        "python3",
-        "node",
-        "test",
-        "tests",
-        "file",
-        "files",
-        "line",
-        "exit",
-        "code",
-    ]
+_COMMON = word_set(
+    "status rollout deploy deployment curl http https localhost grep done error tail cat head sleep json name output echo "
+    "timeout kubectl docker watch true false null 2>&1 dev grep -c -n get list show describe wait logs bash python python3 "
+    "node test tests file files line exit code"
 )
 _QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
 _LOOKED_AT, _MOST_BEGUN = 60, 3

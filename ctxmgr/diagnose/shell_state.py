@@ -78,13 +78,9 @@ def _told_replaced(evidence: Evidence, entry: EntryView, mark: str, variable: st
     )
     step = f"Quote the mark, so that nothing is replaced: `<<'{mark}'` (or write `\\{variable}`, or use your edit tool)."
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry, command_of(entry)),
-        evidence.quote(other),
+        KIND, cause, step, evidence.quote(entry, command_of(entry)), evidence.quote(other),
         check=f"The file must hold {code(variable, 40)}.",
-    )
+    )  # fmt: skip
 
 
 def _goes_on(command: str) -> bool:

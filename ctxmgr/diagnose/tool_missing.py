@@ -136,12 +136,9 @@ def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", f"Call {code(near, 60)} instead.", *quotes)
     if not names:
         return diagnosis(
-            KIND,
-            cause,
-            "Do this step with a tool that you have, or tell the user that it is missing.",
-            *quotes,
+            KIND, cause, "Do this step with a tool that you have, or tell the user that it is missing.", *quotes,
             confidence="medium",
-        )
+        )  # fmt: skip
     source = "The answer offers" if offered else "These tools worked in this session:"
     return diagnosis(
         KIND, f"{cause} {source} {listed(names)}.", "Use one of these tools for this step.", *quotes, confidence="medium"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
@@ -186,26 +187,7 @@ _BY = lazy_pattern(
     r"of))? [`'\"]?(@?[\w.@-]{3,40})"
     r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
 )
-_NOBODY = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "your",
-        "you",
-        "user",
-        "human",
-        "person",
-        "somebody",
-        "someone",
-        "anyone",
-        "production",
-        "staging",
-        "another",
-    ]
-)
+_NOBODY = word_set("the a an this that your you user human person somebody someone anyone production staging another")
 _LOOKED_AT = 60
 
 

@@ -187,13 +187,9 @@ def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str,
         " new text."
     )
     return _diagnosis(
-        evidence,
-        entry,
-        known,
-        cause,
-        step,
+        evidence, entry, known, cause, step,
         f"Read {name} after the edit: line {number} must show the change; then run the check.",
-    )
+    )  # fmt: skip
 
 
 def _shown(line: str) -> str:
@@ -310,13 +306,9 @@ def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None
         cause = f"The {tool(entry)} of {name} is refused until you read the file anew: {words_of(_UNREAD, line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
         return diagnosis(
-            KIND,
-            cause,
-            step,
-            evidence.quote(entry),
-            check="The edit must report that the file was changed.",
+            KIND, cause, step, evidence.quote(entry), check="The edit must report that the file was changed.",
             confidence="high",
-        )
+        )  # fmt: skip
     return None
 
 
