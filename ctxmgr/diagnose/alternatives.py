@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.error_lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, clock, given
-from ctxmgr.diagnose.texts import ORDERS, code, listed, plain_name
+from ctxmgr.diagnose.texts import ORDERS, capital, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -107,7 +107,7 @@ def _sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
             source = evidence.source(other)
             one = "is" if len(set(free)) == 1 else "are"
             return Alternative(
-                f"{source[:1].upper()}{source[1:]} shows {names} as free.",
+                f"{capital(source)} shows {names} as free.",
                 f"Leave {code(own, 40)} to its holder: {names} {one} free; take that.",
             )
     return None
@@ -146,7 +146,7 @@ def _version_there(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
         if other.status == "ok" and found and other.id != shows[2].id and program[:4] in given(other):
             source = evidence.source(other)
             return Alternative(
-                f"{told} {source[:1].upper()}{source[1:]} shows {code(found[-1], 20)} as installed.",
+                f"{told} {capital(source)} shows {code(found[-1], 20)} as installed.",
                 f"Make the call with {program} {code(found[-1], 20)}, which is installed, by its full path or after "
                 "switching to it in the same call.",
             )
@@ -234,8 +234,7 @@ def _other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
             if found:
                 source = evidence.source(other)
                 return Alternative(
-                    f"{source[:1].upper()}{source[1:]} shows {code(name, 50)} {code(found[-1], 20)} beside "
-                    f"{code(version, 20)}.",
+                    f"{capital(source)} shows {code(name, 50)} {code(found[-1], 20)} beside {code(version, 20)}.",
                     f"Try {code(f'{name} {found[-1]}', 70)}, which is there, in place of {code(version, 20)}: see "
                     "first what it asks for.",
                 )

@@ -8,7 +8,7 @@ from ctxmgr.diagnose.calls import command_of, parts_of, tool
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import clean, code, plain_name
+from ctxmgr.diagnose.texts import capital, clean, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -216,10 +216,7 @@ def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagn
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = (
-                f"{_start(evidence, entry, command)}: {_INPUT}. {source[:1].upper()}{source[1:]} shows"
-                f" {code(line.strip(), 110)}."
-            )
+            cause = f"{_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
                 KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_limit()
             )

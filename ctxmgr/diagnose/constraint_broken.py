@@ -9,7 +9,7 @@ from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_pa
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -214,7 +214,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         else (f"the {tool(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
     )
     cause = (
-        f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {what[:1].upper()}{what[1:]} goes against it,"
+        f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {capital(what)} goes against it,"
         f" {len(breaking)} times."
     )
     way = _way(message, sentence)
@@ -222,10 +222,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
     if made is not None:
         content, source, maker = made
         shown = evidence.source(content)
-        cause += (
-            f" {shown[:1].upper()}{shown[1:]} says that it is made from "
-            f"{code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
-        )
+        cause += f" {capital(shown)} says that it is made from {code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
         step = (
             "Leave that file alone. Make the change in "
             f"{code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."

@@ -9,6 +9,7 @@ from ctxmgr.diagnose.error_lines import reasons, telling_line
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
+from ctxmgr.diagnose.paths import FOREIGN
 from ctxmgr.diagnose.related_records import with_related
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -20,16 +21,6 @@ KIND: str = "unknown"
 _POINTER = lazy_pattern(
     r"File \"([^\"\n]{1,300})\", line (\d{1,6})|(?<![\w/.~@-])((?:/"
     r"|\.{1,2}/)?(?:[\w.@+-]{1,60}/){0,12}[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,5})(?::(\d{1,6}))?(?![\w/])"
-)
-_FOREIGN = (
-    "site-packages/",
-    "dist-packages/",
-    "node_modules/",
-    "/usr/lib/",
-    "/usr/local/lib/",
-    "lib/python3",
-    "/rustc/",
-    "<frozen",
 )
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
 _SEVERAL, _MANY, _OFTEN, _MOST_REASON = 2, 8, 3, 200
@@ -218,7 +209,7 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
         path = one or two
         name = path.rpartition("/")[2]
-        if not plain_name(path) or any(part in path for part in _FOREIGN) or (not one and "/" not in path and not second):
+        if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
             continue
         if not any(same_file(path, each) for each in known) and name not in shown:
             found = path, first or second or None

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, parts_of
 from ctxmgr.diagnose.error_texts import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -64,7 +64,7 @@ def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | N
         source = evidence.source(other)
         cause = (
             f"{code(command_of(entry), 90)} fails{f', {times} times' if times > 1 else ''}: {code(name, 60)} is not found from"
-            f" where it is loaded. {source[:1].upper()}{source[1:]} shows it in {code(f'{folder}/{found.group(2)}', 90)}."
+            f" where it is loaded. {capital(source)} shows it in {code(f'{folder}/{found.group(2)}', 90)}."
         )
         step = (
             f"Run what needs {code(name, 60)} from {code(folder, 80)}, where it is installed, with a file that lies there; or"
@@ -153,14 +153,14 @@ def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
 def _told(
     evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
 ) -> Diagnosis:
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 90)
     times = evidence.times(entry)
     mine = next((each for each in own if each.word == place.word), None)
     here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
     source = evidence.source(other)
     cause = (
         f"{call} fails{f', {times} times' if times > 1 else ''}: {code(name, 60)} is not in the place where it looks{here}. "
-        f"{source[:1].upper()}{source[1:]} shows it in another one, {code(place.value, 80)}."
+        f"{capital(source)} shows it in another one, {code(place.value, 80)}."
     )
     option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value
     instead = f" in place of {code(mine.value, 60)}" if mine and plain_name(mine.value) else ""

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, path_of
 from ctxmgr.diagnose.error_table import table
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -119,7 +119,7 @@ def _told(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other
     if moved:
         cause += f"The `cd {folder}` of an earlier call does not last: each call starts in its own folder again."
     else:
-        cause += f"{source[:1].upper()}{source[1:]} shows one in {code(folder, 80)}."
+        cause += f"{capital(source)} shows one in {code(folder, 80)}."
     last = " && ".join(part.strip() for part in command.split("&&") if not part.strip().startswith("cd "))
     step = f"Change the folder in the same call: {code(f'cd {folder} && {last}', 150)}."
     return diagnosis(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of, path_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, path_of, tool
 from ctxmgr.diagnose.error_lines import tells
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
@@ -79,7 +79,7 @@ def _page(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         or "\n\n" in said[:200]
     ):
         return None
-    what = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
+    what = called(entry, 80)
     cause = (
         f"{what} was made {evidence.times(entry)} times, and each time it answers with the same page, while the "
         "answer says that there is more."

@@ -9,7 +9,7 @@ from ctxmgr.detect.text.fingerprints import blur, word_set
 from ctxmgr.diagnose.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, listed, plain_name
+from ctxmgr.diagnose.texts import capital, code, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -90,7 +90,7 @@ def _after_each(evidence: Evidence) -> Diagnosis | None:
             amounts = list(dict.fromkeys(_QUANTITY.findall(said)))
             if other.id not in known and word in said and amounts:
                 source = evidence.source(other)
-                cause += f" {source[:1].upper()}{source[1:]} shows it too, with the limit or amount {listed(amounts, 3)}."
+                cause += f" {capital(source)} shows it too, with the limit or amount {listed(amounts, 3)}."
                 quotes.append(evidence.quote(other))
                 break
         step_ = (
@@ -317,7 +317,7 @@ def _ended(evidence: Evidence, last: EntryView, same: list[EntryView], other: En
     named = f", about {code(about, 90)}" if about else ""
     cause = (
         f"{code(command_of(last) or tool(last), 90)} has answered the same {len(same)} times, and waiting can't "
-        f"change it: what it waits for has failed. {source[:1].upper()}{source[1:]}"
+        f"change it: what it waits for has failed. {capital(source)}"
         f" shows {' and '.join(told)}{named}."
     )
     what = code(about, 90) if about else f"the reason, {told[-1]}"

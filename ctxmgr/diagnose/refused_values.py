@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, cast
 
-from ctxmgr.diagnose.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, tool
 from ctxmgr.diagnose.counterparts import likeness, nearest_of
 from ctxmgr.diagnose.error_texts import offered_names
 from ctxmgr.diagnose.evidence import Evidence, given
@@ -150,7 +150,7 @@ def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
     value = value if isinstance(value, int | float | str) else _valued(entry, name)
     if name is None or value is None or len(str(value)) > _SHORT:
         return None
-    shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    shown = called(entry, 70)
     size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
     cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
     return diagnosis(
@@ -209,7 +209,7 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
     fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
     field = next((name for name in fields if _stands(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
-    shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    shown = called(entry, 70)
     cause = f"{shown} is refused: {what}, and only {listed(options, 8)} are allowed."
     value = code(near, 60) if near else f"the one of {listed(options, 8)} that fits the task"
     place = f"{code(field, 40)} set to {value}" if field and near else f"{value} in place of {code(wrong, 60)}"
@@ -261,7 +261,7 @@ def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         key, value = _wrong(entry, said, match)
         if key is None and value is None:
             continue
-        shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+        shown = called(entry, 70)
         form = match.group("form")
         what = code(key or value or "", 60)
         kind = form.split()[-1].lower()

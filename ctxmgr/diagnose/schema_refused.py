@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of
 from ctxmgr.diagnose.counterparts import nearest_of
 from ctxmgr.diagnose.error_texts import offered_names
 from ctxmgr.diagnose.evidence import Evidence
@@ -117,7 +117,7 @@ def _told(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | No
             pairs.append((name, near))
     if not pairs and not lacking:
         return _not_taken(evidence, entry, asked)
-    call = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 70)
     wants = [new for _, new in pairs] + lacking
     cause = f"{call} is refused: it wants {listed(wants)}"
     cause += (
@@ -144,7 +144,7 @@ def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis
     names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
     if not asked.unwanted or not (names or asked.offered):
         return None
-    call = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
     near = nearest_of(wrong, takes, 0.65)
     cause = f"{call} is refused: it does not take {code(wrong, 40)}. The answer names {listed(takes, 8)}."

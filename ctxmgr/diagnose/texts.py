@@ -84,6 +84,11 @@ def code(text: str, limit: int = SHORT) -> str:
     return f"`{clip(line, limit)}`"
 
 
+def capital(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
     """Return what a pattern matched, as a quote within a sentence.
 

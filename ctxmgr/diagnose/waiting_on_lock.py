@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.diagnose.calls import command_of, in_background, parts_of, tool
+from ctxmgr.diagnose.calls import called, command_of, in_background, parts_of
 from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name, text_of, words_of
+from ctxmgr.diagnose.texts import capital, code, plain_name, text_of, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -57,7 +57,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else None
     cause = f"{call} fails{_often(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
@@ -165,7 +165,7 @@ def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | No
     quotes = [evidence.quote(entry, command)]
     if shown is not None:
         source = evidence.source(shown)
-        cause += f" {source[:1].upper()}{source[1:]} shows {code(line.strip(), 100)}."
+        cause += f" {capital(source)} shows {code(line.strip(), 100)}."
         quotes.append(evidence.quote(shown, line))
     holder = _holder(evidence, entry, lock)
     if holder is not None:

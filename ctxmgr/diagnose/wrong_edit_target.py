@@ -20,7 +20,7 @@ from ctxmgr.diagnose.calls import (
 from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import ORDERS, code, words_of
+from ctxmgr.diagnose.texts import ORDERS, capital, code, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
@@ -272,8 +272,7 @@ def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -
         line = lines[number - 1]
         source = evidence.source(other)
         cause = (
-            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {source[:1].upper()}{source[1:]} shows "
-            f"{code(line)} in its place."
+            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows {code(line)} in its place."
         )
         step = (
             f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.diagnose.calls import command_of as shell_command
+from ctxmgr.diagnose.texts import capital
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.quotes import (
     at,
     call_line,
-    capital,
     clean,
     clipped,
     clock,
