@@ -66,6 +66,8 @@ class MonologueDetector:
         for period in range(2, _ROUND + 1):
             if _goes_round(run.said, period, rounds):
                 return self._sighting(stream, run, period * rounds, 0.8)
+        if _alternates(run.said, self._settings.paraphrase_rounds):
+            return self._sighting(stream, run, 2 * self._settings.paraphrase_rounds, 0.7)
         if near >= self._settings.paraphrase_rounds:
             return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
@@ -84,6 +86,14 @@ class MonologueDetector:
     def reset(self) -> None:
         """Forget everything: a person spoke."""
         self.state = {}
+
+
+def _alternates(said: Sequence[Saying], rounds: int) -> bool:
+    """Whether two things were said in turn so many times, each in nearly the same words."""
+    last = said[-2 * rounds :]
+    if len(last) < 2 * rounds or not alike(last[-1].gist, last[-3].gist):
+        return False
+    return all(alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
 
 
 def _goes_round(said: Sequence[Saying], period: int, rounds: int) -> bool:
