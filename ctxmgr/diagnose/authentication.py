@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, tool
+from ctxmgr.diagnose.calls import called
 from ctxmgr.diagnose.error_table import best_step
+from ctxmgr.diagnose.error_words import offered
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import forbids
-from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
+from ctxmgr.diagnose.texts import capital, code, plain_name, spaced, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -69,6 +70,7 @@ _SCOPE = lazy_pattern(
 _NO_SCOPE = frozenset(
     ["the", "a", "this", "that", "is", "to", "for", "required", "missing", "insufficient", "scope", "scopes", "token", "access"]
 )
+_LOGS_IN = lazy_pattern(r"\b(?:login|log-in|signin|auth|authenticate|refresh|renew)\b")
 _CERTIFICATE = lazy_pattern(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 _LOOKED_AT = 300
 
@@ -86,7 +88,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 80)
     times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
     cause = (
@@ -111,7 +113,7 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     if shown is not None:
         other, text = shown
         source = evidence.source(other)
-        cause += f" {source[:1].upper()}{source[1:]} speaks of other ones."
+        cause += f" {capital(source)} speaks of other ones."
         quotes.append(evidence.quote(other, text))
         step = (
             "Ask the user whether you may use the credentials that this output speaks of; if you trust it and they agree, use"
@@ -132,6 +134,12 @@ def _told(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the call"
         " helps."
     )
+    login = next((each for each in offered(evidence.text(entry)) if _LOGS_IN.search(each)), None)
+    if login is not None and not evidence.tried(login):
+        step = (
+            f"The answer names what renews them, {code(login, 80)}: ask the user to run it, or run it if it asks for nobody's"
+            " password; then make the call once."
+        )
     return diagnosis(KIND, f"{cause} No place of other ones was found in the record.", step, *quotes, confidence="medium")
 
 

@@ -5,21 +5,18 @@ A record that shares nothing but a number or a name with one that bears on it be
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import changes_of, command_of
 from ctxmgr.diagnose.error_table import topic_of
 from ctxmgr.diagnose.error_words import is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, given, may_change, program_of
-from ctxmgr.diagnose.texts import clean, listed, plain_name
+from ctxmgr.diagnose.texts import ORDERS, clean, listed, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
-
-ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
-"""A text that fetches and runs something, or speaks for the user, is neither quoted nor searched for names."""
 
 _WORD = lazy_pattern(r"[^\W_][\w.@/:+-]{1,78}[\w]|[^\W_]{3,}")
 _PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")
@@ -35,28 +32,22 @@ _DULL = lazy_pattern(
 )
 """What looks like a name, and is a number, a time or a mode."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
+_NUMBER = lazy_pattern(r"0\d{2,5}|[a-z]{1,8}-?\d{2,6}")
+"""The number of a document, a rule or a ticket."""
 _SPECIAL = lazy_pattern(r"\d|[_/.@:=~-]\w|[a-z][A-Z]|^[~/.-]+\w")
-COMMON = frozenset(
-    [
-        "with", "that", "this", "from", "have", "been", "were", "will", "would", "could", "should", "there", "their",
-        "then", "than", "when", "what", "which", "into", "your", "please", "make", "sure", "also", "just", "like", "some",
-        "them", "they", "does", "error", "errors", "failed", "file", "files", "line", "command", "output", "code", "exit",
-        "true", "false", "null", "none", "http", "https", "main", "home", "user", "dev", "usr", "local", "test", "tests",
-        "run", "running",
-    ]
-)  # fmt: skip
+COMMON = word_set(
+    "with that this from have been were will would could should there their then than when what which into your please make "
+    "sure also just like some them they does error errors failed file files line command output code exit true false null "
+    "none http https main home user dev usr local test tests run running"
+)
 """Words that say nothing of what a text is about."""
-_COMMON = COMMON | frozenset(
-    [
-        "and", "for", "the", "not", "are", "was", "has", "can", "but", "all", "you", "description",
-        "traceback", "recent", "call", "last", "module", "self", "return", "import", "print", "echo", "head", "tail", "grep",
-        "2>&1", "bin", "lib", "workspace", "usage", "info", "warning", "help", "log", "logs", "var", "etc", "src", "app", "web",
-        "srv", "opt", "tmp", "cat", "exec", "node", "python", "bash", "shell", "git", "name", "type", "value", "get", "set",
-        "new", "data", "main", "result", "status", "json", "version",
-    ]
-)  # fmt: skip
+_COMMON = COMMON | word_set(
+    "and for the not are was has can but all you description traceback recent call last module self return import print "
+    "echo head tail grep 2>&1 bin lib workspace usage info warning help log logs var etc src app web srv opt tmp cat exec "
+    "node python bash shell git name type value get set new data main result status json version"
+)
 _LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 3_000, 80, 200, 170
-_LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM = 0.5, 0.2, 2, 3, 3, 5
+_LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
 
@@ -68,6 +59,7 @@ class Bearing(NamedTuple):
         source: whose and which, in words.
         line: what it says of it, or "".
         names: names in that line which no failing call has.
+        shared: names in all that it says which the failing calls, or what bears on them, have too.
         entry: id of the entry, or None for a message.
     """
 
@@ -76,6 +68,7 @@ class Bearing(NamedTuple):
     line: str
     names: Sequence[str]
     entry: str | None
+    shared: Sequence[str] = ()
 
     @property
     def told(self) -> str:
@@ -83,7 +76,9 @@ class Bearing(NamedTuple):
         source = f"{self.source[:1].upper()}{self.source[1:]}"
         if not self.line:
             return f"{source} printed nothing."
-        return f"{source} names {listed(self.names, 4)}." if self.names else ""
+        if self.names:
+            return f"{source} names {listed(self.names, 4)}."
+        return f"{source} has {listed(self.shared, 2)}." if self.shared else ""
 
 
 class _Record(NamedTuple):
@@ -129,8 +124,10 @@ class _Search:
 
     def __init__(self, evidence: Evidence, steps: Sequence[EntryView]) -> None:
         asked = "\n".join(_asked(step) for step in steps)
+        telling = evidence.text(steps[0])[-_LINE * 2 :]
         said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
         weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
+        weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
         self.known = f"{asked}\n{said}"
         self.agent = steps[0].agent
         places = list(_places(evidence, steps))
@@ -242,7 +239,8 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
         return Bearing(rank, clean(evidence.quote_of(place, line).source), line, names, None) if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
-    return Bearing(rank, evidence.source(place), line, names, place.id)
+    shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
+    return Bearing(rank, evidence.source(place), line, names, place.id, shared)
 
 
 def names_in(text: str) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, started
+from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of, started
 from ctxmgr.diagnose.interactive import Wait, waits_for
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import clean, code, plain_name
+from ctxmgr.diagnose.texts import capital, clean, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -19,10 +19,8 @@ KIND: str = "callHangs"
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
 _FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
-_STEP_FOLLOW = (
-    "Stop it and make the call without the option that follows (such as `-f`), so that it shows what is there and "
-    "ends; to wait for something, give it a limit, `timeout 60 COMMAND`."
-)
+_FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
+_STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = lazy_pattern(
@@ -52,31 +50,63 @@ _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what an open call waits for."""
-    if evidence.finding is not None and evidence.finding.severity != "hung":
-        return None
-    for entry in evidence.open_calls:
+    """Return what an open call waits for, or one that was stopped because it did not return."""
+    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
+    for entry in evidence.failing:
+        if command_of(entry) and _STOPPED.search(evidence.text(entry)[-_MOST_END:]):
+            found = _asks(evidence, entry)
+            if found is not None:
+                return found
+    for entry in hangs:
         command = command_of(entry)
-        found = _prompted(evidence, entry, command)
-        if found is not None:
-            return found
+        before = [each for each in evidence.before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
+        for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
+            found = _prompted(evidence, each, command_of(each))
+            if found is not None:
+                return found
         found = _child(evidence, entry) if not command else _command(evidence, entry, command)
         if found is not None:
             return found
     return None
 
 
+_STOPPED = lazy_pattern(
+    r"timed? ?out|time limit|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|130|137|143)\b|\bkilled\b|terminated"
+    r"|interrupted"
+    r"|(?:stdin|input|standard input) (?:is )?not (?:a |from a )?(?:tty|terminal)|not a tty|waiting for your editor"
+    r"|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present",
+    re.IGNORECASE,
+)
+"""How a call ends that waited for somebody."""
+_MOST_END, _MOST_BEFORE = 600, 3
+
+
+def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
+    command = command_of(entry)
+    found = _prompted(evidence, entry, command)
+    wait = _wait_of(command) if found is None else None
+    return found if wait is None else _told(evidence, entry, command, wait)
+
+
+def _wait_of(command: str) -> Wait | None:
+    """Return what a program of a command waits for, where nothing is piped or read into it."""
+    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None)
+    return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
+
+
 _PROMPT = lazy_pattern(
-    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\(END\)|--More--|password"
+    r"(?P<asked>[^\n]{0,200}(?:\[[yY]/[nN]\]|\((?:yes|y)/(?:no|n)[^)\n]{0,30}\)|\((?:yes|y|no|n)\)|\(END\)|--More--|password"
     r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
     re.IGNORECASE,
 )
 _SECRET = lazy_pattern(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
+_HOST_KEY = lazy_pattern(r"authenticity of host|continue connecting")
 _ANSWERS = (
     (r"\bopenssl req\b", "give the subject with `-subj` and the rest with `-batch`"),
     (r"\bopenssl\b", "give its answers by options, such as `-passin`, `-passout` and `-batch`"),
     (r"\b(?:ssh|scp|sftp|rsync)\b", "run it with `-o BatchMode=yes`, which fails in place of asking"),
-    (r"\bgit\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
+    (r"(?<![\w-])git\b", "set `GIT_TERMINAL_PROMPT=0`, which makes it fail in place of asking"),
     (r"\b(?:apt|apt-get|dnf|yum|zypper)\b", "give it `-y`, if the user wants that"),
     (r"\b(?:npm|npx|pnpm|yarn|bun)\b", "give it `--yes`"),
     (r"\bterraform\b", "give it `-input=false`, and `-auto-approve` only if the user allowed it"),
@@ -93,10 +123,19 @@ _ANSWERS = (
 """How a program is kept from asking."""
 
 
+_STREAMED = ("tool_call_update", "stream", "output", "progress")
+_CLOSING = lazy_pattern(
+    r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}"
+    r"|[^\n]{0,60}\b(?:killed|terminated|exceed\w* time)[^\n]{0,60}|</?\w{1,40}>)\]?\.?)+\s*\Z",
+    re.IGNORECASE,
+)
+"""What a client writes below the output of a call that it has stopped."""
+
+
 def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say what an open call has asked, where its output so far ends in a prompt."""
-    told = [m for m in evidence.messages if m.kind == "tool_call_update" and m.after == entry.index]
-    said = clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n")
+    told = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
+    said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
     if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
@@ -104,7 +143,7 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
     call = code(command, 100) if command else f"Your {tool(entry)} call"
     cause = (
-        f"{call}{started(entry)} has not returned: its output ends in a prompt, {shown}, and it waits for input that "
+        f"{call}{started(entry)} {_ended(entry)}: its output ends in a prompt, {shown}, and it waits for input that "
         "nobody types."
     )
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or given(entry)[:300])]
@@ -117,6 +156,13 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
             "run it non-interactive."
         )
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
+    if _HOST_KEY.search(said[-_MOST_END:]):
+        step = (
+            "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
+            "`known_hosts` and"
+            " make the call with `-o BatchMode=yes`, which fails in place of asking."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=_limit())
     way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
     step = (
         f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input "
@@ -127,17 +173,16 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
 
 def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     background = re.search(r"&\s*$", command) is not None
-    for words in parts_of(command):
-        wait = waits_for(words)
-        if wait is not None and "<" not in command and not re.search(rf"\|\s*{re.escape(words[0])}\b", command):
-            return _told(evidence, entry, command, wait)
+    if (wait := _wait_of(command)) is not None:
+        return _told(evidence, entry, command, wait)
+    if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and _SERVES.search(command):
+        plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
+        wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
+        return _told(evidence, entry, command, wait)
     if not background and (_SERVES.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
         return _told(
-            evidence,
-            entry,
-            command,
-            Wait(_SERVER, _STEP_FOLLOW if _FOLLOWS.search(command) and not _STARTS.search(command) else _STEP_SERVER),
-        )
+            evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
+        )  # fmt: skip
     loops = _LOOPS.search(command)
     if loops is not None and not background:
         until = loops.group(1).strip()
@@ -171,10 +216,7 @@ def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagn
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = (
-                f"{_start(evidence, entry, command)}: {_INPUT}. {source[:1].upper()}{source[1:]} shows"
-                f" {code(line.strip(), 110)}."
-            )
+            cause = f"{_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
                 KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_limit()
             )
@@ -238,7 +280,11 @@ def _told(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Dia
 
 
 def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
-    return f"{code(command, 100)}{started(entry)} has not returned"
+    return f"{code(command, 100)}{started(entry)} {_ended(entry)}"
+
+
+def _ended(entry: EntryView) -> str:
+    return "has not returned" if entry.status == "open" else "did not return by itself"
 
 
 def _limit() -> str:

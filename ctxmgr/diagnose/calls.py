@@ -150,6 +150,12 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     return f"{action} of {code(told, 60)}" if isinstance(told, str) else f"{action} call"
 
 
+def called(entry: EntryView, room: int = 90) -> str:
+    """Return a call as the beginning of a sentence: its command as a quote, else "The Read call"."""
+    command = command_of(entry)
+    return code(command, room) if command else f"The {tool(entry)} call"
+
+
 def readable(path: str) -> bool:
     """Whether a path can stand in a sentence: a name of many words could be read as part of it."""
     return path.count(" ") <= _MOST_BLANKS and _PATH_WORDS.fullmatch(path[:1_000]) is not None

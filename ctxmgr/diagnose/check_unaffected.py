@@ -270,13 +270,9 @@ def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: 
     )
     step = f"Let both name one place: build to {code(ran, 60)}, or run from {code(made, 60)}; then run the check once."
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(builds[0][0], command_of(builds[0][0])),
-        evidence.quote(entry),
+        KIND, cause, step, evidence.quote(builds[0][0], command_of(builds[0][0])), evidence.quote(entry),
         check="The outcome of the check must change.",
-    )
+    )  # fmt: skip
 
 
 def _holds(one: str, other: str) -> bool:
@@ -309,9 +305,6 @@ def _artefact(command: str) -> list[str] | None:
             ) and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
                 return [word.rpartition(":")[2] or word]
     return None
-
-
-_IMAGE = lazy_pattern(r"\b(?:docker|podman) run\b(?: -\S+(?:[ =][\w./:-]+(?= -))?)*? ([a-z][\w./:-]{1,80})(?:\s|$)")
 
 
 def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
@@ -368,9 +361,6 @@ def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Dia
         else ("Run it once without the cache, or remove the built result, and then look again.")
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry, match.group(0)),
+        KIND, cause, step, evidence.quote(entry, match.group(0)),
         check="The output must no longer speak of a cached or finished result.",
-    )
+    )  # fmt: skip

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import ALLOWS, forbids, sentences
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -32,6 +33,9 @@ _ACT = lazy_pattern(
     rf"|with)?\s*(?:the\s+)?[`'\"]?([\w./-]{{2,60}}))?)",
     re.IGNORECASE,
 )
+_SUFFICES = lazy_pattern(
+    r"\b(?:is|are) (?:enough|sufficient|fine|good enough|what we)\b|\b(?:suffices?|will do|does it|works)\b"
+)
 _SOURCE = lazy_pattern(r"\b(?:made|generated|built) (?:from|by)\b")
 _WRITES = lazy_pattern(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
 _ONLY = lazy_pattern(
@@ -39,12 +43,9 @@ _ONLY = lazy_pattern(
     r"|inside)\b",
     re.IGNORECASE,
 )
-_MANAGERS = frozenset(
-    (
-        "git", "npm", "pnpm", "yarn", "pip", "pip3", "python", "python3", "uv", "poetry", "apt", "apt-get", "brew", "cargo",
-        "gem", "go", "docker", "kubectl", "helm", "terraform", "gh",
-    )
-)  # fmt: skip
+_MANAGERS = word_set(
+    "git npm pnpm yarn pip pip3 python python3 uv poetry apt apt-get brew cargo gem go docker kubectl helm terraform gh"
+)
 _ANY = frozenset(
     ("", "anything", "any", "new", "more", "other", "packages", "dependencies", "yet", "until", "before", "without", "to")
 )
@@ -134,34 +135,9 @@ def _content(text: str) -> frozenset[str]:
     )
 
 
-_NO_CONTENT = frozenset(
-    [
-        "said",
-        "told",
-        "asked",
-        "have",
-        "please",
-        "with",
-        "that",
-        "this",
-        "your",
-        "again",
-        "from",
-        "they",
-        "them",
-        "when",
-        "what",
-        "were",
-        "will",
-        "would",
-        "should",
-        "could",
-        "only",
-        "once",
-        "more",
-        "last",
-        "time",
-    ]
+_NO_CONTENT = word_set(
+    "said told asked have please with that this your again from they them when what were will would should could only once "
+    "more last time"
 )
 
 
@@ -197,8 +173,6 @@ def _lies_in(path: str, place: str) -> bool:
 
 
 def _changes(entry: EntryView, protected: str) -> bool:
-    if entry.status == "denied":
-        return False
     if any(_lies_in(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
@@ -240,7 +214,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
         else (f"the {tool(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
     )
     cause = (
-        f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {what[:1].upper()}{what[1:]} goes against it,"
+        f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {capital(what)} goes against it,"
         f" {len(breaking)} times."
     )
     way = _way(message, sentence)
@@ -248,10 +222,7 @@ def _told(evidence: Evidence, message: Message, sentence: str, breaking: list[En
     if made is not None:
         content, source, maker = made
         shown = evidence.source(content)
-        cause += (
-            f" {shown[:1].upper()}{shown[1:]} says that it is made from "
-            f"{code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
-        )
+        cause += f" {capital(shown)} says that it is made from {code(source, 60)}{f' by {code(maker, 60)}' if maker else ''}."
         step = (
             "Leave that file alone. Make the change in "
             f"{code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."
@@ -296,4 +267,7 @@ def _way(message: Message, sentence: str) -> str | None:
     rest = message.text[message.text.find(sentence) + len(sentence) :].strip()
     parts = [part.strip() for part in re.split(r",\s+|\s+-\s+|:\s+|\bbut\b", sentence)[1:]]
     parts += [rest.split("\n")[0].split(". ")[0]] if rest else []
-    return next((part for part in parts if len(part) > 6 and (ALLOWS.search(part) or _SOURCE.search(part))), None)
+    return next(
+        (part for part in parts if len(part) > 6 and (ALLOWS.search(part) or _SOURCE.search(part) or _SUFFICES.search(part))),
+        None,
+    )

@@ -12,6 +12,7 @@ from ctxmgr.diagnose.error_lines import reasons, telling_line
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_key, clock, given, may_change, started
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
+from ctxmgr.diagnose.paths import FOREIGN
 from ctxmgr.diagnose.related_records import with_related
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -23,16 +24,6 @@ KIND: str = "unknown"
 _POINTER = lazy_pattern(
     r"File \"([^\"\n]{1,300})\", line (\d{1,6})|(?<![\w/.~@-])((?:/"
     r"|\.{1,2}/)?(?:[\w.@+-]{1,60}/){0,12}[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,5})(?::(\d{1,6}))?(?![\w/])"
-)
-_FOREIGN = (
-    "site-packages/",
-    "dist-packages/",
-    "node_modules/",
-    "/usr/lib/",
-    "/usr/local/lib/",
-    "lib/python3",
-    "/rustc/",
-    "<frozen",
 )
 _FRAME = lazy_pattern(r"\s*File \"")
 _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
@@ -81,7 +72,7 @@ def _unsteady(evidence: Evidence) -> Diagnosis | None:
             bad = [each for each in same if evidence.failed(each)]
             good = next(each for each in reversed(same) if not evidence.failed(each))
             cause = (
-                f"Not known: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
+                f"Not known why: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
                 "changed, and the record does not say what differs."
             )
             look = (
@@ -101,14 +92,11 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
     if step.status != "open":
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
         return diagnosis(
-            KIND,
-            cause,
-            "Go on with the next part of the task: nothing has to be waited for.",
-            evidence.quote(step),
+            KIND, cause, "Go on with the next part of the task: nothing has to be waited for.", evidence.quote(step),
             confidence="low",
-        )
+        )  # fmt: skip
     call = _call(evidence, step)
-    cause = f"Not known: {call}{started(step)} has not returned, and the record does not say what it waits for."
+    cause = f"Not known why: {call}{started(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     if command_of(step):
         look = process_look(command_of(step))
@@ -235,7 +223,7 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
         path = one or two
         name = path.rpartition("/")[2]
-        if not plain_name(path) or any(part in path for part in _FOREIGN) or (not one and "/" not in path and not second):
+        if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
             continue
         if not any(same_file(path, each) for each in known) and name not in shown:
             found = path, first or second or None
@@ -258,10 +246,10 @@ def _unknown(evidence: Evidence, step: EntryView) -> str:
     call = _call(evidence, step)
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
     if len(evidence.loop) < _SEVERAL or others:
-        return f"Not known: {call} ends the same way each time, and the record does not say why"
+        return f"Not known why: {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.failed(step):
         return f"Nothing was changed between the runs of {call}, so each fails in the same way; why it fails is not known"
-    return f"Not known: {call} ends the same way each time, nothing was changed in between, and the record does not say why"
+    return f"Not known why: {call} ends the same way each time, nothing was changed in between"
 
 
 def _call(evidence: Evidence, step: EntryView) -> str:

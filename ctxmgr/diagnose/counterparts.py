@@ -31,6 +31,7 @@ _MOST_TEXT = 12_000
 _CODED = lazy_pattern(r"[\d_./:-]")
 _NEAR, _NEARER = 0.7, 0.9
 _SHORT = 3
+_VOWEL = lazy_pattern(r"[aeiou]")
 
 
 class Counterpart(NamedTuple):
@@ -56,7 +57,7 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
     parts = _parts(name)
-    stems = {part[:4] for part in parts}
+    stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
     digits = re.sub(r"\D", "", name)
     of_column = re.search(r"\b(?:column|field)\b", evidence.text(entry)[:400], re.IGNORECASE) is not None
     for text, place in _texts(evidence, entry):
@@ -113,6 +114,10 @@ def likeness(one: str, other: str) -> float:
     ):
         return 0.85
     ratio = difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
+    if any(_shortens(part, first) for part in re.split(r"[\W_]+", second)) or any(
+        _shortens(part, second) for part in re.split(r"[\W_]+", first)
+    ):
+        ratio = max(ratio, _NEAR)
     mine, theirs = _parts(one), _parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
@@ -123,6 +128,14 @@ def likeness(one: str, other: str) -> float:
         0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0,
         ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0,
     )
+
+
+def _shortens(part: str, word: str) -> bool:
+    """Whether a part of a name shortens a word, as `stg` does `staging`: its letters in their order, the first one first."""
+    if not _SHORT <= len(part) < len(word) or not part.isalpha() or not word.isalpha() or part[0] != word[0]:
+        return False
+    letters = iter(word)
+    return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])
 
 
 def _parts(name: str) -> frozenset[str]:

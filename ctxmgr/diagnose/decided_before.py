@@ -6,6 +6,7 @@ import difflib
 import re
 
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, fields_of, path_of
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
@@ -81,8 +82,18 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
             and vocabulary.asks_human(entry.action)
             and _alike(_asked_text(entry), asked)
         ):
-            found = (_asked_text(entry), entry, evidence.text(entry))
+            found = _reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
     return found
+
+
+def _reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
+    """Return what a person said right behind a call that asks, where its own result is no answer."""
+    told = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
+    return (_asked_text(asking), told, told.text) if told and len(evidence.text(asking)) < _RECEIPT else None
+
+
+_RECEIPT = 40
+"""Characters of a result that only says that the question was sent."""
 
 
 def _related(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
@@ -129,47 +140,9 @@ _SETTLED = lazy_pattern(
     r"|let['’]s (?:use|take|go with|keep)|use \w+|take \w+|go with|status: accepted|resolved:|verdict)\b",
     re.IGNORECASE,
 )
-_NOT_TELLING = frozenset(
-    [
-        "before",
-        "again",
-        "more",
-        "once",
-        "first",
-        "write",
-        "code",
-        "coding",
-        "compare",
-        "comparing",
-        "weigh",
-        "both",
-        "type",
-        "which",
-        "with",
-        "that",
-        "this",
-        "about",
-        "into",
-        "would",
-        "should",
-        "could",
-        "sure",
-        "start",
-        "stay",
-        "best",
-        "better",
-        "really",
-        "think",
-        "need",
-        "want",
-        "look",
-        "option",
-        "options",
-        "use",
-        "using",
-        "change",
-        "task",
-    ]
+_NOT_TELLING = word_set(
+    "before again more once first write code coding compare comparing weigh both type which with that this about into would "
+    "should could sure start stay best better really think need want look option options use using change task"
 )
 _THRICE, _SHARED, _MOST_ENTRIES = 3, 2, 300
 
@@ -195,13 +168,9 @@ def _weighed(evidence: Evidence) -> Diagnosis | None:
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
             if _SETTLED.search(sentence) and len(options & _telling(sentence)) >= 1 and not sentence.strip().endswith("?"):
                 return _decided(
-                    evidence,
-                    own,
-                    options,
-                    f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}",
-                    "what the user said",
-                    evidence.quote_of(message, sentence),
-                )
+                    evidence, own, options, f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}",
+                    "what the user said", evidence.quote_of(message, sentence),
+                )  # fmt: skip
     for entry in list(reversed(evidence.recent))[:_MOST_ENTRIES]:
         if entry.status != "ok" or may_change(entry):
             continue

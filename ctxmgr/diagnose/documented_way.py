@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.error_texts import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
@@ -37,35 +38,8 @@ _BLOCK = lazy_pattern(r"^(?:\s{0,6}\d{1,5}(?:→| {2,4}|\|) {0,8}(?:\$ )?| {4,8}
 _SAFE = lazy_pattern(
     r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}"
 )
-_NEVER = frozenset(
-    [
-        "curl",
-        "wget",
-        "sh",
-        "bash",
-        "zsh",
-        "sudo",
-        "rm",
-        "eval",
-        "chmod",
-        "chown",
-        "dd",
-        "mkfs",
-        "kill",
-        "ssh",
-        "scp",
-        "nc",
-        "git",
-        "docker",
-        "kubectl",
-        "aws",
-        "gcloud",
-        "open",
-        "echo",
-        "cat",
-        "ls",
-        "cd",
-    ]
+_NEVER = word_set(
+    "curl wget sh bash zsh sudo rm eval chmod chown dd mkfs kill ssh scp nc git docker kubectl aws gcloud open echo cat ls cd"
 )
 _ROOTS = (
     (lazy_pattern(r"\.p[ml]$"), lazy_pattern(r"\b(perl|prove)\b"), "-I{root}"),
@@ -117,13 +91,9 @@ def _told(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
         f"{listed(way.added, 3)}. Install nothing before that."
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry),
-        way.quote,
+        KIND, cause, step, evidence.quote(entry), way.quote,
         check="What was missing must be found; only then judge the rest of the output.",
-    )
+    )  # fmt: skip
 
 
 def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
@@ -208,11 +178,7 @@ def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
                 )
                 better = command[: ran.end()] + f" {given}" + command[ran.end() :]
                 return diagnosis(
-                    KIND,
-                    cause,
-                    f"Run it with {code(given, 60)}: {code(better, 120)}.",
-                    evidence.quote(entry),
-                    evidence.quote(other),
-                    check="What was missing must be found.",
-                )
+                    KIND, cause, f"Run it with {code(given, 60)}: {code(better, 120)}.", evidence.quote(entry),
+                    evidence.quote(other), check="What was missing must be found.",
+                )  # fmt: skip
     return None

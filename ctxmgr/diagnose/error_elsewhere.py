@@ -8,6 +8,7 @@ from ctxmgr.detect.text.fingerprints import blur
 from ctxmgr.diagnose.calls import edited_paths, same_file
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.diagnose.paths import FOREIGN
 from ctxmgr.diagnose.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -24,18 +25,6 @@ _CAUSE = lazy_pattern(
     r"^(?:E\s+)?((?:\w+\.)*\w*(?:Error|Exception)\b:? ?[^\n]{0,200})"
     r"|(?:^|: )((?:fatal )?error(?:\[\w+\]| \w{2,10})?: [^\n]{1,200})",
     re.MULTILINE,
-)
-_FOREIGN = (
-    "site-packages/",
-    "dist-packages/",
-    "node_modules/",
-    "/usr/lib/",
-    "/usr/local/lib/",
-    "lib/python3",
-    "/rustc/",
-    "<frozen",
-    "node:internal/",
-    "internal/modules/",
 )
 _AT = r"(?P<path>(?:/|\.{0,2}/)?[\w@./+-]{1,200}\.\w{1,8})"
 _SURE = tuple(
@@ -88,7 +77,7 @@ def _sure(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryVie
     for pattern in _SURE:
         matches = list(pattern.finditer(said))
         places = [(match.group("path"), match.group("line")) for match in matches]
-        places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in _FOREIGN)]
+        places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in FOREIGN)]
         if not places:
             continue
         if any(same_file(path, each) for path, _ in places for each in changed):
@@ -124,7 +113,7 @@ def _changed(evidence: Evidence, entry: EntryView) -> dict[str, list[EntryView]]
 def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
     said = evidence.text(entry)
     frames = [(one or two or three, a or b or c) for one, a, two, b, three, c in _FRAME.findall(said)]
-    frames = [(path, line) for path, line in frames if not any(part in path for part in _FOREIGN)]
+    frames = [(path, line) for path, line in frames if not any(part in path for part in FOREIGN)]
     causes = [one or other for one, other in _CAUSE.findall(said)]
     if not frames or not causes or "AssertionError" in causes[-1]:
         return None  # an assertion stands in the test; where the fault lies it does not say

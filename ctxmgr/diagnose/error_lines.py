@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import blur
-from ctxmgr.diagnose.bearing_records import ORDERS
 from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.texts import ORDERS
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -39,11 +39,12 @@ _ADVICE = lazy_pattern(
 )
 _ADVISES = lazy_pattern(
     r"^\s{0,8}(?:hint|help|tip|try|fix|suggestion|to fix)\b\s?[:-]?|(?<![\w/.-])(?:use|try|run|set|pass|add|must be|should be)"
-    r" [`'\"-]{0,2}\w",
+    r" [`'\"-]{0,2}\w|\b(?:try|please|first|re-?(?:run|fetch|read|load)) \w+ing\b",
     re.IGNORECASE,
 )
 _SUMMARY = lazy_pattern(
-    r"^(?:found \d+ |=*\s?\d+ (?:failed|passed|errors?)\b|(?:g?make|ninja)(?:\[\d+\])?: \*\*\*|exit(?: code| status)?[ :]*\d+"
+    r"^(?:found \d+ |=*\s?\d+ (?:failed|passed|errors?)\b|(?:g?make|ninja)(?:\[\d+\])?: \*\*\*|\[?exit(?: code"
+    r"| status)?[ :]*\d+|node\.js v\d|and |or "
     r"|failed\b[^\n]{0,60}::|.{0,80}\bnote:|traceback|file \"|at [\w.<>]+ ?\(|\s*\^+\s*$|={4}|-{4}|_{4}"
     r"|npm (?:err!|error) (?:code|a complete log)|error: (?:process completed|aborting|failed to push some refs)|collect2: )",
     re.IGNORECASE,
@@ -95,7 +96,8 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
 
 def _ended(line: str, room: int) -> str:
     """Return a line, of a long chain of errors its end: "a: b: c" says last what the others come from."""
-    return f"…{line[-room + 1 :]}" if len(line) > room and line.count(": ") > _CHAIN else line
+    end = line[-room + 1 :]
+    return f"… {end.partition(' ')[2]}" if len(line) > room and line.count(": ") > _CHAIN else line
 
 
 def _chosen(lines: Sequence[_Line], room: int) -> list[_Line]:

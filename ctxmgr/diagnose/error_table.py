@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from ctxmgr.diagnose.calls import command_of, edited_paths, fields_of, parts_of, tool
+from ctxmgr.diagnose.calls import called, command_of, edited_paths, fields_of, parts_of
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.texts import code, plain_name, spaced
@@ -254,7 +254,7 @@ def _told(kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match:
     if means is None or step is None:
         return None
     step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 90)
     times = evidence.times(entry)
     words = row.words(match)
     cause = f"{call} fails{f', {times} times' if times > 1 else ''}, because {means}{f': {words}' if words else ''}."

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _Q = r"[`'\"‘’“”«»]"
 _NAME = rf"{_Q}?((?:[\w@~$%+-]|[./:](?=[\w@~/$*-])){{2,120}}){_Q}?"
 _QUOTED = rf"{_Q}([^`'\"‘’“”«»\n]{{2,120}}){_Q}"
-_NOUN = r"((?:[A-Za-z][A-Za-z-]{1,24}[ ]){0,2}[A-Za-z][A-Za-z-]{1,24})"
 _LACKS = (
     r"(?:no such|unknown|undefined|unrecogni[sz]ed|non-?existent|unsupported|undeclared|unresolved|unexpected|no "
     r"matching|no|not a(?: valid| known)?|invalid)"
@@ -77,63 +77,10 @@ _OFFERS = tuple(
     )
 )
 _WORD = lazy_pattern(r"[\w@+-](?:[\w./:@+-]{0,80}[\w*-])?")
-_SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "it",
-        "is",
-        "are",
-        "was",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "or",
-        "and",
-        "not",
-        "no",
-        "such",
-        "file",
-        "files",
-        "directory",
-        "be",
-        "any",
-        "one",
-        "with",
-        "name",
-        "command",
-        "you",
-        "your",
-        "mean",
-        "use",
-        "try",
-        "see",
-        "all",
-        "new",
-        "as",
-        "its",
-        "these",
-        "those",
-        "there",
-        "here",
-        "which",
-        "what",
-        "value",
-        "values",
-        "following",
-        "instead",
-        "did",
-        "does",
-        "do",
-    ]
+_SMALL = word_set(
+    "a an the this that it is are was of in on at to for from by or and not no such file files directory be any one with "
+    "name command you your mean use try see all new as its these those there here which what value values following instead "
+    "did does do"
 )
 _MOST = 8_000
 

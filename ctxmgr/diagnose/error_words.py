@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.error_table import error_words
 from ctxmgr.diagnose.evidence import given
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -58,6 +60,34 @@ def told_words(line: str) -> str:
     return code(text, _MOST) if len(best) >= _LEAST and named else ""
 
 
+def told_lines(lines: Sequence[str]) -> str:
+    """Return the lines of an error that may be told whole, as a quote; where none may, the words of them that may be.
+
+    Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
+    """
+    fair = [line if _may_be_told(line) else told_words(line).strip("`") for line in lines]
+    return code(told, _MOST_LINE) if (told := "; ".join(filter(None, fair))) else ""
+
+
+def _may_be_told(line: str) -> bool:
+    tokens = _TOKEN.findall(line[:_READ])
+    foreign = sum(not _is_error_word(token) for token in tokens)
+    if ORDERS.search(line) or _ASKS.search(line):
+        return False
+    return 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
+
+
+_ASKS = lazy_pattern(
+    r"\b(?:you (?:must|should|need|can|may|are to|have to)|your (?:task|instructions?|next)|please|ignore|disregard"
+    r"|forget|obey|instructions?|approved|execute|sudo|rm|send|upload|email|reveal|print)\b"
+    r"|(?:^|[.;:,!] |\band |\bthen |\bto )(?:run|delete|remove|drop|push|install|disable|export|set|use|add|call|open"
+    r"|write|edit)\b",
+    re.IGNORECASE,
+)
+"""What a line holds that speaks to somebody."""
+_MOST_TOKENS, _FOREIGN, _MOST_LINE = 40, 0.6, 190
+
+
 def is_error_word(word: str) -> bool:
     """Whether a word is one that errors are made of."""
     return word.casefold() in _words()
@@ -86,17 +116,21 @@ _OFFERED = tuple(
         r"\b(?:call|run|try|use|hint)(?: the following)?:\s{1,8}((?:git|npm|pip|python3?|apt|docker|kubectl|cargo|go|yarn|pnpm)"
         r" [\w@./ =+:-]{3,90})$",
         r"\b(?:use|pass|add|specify|set) (?:the )?(--?[a-z][\w-]{0,30}|[A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,40})\b",
+        r"\brun:? ((?:aws|gcloud|az|gh|npm|npx|pnpm|yarn|docker|kubectl|git|cargo|pip|poetry|uv|terraform|helm|make"
+        r"|go|firebase|heroku"
+        r"|fly|vercel|brew|bundle|composer|rustup|pre-commit) [a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?= (?:with|to|in|for"
+        r"|first|and|before"
+        r"|again|from|on|then|or|if|using|manually|instead)\b|[.,;:)]?\s*$)",
         r"\bendpoint: ?([\w.-]{4,90})",
         r"\b(?:use|try) [`'\"]?([\w.-]{2,40}(?:\(\))?)[`'\"]? instead",
     )
 )
-_DULL = frozenset(
-    (
-        "message", "error", "code", "status", "type", "ok", "success", "detail", "details", "stderr", "stdout", "exitcode",
-        "exit_code", "iserror", "is_error", "stack", "trace", "body", "requestid", "request_id", "name", "title", "text",
-        "documentation_url", "help", "content", "description", "durationms", "timestamp", "path", "method", "url", "date",
-    )
-)  # fmt: skip
+_DULL = word_set(
+    "message error code status type ok success detail details stderr stdout exitcode exit_code iserror is_error stack trace "
+    "body requestid request_id name title text documentation_url help content description durationms timestamp path method "
+    "url date"
+)
+_POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
 _HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force|--force|-f|--no-verify|--hard)\b|\||;|&")
 _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ = 4, 4, 6_000
 
@@ -120,7 +154,11 @@ def offered(said: str) -> list[str]:
     """Return the names and calls that an error offers; nothing that deletes, forces or fetches."""
     text = said[:_OFFERS_READ]
     found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]
-    return [each for each in dict.fromkeys(found) if len(each) > 1 and "://" not in each and not _HARM.search(each)]
+    return [
+        each for each in dict.fromkeys(found)
+        if len(each) > 1 and "://" not in each and "  " not in each and not _HARM.search(each)
+        and each.casefold() not in _POINTS
+    ]  # fmt: skip
 
 
 def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, parts_of
 from ctxmgr.diagnose.error_texts import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -42,10 +42,45 @@ class _Place(NamedTuple):
     value: str
 
 
+_MODULES = "node_modules|site-packages|vendor|gems"
+_MODULE = lazy_pattern(
+    r"cannot find (?:module|package) [`'\"]([\w@/.-]{2,80})['\"]|no module named [`'\"]([\w.]{2,80})", re.IGNORECASE
+)
+
+
+def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say in which folder of the project a package is installed that is not found from where the call looks."""
+    match = _MODULE.search(said)
+    name = next((group for group in match.groups() if group), "") if match else ""
+    if not name or name.startswith(("/", ".")) or not plain_name(name):
+        return None
+    holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        found = None if other.status != "ok" or evidence.failed(other) else holds.search(evidence.text(other))
+        folder = evidence.inside(found.group(1).rstrip("/")) if found else ""
+        if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
+            continue
+        times = evidence.times(entry)
+        source = evidence.source(other)
+        cause = (
+            f"{code(command_of(entry), 90)} fails{f', {times} times' if times > 1 else ''}: {code(name, 60)} is not found from"
+            f" where it is loaded. {capital(source)} shows it in {code(f'{folder}/{found.group(2)}', 90)}."
+        )
+        step = (
+            f"Run what needs {code(name, 60)} from {code(folder, 80)}, where it is installed, with a file that lies there; or"
+            " make it a dependency of the part of the project that you run."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(other, found.group(0)),
+                         check="The answer must no longer say that it is missing.")  # fmt: skip
+    return None
+
+
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the record shows what a call does not find."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
+        if command_of(entry) and (installed := _installed(evidence, entry, said)) is not None:
+            return installed
         if not _ABSENT.search(said[:4_000]):
             continue
         asked = given(entry)
@@ -118,14 +153,14 @@ def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
 def _told(
     evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
 ) -> Diagnosis:
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 90)
     times = evidence.times(entry)
     mine = next((each for each in own if each.word == place.word), None)
     here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
     source = evidence.source(other)
     cause = (
         f"{call} fails{f', {times} times' if times > 1 else ''}: {code(name, 60)} is not in the place where it looks{here}. "
-        f"{source[:1].upper()}{source[1:]} shows it in another one, {code(place.value, 80)}."
+        f"{capital(source)} shows it in another one, {code(place.value, 80)}."
     )
     option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value
     instead = f" in place of {code(mine.value, 60)}" if mine and plain_name(mine.value) else ""
@@ -133,10 +168,6 @@ def _told(
     if place.word == "in":
         step = f"Run it in {code(place.value, 90)}: a call that worked there saw it."
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry),
-        evidence.quote(other, line),
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
         check="The answer must no longer say that it is missing.",
-    )
+    )  # fmt: skip

@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of, parts_of, path_of, tool
+from ctxmgr.diagnose.calls import called, command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name, text_of
+from ctxmgr.diagnose.texts import capital, code, plain_name, text_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -107,7 +107,7 @@ def _holder(evidence: Evidence, name: str) -> str:
 
 def _told(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
     file = file if plain_name(file) else ""
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 90)
     times = evidence.times(entry)
     where = f" in {code(evidence.inside(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)
@@ -137,7 +137,7 @@ def _composed_otherwise(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
             source = evidence.source(other)
             cause = (
                 f"{code(given(entry).split(chr(10))[0], 80)} fails: the file is recorded under the {form} of "
-                f"{code(parts[1], 60)}, and the call writes it {own}. Both look alike. {source[:1].upper()}{source[1:]} has "
+                f"{code(parts[1], 60)}, and the call writes it {own}. Both look alike. {capital(source)} has "
                 "the other one."
             )
             step = (

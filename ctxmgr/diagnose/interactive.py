@@ -126,6 +126,7 @@ _RULES = (
     _Rule(
         "grep", _NO_FILE, "Stop it and name the file or folder behind the pattern.", unless="-r -R --recursive -e -f", most=1
     ),
+    _Rule("jq yq xq", _NO_FILE, "Stop it and name the file behind the filter.", unless="-n --null-input", most=1),
     _Rule("sed awk", _NO_FILE, "Stop it and name the file behind the program.", unless="-n -f -e -i", most=1),
 )
 

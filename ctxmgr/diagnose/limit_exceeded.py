@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, tool
+from ctxmgr.diagnose.calls import called, command_of
 from ctxmgr.diagnose.evidence import CHECKS, Evidence
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import clip, code
+from ctxmgr.diagnose.texts import clip
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 
@@ -55,7 +55,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             if found is None:
                 continue
             size, limit, unit = found
-            call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
+            call = called(entry, 80)
             times = evidence.times(entry)
             told = f" {unit}" if unit else ""
             cause = (

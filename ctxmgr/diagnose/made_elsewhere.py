@@ -59,10 +59,11 @@ def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) ->
             names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _name(file)]
             if _MADE.search(line) and names:
                 told = " and ".join(code(name, 80) for name in names[:2])
+                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else told
                 yield (
                     f"{code(file, 80)} is generated, as its head says, and written anew from {told}, so edits of it are lost",
-                    f"Make the change in {code(names[-1], 80)} (or in what generates it), generate {code(file, 80)} anew, and "
-                    "leave the generated file alone.",
+                    f"Make the change in {sources}, not in what comes of it: generate {code(file, 80)} anew, and leave that "
+                    "file alone.",
                     other,
                     line,
                 )  # fmt: skip

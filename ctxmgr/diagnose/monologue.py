@@ -98,6 +98,12 @@ def _said(evidence: Evidence) -> Message | None:
     )
 
 
+def _first_file(evidence: Evidence) -> str | None:
+    """Return the file that the newest message of the user names first, or None."""
+    named = (path for message in reversed(evidence.user_texts) for path in _PATH.findall(message.text[:8_000]))
+    return next((path for path in named if plain_name(path)), None)
+
+
 def _chanting(evidence: Evidence, said: Message | None) -> Diagnosis:
     finding = evidence.finding
     quoted = finding.evidence.get("said") if finding is not None else None
@@ -108,8 +114,12 @@ def _chanting(evidence: Evidence, said: Message | None) -> Diagnosis:
         f"Your text repeats itself{clock(said.at) if said is not None else ''}: {code(words[-300:], 150)}. It was going to have"
         " no end."
     )
+    file = _first_file(evidence)
+    begin = (
+        f"begin with {code(file, 90)}, which the task names" if file else "take the last thing that is certain in the record"
+    )
     step = (
-        "Stop that text. Take the last thing that was certain from the record, and call the tool for the next part of the task;"
-        " if a long text was asked for, write it to a file in parts."
+        f"Stop that text. Call the tool for the next part of the task: {begin}. If a long text was asked for, write it to a"
+        " file in parts."
     )
     return diagnosis(KIND, cause, step, *([evidence.quote_of(said, words)] if said is not None else []))

@@ -21,7 +21,11 @@ _WAITS = lazy_pattern(
     r"|when you (?:have|send|are)|once i (?:have|get|know)|(?:can['’]t|cannot|can not|won['’]t|unable to) "
     r"[^.!?\n]{2,60}\b(?:before|until|without|unless)\b|before i (?:can|start|write|build|begin)|i(?: still)? "
     r"need (?:the|your|you)\b[^.!?\n]{0,60}|need [^.!?\n]{2,40} first|first (?:send|tell|give) me|please send|i "
-    r"build [^.!?\n]{2,40} from your|any news on|depends? on your|need your (?:decision|choice|answer|approval"
+    r"build [^.!?\n]{2,40} from your|any news on|depends? on your|(?:tell|give|send|show"
+    r"|let) me\b[^.!?\n]{2,80}\b(?:then|so that|and) i\b|\bi (?:only )?\w+ only\b[^.!?\n]{2,60}"
+    r"|(?:as soon as|once|until|when|after|before) (?:the )?[\w./-]{2,40}(?: [\w-]+){0,3} (?:is|are|has|have|was"
+    r"|exists?|arrives?)\b"
+    r"|depends? on\b|need your (?:decision|choice|answer|approval"
     r"|input|go))\b",
     re.IGNORECASE,
 )
@@ -53,15 +57,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _waits(evidence: Evidence) -> list[_Wait]:
-    """Return the latest words of each agent that say it waits, newest first."""
-    found: dict[str, _Wait] = {}
-    for entry in reversed(evidence.recent[-_LAST:]):
-        if entry.agent not in found and (text := _sentence(given(entry)) or _reason(entry)):
-            found[entry.agent] = _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), given(entry))
-    for message in reversed(evidence.messages[-_LAST:]):
-        if message.by == "agent" and message.who not in found and (text := _sentence(message.text)):
-            found[message.who] = _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
-    return list(found.values())
+    """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
+    called = [
+        _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), given(entry))
+        for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(given(entry)) or _reason(entry))
+    ]  # fmt: skip
+    own = {wait.who for wait in called}
+    said = [
+        _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
+        for message in reversed(evidence.messages[-_LAST:])
+        if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
+    ]
+    return called + said
 
 
 def _reason(entry: EntryView) -> str:
@@ -70,7 +77,12 @@ def _reason(entry: EntryView) -> str:
 
 
 def _sentence(text: str) -> str:
-    return next((part.strip() for part in re.findall(r"[^.!?\n]{1,300}[.!?]?", text[:4_000]) if _WAITS.search(part)), "")
+    parts = [part.strip() for part in _PARTS.findall(text[:4_000]) if _WAITS.search(part)]
+    return max(parts, key=lambda part: len(_FILE.findall(part)), default="")
+
+
+_PARTS = lazy_pattern(r"(?:[^.!?\n]|[.!?](?=\w)){1,300}[.!?]?")
+_FILE = lazy_pattern(r"(?<![\w/.-])[\w/-]{1,60}\.[a-z]{1,5}(?![\w/])")
 
 
 def _is_for(wait: _Wait, other: str, agents: set[str]) -> bool:
@@ -89,7 +101,8 @@ def _told(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
     other = clean(second.who if own == first.who else first.who)[:40]
     other = other if plain_name(other) else "the other agent"
-    matter = spoken_of(evidence, f"{first.text} {second.text}")
+    files = [name for name in _FILE.findall(f"{first.text} {second.text}") if any(name in given(e) for e in evidence.failing)]
+    matter = [*dict.fromkeys(files), *spoken_of(evidence, f"{first.text} {second.text}")]
     about = f" about {listed(matter, 4)}" if matter else ""
     step = (
         f"End the wait: decide the open question{about} yourself now, within what the user asked for, and send {other} a "

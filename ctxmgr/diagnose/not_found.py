@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, tool
+from ctxmgr.detect.text.fingerprints import word_set
+from ctxmgr.diagnose.calls import called, command_of
 from ctxmgr.diagnose.counterparts import Counterpart, likeness, nearest_of, nearest_recorded
 from ctxmgr.diagnose.error_texts import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, given, may_change
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, listed, plain_name, words_of
+from ctxmgr.diagnose.texts import capital, code, listed, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -38,24 +39,7 @@ _LISTS = (
 )
 """Where a program lists the names that it knows."""
 _ABOUT_FILES = lazy_pattern(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
-_NO_NOUN = frozenset(
-    (
-        "error",
-        "errors",
-        "fatal",
-        "warning",
-        "value",
-        "string",
-        "match",
-        "matches",
-        "got",
-        "response",
-        "data",
-        "result",
-        "results",
-        "server",
-    )
-)
+_NO_NOUN = word_set("error errors fatal warning value string match matches got response data result results server")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -120,7 +104,7 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
     _, route, other = best
     source = evidence.source(other)
     words = words_of(_NO_ADDRESS, said)
-    cause = f"The server knows no address {code(path, 90)}, {words}. {source[:1].upper()}{source[1:]} has {code(route, 90)}."
+    cause = f"The server knows no address {code(path, 90)}, {words}. {capital(source)} has {code(route, 90)}."
     step = (
         f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
         "the record's is not the one you need, look in the documentation of that server."
@@ -183,7 +167,7 @@ def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
 def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
     name = unknown.name
     noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 90)
     cause = (
         f"{call} can't work: {'it names' if name in given(entry) else 'what you wrote names'} {code(name, 60)}, and "
         f"there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
@@ -195,6 +179,18 @@ def _told(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> 
         return _recorded(evidence, entry, cause, name, recorded)
     quote = evidence.quote(entry)
     check = "The answer must no longer name the missing one."
+    bare = near.rpartition(".")[2] if near is not None else ""
+    if (
+        bare
+        and (bare != name or (bare != bare.casefold() and bare.casefold() in said))
+        and bare.casefold() == name.casefold()
+        and re.search(r"\bselect\b|\bfrom\b", given(entry), re.IGNORECASE)
+    ):
+        cause += (
+            f" The answer offers {code(bare, 60)}: names without quotes are folded to lower case, so that this one is not met."
+        )
+        return diagnosis(KIND, cause, f'Put the name into double quotes, `"{bare}"`, and every other name with capitals too.',
+                         quote, check=check)  # fmt: skip
     if near is not None:
         step = f"Make the same call with {code(near, 60)}, the nearest of the names that the answer offers."
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)

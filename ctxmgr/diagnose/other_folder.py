@@ -10,7 +10,7 @@ from ctxmgr.diagnose.calls import command_of, fields_of, parts_of, path_of
 from ctxmgr.diagnose.error_table import table
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -65,6 +65,8 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
     path = re.compile(_PATH.format(name=need.name))
     here = _here(evidence, entry)
     tried = {_here(evidence, each) for each in evidence.failing}
+    lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing)
+    tried |= {evidence.inside(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
@@ -97,7 +99,8 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
 
 
 def _has_own(evidence: Evidence, need: _Needs, here: str) -> bool:
-    own = re.compile(rf"{re.escape(here + '/') if here else ''}{need.name}")
+    root = re.escape(f"{here}/") if here else "" if evidence.folder else r"(?:/.*/)?"
+    own = re.compile(rf"{root}{need.name}")
     return any(
         own.fullmatch(evidence.inside(path)) for entry in evidence.recent if entry.status == "ok" and (path := path_of(entry))
     )
@@ -116,14 +119,10 @@ def _told(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other
     if moved:
         cause += f"The `cd {folder}` of an earlier call does not last: each call starts in its own folder again."
     else:
-        cause += f"{source[:1].upper()}{source[1:]} shows one in {code(folder, 80)}."
+        cause += f"{capital(source)} shows one in {code(folder, 80)}."
     last = " && ".join(part.strip() for part in command.split("&&") if not part.strip().startswith("cd "))
     step = f"Change the folder in the same call: {code(f'cd {folder} && {last}', 150)}."
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry),
-        evidence.quote(other),
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other),
         check="It must start its work there instead of missing it.",
-    )
+    )  # fmt: skip

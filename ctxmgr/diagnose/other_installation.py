@@ -93,10 +93,6 @@ def _told(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str,
     what = package.group(1) if package else name
     step = f"Install it with the very interpreter that runs it: {code(f'python{runs} -m pip install {what}', 100)}."
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(entry),
-        evidence.quote(other),
+        KIND, cause, step, evidence.quote(entry), evidence.quote(other),
         check=f"The message about {code(name, 50)} must be gone.",
-    )
+    )  # fmt: skip

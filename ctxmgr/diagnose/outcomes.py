@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.texts import unwrapped
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -37,43 +38,9 @@ _REPORT = lazy_pattern(
     r"|={3,}.{0,80}\b[1-9]\d{0,5} (?:failed|errors?)\b|curl: \(\d)",
     re.MULTILINE,
 )
-_SHOWS = frozenset(
-    [
-        "cat",
-        "head",
-        "tail",
-        "less",
-        "more",
-        "sed",
-        "grep",
-        "rg",
-        "ag",
-        "awk",
-        "ls",
-        "find",
-        "tree",
-        "git",
-        "diff",
-        "wc",
-        "sort",
-        "uniq",
-        "echo",
-        "printf",
-        "jq",
-        "nl",
-        "bat",
-        "strings",
-        "journalctl",
-        "stat",
-        "file",
-        "history",
-        "sleep",
-        "date",
-        "pwd",
-        "env",
-        "which",
-        "type",
-    ]
+_SHOWS = word_set(
+    "cat head tail less more sed grep rg ag awk ls find tree git diff wc sort uniq echo printf jq nl bat strings journalctl "
+    "stat file history sleep date pwd env which type"
 )
 """Programs that show what is recorded elsewhere: an error in what they print is none of theirs."""
 _HEAD = 20_000

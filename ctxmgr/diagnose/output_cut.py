@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, fields_of, path_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, path_of, tool
 from ctxmgr.diagnose.error_lines import tells
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.interface import diagnosis
@@ -19,11 +19,16 @@ _CUT = lazy_pattern(
     r"[\d,]+ (?:more )?(?:lines|characters|chars|bytes|tokens) (?:truncated|omitted|not shown|hidden)"
     r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d+"
     r"|[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b"
+    r"|\bonly (?:the )?(?:first |last )?[\d,]+ (?:lines|characters|rows|entries|bytes|tokens)? ?(?:were|was|are"
+    r"|is) (?:read|shown|returned)"
     r"|\boutput (?:was |is )?(?:truncated|cut|too (?:long|large))"
     r"|\.\.\.\s?[\[(]?\d[\d,]* (?:more )?(?:lines|characters|chars|bytes|tokens)\b(?: truncated| omitted)?"
     r"|exceeds? (?:the )?(?:maximum|limit)[^\n]{0,40}(?:tokens|characters|size|lines|bytes)",
     re.IGNORECASE,
 )
+_TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
+_FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first ([\d,]{1,9})(?: lines)?\b", re.IGNORECASE)
+_TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) ([\d,]{1,9}) lines\b", re.IGNORECASE)
 _MARK = 120
 _NUMBERED = lazy_pattern(r"\s*\d{1,7}(?: {2,}|→|[|:])")
 _SHOWN = lazy_pattern(
@@ -74,7 +79,7 @@ def _page(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         or "\n\n" in said[:200]
     ):
         return None
-    what = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
+    what = called(entry, 80)
     cause = (
         f"{what} was made {evidence.times(entry)} times, and each time it answers with the same page, while the "
         "answer says that there is more."
@@ -94,6 +99,7 @@ _OFTEN = 3
 def _notice(said: str) -> str | None:
     """Return the notice that an output was cut: a line at either end that is no line of the content itself."""
     lines = [line for line in said.split("\n") if line.strip()]
+    lines = [_TAG.sub("", line) for line in lines]
     for line in [*lines[-4:], *lines[:3]]:
         if len(line) < 400 and not _NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
@@ -111,12 +117,17 @@ def _told(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagno
     notice = words_of(_CUT, f" {line}")
     cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)
+    part = _FIRST.search(line)
+    if part is not None and (total := _TOTAL.search(line)) is not None:
+        cause = f"{cause[:-1]}, of {total.group(1)} lines in all."
     if path and not command:
         name = evidence.name(path)
         field = next((name for name in ("offset", "start_line", "view_range") if name in fields_of(entry)), "offset")
         start = (
             (f"from line {int(shown.group(2)) + 1} on ({field} {int(shown.group(2)) + 1})")
             if shown
+            else f"from line {int(part.group(1).replace(',', '')) + 1} on ({field} {int(part.group(1).replace(',', '')) + 1})"
+            if part
             else f"in parts, with {field} and limit"
         )
         step = f"Read {name} {start}, or search it for the words you need; do not read it from the start again."

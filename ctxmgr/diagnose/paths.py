@@ -11,6 +11,11 @@ from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
+FOREIGN = (
+    "site-packages/", "dist-packages/", "node_modules/", "/usr/lib/", "/usr/local/lib/", "lib/python3", "/rustc/", "<frozen",
+    "node:internal/", "internal/modules/",
+)  # fmt: skip
+"""Parts of the paths of what is none of the project's own code."""
 PATH = lazy_pattern(r"(?<![\w/.:~@-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w.@+-]{1,100})(?![\w/])")
 _FILE = lazy_pattern(r"[\w@+-][\w.@+-]*\.\w{1,8}$|(?:Makefile|Dockerfile|justfile|Procfile|LICENSE|README)$")
 _MOST = 4_000

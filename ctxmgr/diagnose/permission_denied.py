@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.calls import command_of, tool
+from ctxmgr.diagnose.calls import called, command_of
 from ctxmgr.diagnose.error_table import best_step
 from ctxmgr.diagnose.evidence import Evidence, Message, clock, given
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import asked_paths
 from ctxmgr.diagnose.spoken import ALLOWS, is_forbidden, sentences
-from ctxmgr.diagnose.texts import code, plain_name, spaced, words_of
+from ctxmgr.diagnose.texts import capital, code, plain_name, spaced, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -56,7 +56,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 80)
     times = evidence.times(entry)
     said = words_of(_DENIED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
@@ -128,22 +128,15 @@ def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
                 continue
             source = evidence.source(other)
             refused_one = next(each for each in sorted(folders, key=len, reverse=True) if each in text)
-            cause = (
-                f"{_start(evidence, entry, line)} {source[:1].upper()}{source[1:]} names another place beside it, "
-                f"{code(place, 80)}."
-            )
+            cause = f"{_start(evidence, entry, line)} {capital(source)} names another place beside it, {code(place, 80)}."
             step = (
                 f"Look at what that note says of {code(place, 80)}; if it is the place for this, use it in place of "
                 f"{code(refused_one, 80)}, without changing any rights. If you are not sure, ask the user."
             )
             return diagnosis(
-                KIND,
-                cause,
-                step,
-                evidence.quote(entry, line),
-                evidence.quote(other, text),
+                KIND, cause, step, evidence.quote(entry, line), evidence.quote(other, text),
                 check="It must work without a denial, and with nobody's rights changed.",
-            )
+            )  # fmt: skip
     return None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ctxmgr.diagnose.calls import changes_of, command_of, edited_paths, parts_of, path_of, tool
+from ctxmgr.diagnose.calls import called, changes_of, command_of, edited_paths, parts_of, path_of
 from ctxmgr.diagnose.error_table import Fact, fact_rows, filled, named_groups
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name
+from ctxmgr.diagnose.texts import capital, plain_name
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -101,12 +101,10 @@ def _told(
         or not all(plain_name(value) for key, value in shown.items() if key in ("file", "place") and value)
     ):
         return None
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 80)
     times = evidence.times(entry)
     source = evidence.source(other)
-    cause = (
-        f"{call} fails{f', {times} times' if times > 1 else ''}, because {means}. {source[:1].upper()}{source[1:]} shows it."
-    )
+    cause = f"{call} fails{f', {times} times' if times > 1 else ''}, because {means}. {capital(source)} shows it."
     return diagnosis(
         KIND, cause, step, evidence.quote(other, line), evidence.quote(entry), check="The error must be gone or be another.",
         confidence="medium",

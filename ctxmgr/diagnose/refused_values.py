@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, cast
 
-from ctxmgr.diagnose.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of, tool
 from ctxmgr.diagnose.counterparts import likeness, nearest_of
 from ctxmgr.diagnose.error_texts import offered_names
 from ctxmgr.diagnose.evidence import Evidence, given
@@ -54,7 +54,53 @@ _LARGEST = lazy_pattern(
 
 def refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call its answer refuses, and what it wants in place of it."""
-    return _chosen(evidence, entry, said) or _form(evidence, entry, said) or _bounded(evidence, entry, said)
+    return (
+        _outdated(evidence, entry, said)
+        or _chosen(evidence, entry, said)
+        or _form(evidence, entry, said)
+        or _bounded(evidence, entry, said)
+    )
+
+
+_CONFLICT = lazy_pattern(
+    r"conflict|stale|outdated|out of date|modified|precondition|changed since|newer|mismatch|\b(?:409|412)\b", re.IGNORECASE
+)
+_REVISION = lazy_pattern(r"version|revision|rev|etag|sha|seq|generation|lock_?version|base|parent", re.IGNORECASE)
+
+
+def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+    """Say that a call rests on a version of something which is not the newest any more."""
+    head = said[:4_000]
+    if not _CONFLICT.search(head):
+        return None
+    for name, value in fields_of(entry).items():
+        own = str(value)
+        if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
+            continue
+        newer = _numbered(name, own, head)
+        if newer is None or isinstance(value, bool):
+            continue
+        shown = (each for each in evidence.before(entry.index) if each.status == "ok" and name in evidence.text(each))
+        source = next((evidence.source(each) for each in shown if _stands(own, evidence.text(each))), "")
+        cause = (
+            f"The {tool(entry)} call rests on {code(name, 40)} {code(own, 40)}{f', from {source}' if source else ''}, and the"
+            f" answer says that it is {code(newer, 40)} by now: somebody changed it in between."
+        )
+        again = f"Make {source} again" if source else "Read it anew"
+        step = (
+            f"{again}, put your change on top of what it shows now, and send it once with {code(name, 40)} {code(newer, 40)}."
+        )
+        check = "The answer must no longer speak of a conflict, and what others wrote must still be there."
+        return diagnosis(_KIND, cause, step, evidence.quote(entry), check=check)
+    return None
+
+
+def _numbered(name: str, own: str, said: str) -> str | None:
+    """Return another number than a call's own that stands behind the name of its version."""
+    word = re.escape(re.split(r"[_-]", name)[-1])
+    other = rf"(?!{re.escape(own)}\b)(\d{{1,12}})\b"
+    match = re.search(rf"(?<!\w){word}[\"']?(?: is|:| =|=|,)? ?(?:now |at )?[\"']?{other}", said, re.IGNORECASE)
+    return match.group(1) if match else None
 
 
 def argument_names(entry: EntryView) -> list[str]:
@@ -104,7 +150,7 @@ def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
     value = value if isinstance(value, int | float | str) else _valued(entry, name)
     if name is None or value is None or len(str(value)) > _SHORT:
         return None
-    shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    shown = called(entry, 70)
     size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
     cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
     return diagnosis(
@@ -163,7 +209,7 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
     fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
     field = next((name for name in fields if _stands(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
-    shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    shown = called(entry, 70)
     cause = f"{shown} is refused: {what}, and only {listed(options, 8)} are allowed."
     value = code(near, 60) if near else f"the one of {listed(options, 8)} that fits the task"
     place = f"{code(field, 40)} set to {value}" if field and near else f"{value} in place of {code(wrong, 60)}"
@@ -215,7 +261,7 @@ def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
         key, value = _wrong(entry, said, match)
         if key is None and value is None:
             continue
-        shown = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+        shown = called(entry, 70)
         form = match.group("form")
         what = code(key or value or "", 60)
         kind = form.split()[-1].lower()

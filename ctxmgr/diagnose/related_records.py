@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ctxmgr.diagnose.alternatives import Alternative, alternatives
 from ctxmgr.diagnose.bearing_records import COMMON, Bearing, bearing_on, names_in
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.error_lines import is_advice, reasons, telling_line, tells
 from ctxmgr.diagnose.error_table import Topic, topic_of
-from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_words
+from ctxmgr.diagnose.error_words import error_details, error_members, offered, told_lines, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given, program_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
 from ctxmgr.diagnose.spoken import is_forbidden, sentences
@@ -34,13 +35,19 @@ _PRESCRIBES = lazy_pattern(
     r"|works? with)\b",
     re.IGNORECASE,
 )
+_OTHER_WAY = lazy_pattern(
+    r"\b(?:too|also|instead|alternativ\w+|otherwise|else|or|another|other|second|spare|backup|fallback|mirror|proxy|replica"
+    r"|in case|if (?:it|that|this|they)|works? as well|new)\b",
+    re.IGNORECASE,
+)
+"""How people speak of a way around."""
 _HOLDER = lazy_pattern(
     r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
 )
 _UNTIL = lazy_pattern(
     r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
 )
-_LEAST_LINE = 16
+_LEAST_LINE, _LEAST_ADVICE = 16, 4
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 """What a check's output names beside the matter: its own functions, and its counters."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
@@ -49,6 +56,8 @@ _WORD = lazy_pattern(r"\w{3,40}")
 _LOOKED_AT, _MOST_LINE, _LEAST = 300, 240, 2
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest on the words of an error alone: what else the record says comes first there."""
+_OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
+"""Kinds whose cause lies outside: what the user named for it may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _TOO_MANY = 200, 2, 2, 90, 3, 6
 
 
@@ -74,7 +83,9 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
     if sure:  # what else the record says would only hide a cause that is known
-        return _with(found, [details], [], [], last=True)
+        around = _around(evidence, about, found) if found.kind in _OBSTACLES else _Related("", "", ())
+        own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
+        return _with(found, [details, *own, around.cause], [around.step], around.quotes, last=True)
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     bearings = [each for each in bearing_on(evidence, about) if each.entry not in cited]
@@ -84,17 +95,28 @@ def with_related(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView
     lines = _reasons(texts, found)
     shown = [each.told for each in bearings]
     before = _before_changes(evidence, entry)
+    other = next(alternatives(evidence, about), Alternative("", ""))
     causes = [
-        *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:]
+        other.cause, *lines[:1], before, *(each.cause for each in spoken), *shown[:1], details, *shown[1:], *lines[1:]
     ]  # fmt: skip
     looks = [
-        _held(entry, said),
+        other.step,
+        "" if other.step else _held(entry, said),
         *(each.step for each in spoken),
         _look(bearings, later=later),
         *_offers(evidence, about, texts, found),
     ]
     quotes = [quote for each in spoken for quote in each.quotes]
     return _with(found, causes, looks, quotes, last=later)
+
+
+def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related:
+    """Return what the user or another record names that may be a way around a cause which lies outside."""
+    way = _of_person(evidence, steps[0], None, found) or _named_by_user(evidence, steps, found, _OTHER_WAY)
+    if way is not None:
+        return way
+    shown = [each for each in bearing_on(evidence, steps)[:1] if 0 < len(each.names) <= _TOO_MANY]
+    return _Related(shown[0].told if shown else "", _look(shown, later=True), ())
 
 
 def _before_changes(evidence: Evidence, entry: EntryView) -> str:
@@ -112,11 +134,15 @@ def _before_changes(evidence: Evidence, entry: EntryView) -> str:
     return ""
 
 
-def _named_by_user(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> _Related | None:
-    """Return what the user named in a sentence about these calls, and none of them has."""
+def _named_by_user(
+    evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, where: re.Pattern[str] | None = None
+) -> _Related | None:
+    """Return what the user named in a sentence about these calls, and none of them has; ``where`` must be in it."""
     asked = "\n".join(f"{given(step)}\n{evidence.text(step)}" for step in steps)
     about = _stems("\n".join(given(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
     for message, sentence in sentences(evidence):
+        if where is not None and not where.search(sentence):
+            continue
         names = [name for name in names_in(sentence) if name not in asked and name not in found.cause and not name.isupper()]
         if names and _stems(sentence) & about and not is_forbidden(sentence, names):
             told = listed(names, 2)
@@ -194,7 +220,7 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
         if first or len(words - told) > len(words) / 2:
             new.append(text)
         told |= words
-    quoted = [told_words(text.replace(" ⏎ ", " ")) for text in new[:_REASONS]]  # words of errors alone: prose may be an order
+    quoted = [told_lines(text.split(" ⏎ ")) for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 
@@ -208,7 +234,7 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
     advice = next(
         (words for text in texts for line in text.split(" ⏎ ") if is_advice(line) and (words := told_words(line))), ""
     )
-    if advice and advice.strip("`") not in found.next_step:
+    if len(advice.split()) >= _LEAST_ADVICE and "…" not in advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."
     names = [
         name for text in texts[:1] for name in names_in(text)
@@ -222,9 +248,10 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
 
 def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
     """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
-    names = [f" shows: {listed(each.names, 4)}" if 0 < len(each.names) <= _TOO_MANY else " shows" for each in bearings]
+    bearings = sorted((each for each in bearings if each.names or not later), key=lambda each: not each.names)
+    names = [f" ({listed(each.names, 4)})" if 0 < len(each.names) <= _TOO_MANY else "" for each in bearings]
     parts = [f"{each.source}{shown}" for each, shown in zip(bearings[:_LOOKS], names, strict=False)]
-    return f"{'See also' if later else 'Look first at'} what {'; and at what '.join(parts)}." if parts else ""
+    return f"{'See also' if later else 'Look first at'} {', and '.join(parts)}." if parts else ""
 
 
 def _stems(text: str) -> set[str]:

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.spoken import sentences
 from ctxmgr.diagnose.texts import clean, code, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "resourceHeld"
@@ -131,10 +131,49 @@ def _told(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnos
             f"Leave what holds it alone, and start yours on another port, such as {other}; if it must be {port}, ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
+    begun = _begun_before(evidence, entry)
+    if begun is not None:
+        return _own_left(evidence, begun, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
     )
+
+
+def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quotes: list[Quote]) -> Diagnosis:
+    """Say that a server which the agent left running is probably what holds the port."""
+    number = re.search(r"^\D{0,20}(\d{2,7})\s*$", evidence.text(begun), re.MULTILINE)
+    process = f" (process {number.group(1)})" if number else ""
+    cause += (
+        f" You started a server yourself{clock(begun.ts)}{process}, with {code(command_of(begun), 80)}, and did not end it."
+    )
+    kill = f"`kill {number.group(1)}`" if number else "end that process"
+    step = (
+        f"Make sure that it is yours that still listens at port {port}, stop it ({kill}), and start it once; port {port}"
+        " is free then."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, evidence.quote(begun, command_of(begun)),
+        check=f"A request to port {port} must be answered by the new one.", confidence="medium",
+    )  # fmt: skip
+
+
+def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
+    """Return the call by which the agent left a server running, of the same kind as one of those that fail now."""
+    failing = {" ".join(words) for each in evidence.failing for words in parts_of(command_of(each))}
+    for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
+        command = command_of(other)
+        if _ENDS.search(command) and other.status == "ok":
+            return None
+        begins = {
+            " ".join(word for word in words if word not in ("nohup", "setsid", "exec"))
+            for part in command.split("&")
+            for words in parts_of(part)
+        }
+        same = any(f"{begun} ".startswith(f"{call} ") for begun in begins for call in failing)
+        if in_background(command) and other.status == "ok" and same:
+            return other
+    return None
 
 
 def _said_of(evidence: Evidence, port: str) -> tuple[Message, str] | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ctxmgr.diagnose.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.calls import called, command_of, fields_of
 from ctxmgr.diagnose.counterparts import nearest_of
 from ctxmgr.diagnose.error_texts import offered_names
 from ctxmgr.diagnose.evidence import Evidence
@@ -117,7 +117,7 @@ def _told(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | No
             pairs.append((name, near))
     if not pairs and not lacking:
         return _not_taken(evidence, entry, asked)
-    call = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 70)
     wants = [new for _, new in pairs] + lacking
     cause = f"{call} is refused: it wants {listed(wants)}"
     cause += (
@@ -144,7 +144,7 @@ def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis
     names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
     if not asked.unwanted or not (names or asked.offered):
         return None
-    call = code(command_of(entry), 70) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
     near = nearest_of(wrong, takes, 0.65)
     cause = f"{call} is refused: it does not take {code(wrong, 40)}. The answer names {listed(takes, 8)}."
@@ -170,23 +170,38 @@ def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name)).casefold()
 
 
+_VALIDATED = lazy_pattern(
+    r"is not of type '(\w+)'[\s\S]{0,80}?validating 'type' in schema(?:\['\w{1,40}'\]){0,8}?\['properties'\]\['(\w{1,60})'\]"
+)
+_REQUIRED = lazy_pattern(r"'required': \[((?:'[\w.-]{1,40}'(?:, )?){1,8})\]")
+
+
+def _typed(evidence: Evidence, entry: EntryView, name: str, kind: str, needs: re.Match[str] | None) -> Diagnosis:
+    """Say which type an argument must have, and what its items must have."""
+    value = fields_of(entry).get(name)
+    shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
+    was = " as a string" if isinstance(value, str) and shown else ""
+    members = listed(re.findall(r"[\w.-]+", needs.group(1))) if needs else ""
+    of = f" of objects, each with {members}" if members and kind == "array" else f" with {members}" if members else ""
+    cause = f"The call is refused: {code(name, 40)} must be of type {kind}{of}{shown}{was}."
+    like = "" if of else converted(value, kind)
+    step = (
+        f"Make the same call with {code(name, 40)} as {kind}{of}{f', as in {code(like, 60)}' if like else ''}; keep the other"
+        " arguments as they are."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(entry))
+
+
 def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value has the wrong type, or is none of those that are allowed."""
     names = argument_names(entry)
+    failed = _VALIDATED.search(said)
+    if failed is not None and failed.group(2) in names:
+        return _typed(evidence, entry, failed.group(2), failed.group(1).lower(), _REQUIRED.search(said))
     match = _TYPE.search(said)
     name = (match.group(1) or match.group(3)) if match else ""
     if match and name in names:
-        kind = (match.group(2) or match.group(4)).lower()
-        value = fields_of(entry).get(name)
-        shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
-        was = " as a string" if isinstance(value, str) and shown else ""
-        cause = f"The call is refused: {code(name, 40)} must be of type {kind}{shown}{was}."
-        like = converted(value, kind)
-        step = (
-            f"Make the same call with {code(name, 40)} as {kind}{f', as in {code(like, 60)}' if like else ''}; keep "
-            "the other arguments as they are."
-        )
-        return diagnosis(KIND, cause, step, evidence.quote(entry))
+        return _typed(evidence, entry, name, (match.group(2) or match.group(4)).lower(), None)
     allowed = _ONE_OF.search(said)
     if allowed is None or command_of(entry):
         return refused_value(evidence, entry, said)

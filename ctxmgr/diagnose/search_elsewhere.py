@@ -153,10 +153,6 @@ def _told(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView]
         f"search{where or ' the same place'} again."
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(other),
-        evidence.quote(entry, _searched(entry)),
+        KIND, cause, step, evidence.quote(other), evidence.quote(entry, _searched(entry)),
         check="The file must hold what you look for.",
-    )
+    )  # fmt: skip

@@ -42,7 +42,45 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             activates = name is None and re.search(r"No module named|not found|not set", said, re.IGNORECASE) is not None
             if (named or activates) and command_of(other).strip() not in command:
                 return _told(evidence, entry, other, name)
+    return _replaced(evidence) if evidence.failing or evidence.repeated else None
+
+
+_HEREDOC = lazy_pattern(r"<<-?\s?([A-Za-z_]\w{0,20})\b[^\n]*\n(.*?)(?:\n\s*\1\b|\Z)", re.DOTALL)
+_VARIABLE = lazy_pattern(r"(?<!\\)\$\{?([A-Za-z_]\w{0,40})\}?")
+
+
+def _replaced(evidence: Evidence) -> Diagnosis | None:
+    """Say that the shell has replaced the variables in a text that was given it unquoted, as what came of it shows."""
+    shown = [(each, evidence.text(each)[-_SHOWN:]) for each in reversed(evidence.tail)]
+    for entry in list(reversed(evidence.tail))[:_LOOKED_AT]:
+        for mark, text in _HEREDOC.findall(command_of(entry)):
+            for line in text.split("\n"):
+                name = _VARIABLE.search(line)
+                bare = " ".join(_VARIABLE.sub("", line).split())
+                if name is None or len(bare) < _LEAST or f"{name.group(1)}=" in command_of(entry):
+                    continue
+                other = next(
+                    (each for each, said in shown if bare in " ".join(said.split()) and line.strip() not in said), None
+                )
+                if other is not None:
+                    return _told_replaced(evidence, entry, mark, name.group(0), line.strip(), other)
     return None
+
+
+_SHOWN, _LEAST = 6_000, 8
+
+
+def _told_replaced(evidence: Evidence, entry: EntryView, mark: str, variable: str, line: str, other: EntryView) -> Diagnosis:
+    source = evidence.source(other)
+    cause = (
+        f"{code(command_of(entry), 70)} gives its text unquoted (`<<{mark}`), so the shell replaces {code(variable, 40)} by"
+        f" nothing before the text is written: {source} shows {code(line, 70)} without it."
+    )
+    step = f"Quote the mark, so that nothing is replaced: `<<'{mark}'` (or write `\\{variable}`, or use your edit tool)."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(entry, command_of(entry)), evidence.quote(other),
+        check=f"The file must hold {code(variable, 40)}.",
+    )  # fmt: skip
 
 
 def _goes_on(command: str) -> bool:

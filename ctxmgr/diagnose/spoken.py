@@ -52,7 +52,7 @@ def spoken_of(evidence: Evidence, text: str) -> list[str]:
 
 def is_forbidden(sentence: str, names: Sequence[str]) -> bool:
     """Whether the part of a sentence that holds a name forbids it: "never delete, move them to trash/" forbids none."""
-    if re.search(r"\b(?:only|instead|use)\b", sentence):
+    if re.search(r"\b(?:only|instead|(?<!not )(?<!n't )(?<!never )use)\b", sentence):
         return False
     parts = [part for part in _CLAUSE.split(sentence) if any(name in part for name in names)]
     return all(forbids(part) is not None for part in parts)

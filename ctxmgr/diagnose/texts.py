@@ -16,6 +16,8 @@ SHORT, EXCERPT = 120, 300
 _ENDS = 12_000
 _MOST_NAMES = 600
 _LONGEST_NAME = 80
+ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
+"""A text that fetches and runs something, or speaks for the user, is neither quoted nor searched for names."""
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
 _SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
@@ -80,6 +82,11 @@ def code(text: str, limit: int = SHORT) -> str:
     """Return recorded text as a quote within a sentence: one line in backticks, indentation kept."""
     line = clean(text[: limit * 8]).strip("\n").replace("\n", " ⏎ ").replace("`", "'")
     return f"`{clip(line, limit)}`"
+
+
+def capital(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from ctxmgr.diagnose.calls import command_of, parts_of
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, listed, nearest, plain_name
+from ctxmgr.diagnose.texts import code, listed, nearest, plain_name, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -31,6 +32,7 @@ _OFFERED = lazy_pattern(
     r"|is)?[:?]?\s*\[?([\w.`'\", -]{2,600})",
     re.IGNORECASE,
 )
+_ABSENT = lazy_pattern(r"(?:command |executable file )?not found|not recognized|ENOENT")
 _LAUNCHERS = frozenset(("sudo", "env", "exec", "xargs", "npx", "time", "nohup", "timeout", "command", "nice"))
 _LIKE = {
     "rg": ("grep -rn",), "ag": ("grep -rn",), "ack": ("grep -rn",), "fd": ("find",), "fdfind": ("find",), "bat": ("cat",),
@@ -69,7 +71,8 @@ def _is_run(command: str, name: str) -> bool:
 
 
 def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
-    cause = f"{code(command, 90)} can't work: there is no command {code(name, 40)} here."
+    said = words_of(_ABSENT, evidence.text(entry))
+    cause = f"{code(command, 90)} can't work: there is no command {code(name, 40)} here{f', {said}' if said else ''}."
     quotes = [evidence.quote(entry)]
     for like in _LIKE.get(name, ()):
         served = _served(evidence, like)
@@ -101,15 +104,30 @@ def _served(evidence: Evidence, like: str) -> EntryView | None:
     return None
 
 
+def _nearest_tool(name: str, offered: list[str]) -> str | None:
+    """Return the offered tool that shares the word which tells most, the one that fewest of them have; None of several."""
+    words = {each: set(_PART.findall(each.casefold())) for each in offered}
+    held = Counter(word for each in words.values() for word in each)
+    shared = {each: max((1 / held[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
+              for each, own in words.items()}  # fmt: skip
+    best = max(shared.values(), default=0.0)
+    found = [each for each in offered if best and shared[each] == best]
+    first = [each for each in found if _PART.findall(name.casefold())[0] in words[each]]
+    return found[0] if len(found) == 1 else first[0] if len(first) == 1 else None
+
+
+_PART = lazy_pattern(r"[a-z0-9]{3,}")
+
+
 def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
     name = entry.action[:60]
     worked = {other.action: other for other in evidence.recent if other.status == "ok" and other.action != entry.action}
     offers = " ".join(match.group(1) for match in _OFFERED.finditer(said))
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
-    near = nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
+    near = _nearest_tool(name, offered) or nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]
-    if near in worked:
+    if near is not None and near in worked:
         other = worked[near]
         cause += f" {code(near, 60)} is there; it worked{clock(other.ts)}."
         return diagnosis(KIND, cause, f"Call {code(near, 60)} instead.", evidence.quote(other), *quotes)
@@ -118,12 +136,9 @@ def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", f"Call {code(near, 60)} instead.", *quotes)
     if not names:
         return diagnosis(
-            KIND,
-            cause,
-            "Do this step with a tool that you have, or tell the user that it is missing.",
-            *quotes,
+            KIND, cause, "Do this step with a tool that you have, or tell the user that it is missing.", *quotes,
             confidence="medium",
-        )
+        )  # fmt: skip
     source = "The answer offers" if offered else "These tools worked in this session:"
     return diagnosis(
         KIND, f"{cause} {source} {listed(names)}.", "Use one of these tools for this step.", *quotes, confidence="medium"

@@ -116,10 +116,6 @@ def _told(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], tu
         " writes that file); where the task gives both rules, ask the user which one counts. Then change it once."
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(first),
-        evidence.quote(second),
+        KIND, cause, step, evidence.quote(first), evidence.quote(second),
         check=f"{code(path, 60)} must stay as it is after that.",
-    )
+    )  # fmt: skip

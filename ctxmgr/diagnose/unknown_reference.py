@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of
 from ctxmgr.diagnose.evidence import Evidence, given
 from ctxmgr.diagnose.interface import diagnosis
@@ -92,35 +93,7 @@ _HOST = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _HINT = lazy_pattern(r"perhaps you meant to reference the (?:column|table) [\"']?(?:\w+\.)?(\w{1,80})", re.IGNORECASE)
-_FILES = frozenset(
-    [
-        "py",
-        "js",
-        "ts",
-        "json",
-        "md",
-        "txt",
-        "yml",
-        "yaml",
-        "toml",
-        "html",
-        "css",
-        "sh",
-        "rs",
-        "go",
-        "java",
-        "c",
-        "h",
-        "cpp",
-        "log",
-        "csv",
-        "lock",
-        "sql",
-        "xml",
-        "ini",
-        "cfg",
-    ]
-)
+_FILES = word_set("py js ts json md txt yml yaml toml html css sh rs go java c h cpp log csv lock sql xml ini cfg")
 _REVISIONS = lazy_pattern(
     r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree|tag"
     r"|rev-parse|clone|revert|bisect|describe|range-diff)\b"

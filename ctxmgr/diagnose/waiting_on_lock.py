@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ctxmgr.diagnose.calls import command_of, in_background, parts_of, tool
+from ctxmgr.diagnose.calls import called, command_of, in_background, parts_of
 from ctxmgr.diagnose.evidence import Evidence, clock, started
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, plain_name, words_of
+from ctxmgr.diagnose.texts import capital, code, plain_name, text_of, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -27,12 +27,14 @@ _LOCKED = lazy_pattern(
     r"|already running(?: \(?pid)?|resource (?:temporarily unavailable|busy)|device or resource busy|text file "
     r"busy|ETXTBSY|EBUSY"
     r"|another (?:\w+ ){0,2}(?:command|instance|build)\b[^\n]{0,40}\bis (?:already |still )?running"
-    r"|already locked|lock file (?:exists|already)",
+    r"|\block\S*[^\n]{0,40}\bheld\b|\bheld by\b|already locked|lock file (?:exists|already)",
     re.IGNORECASE,
 )
 _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 _WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
+_PROGRAM = lazy_pattern(r"([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE)
+_SHOWS_HOLDER = lazy_pattern(r"\b(?:fuser|lsof|ps|pgrep|cat)\b")
 _PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
 _MANIFEST = lazy_pattern(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
@@ -55,12 +57,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
-    call = code(command_of(entry), 90) if command_of(entry) else f"The {tool(entry)} call"
+    call = called(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else None
     cause = f"{call} fails{_often(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
-    holder = _holder(evidence, entry, lock)
+    holder = _holder(evidence, entry, lock) or _started_as(evidence, entry, lock)
     if holder is not None:
         cause += f" {_held_by(holder)}."
         quotes.append(evidence.quote(holder, command_of(holder)))
@@ -77,6 +79,14 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
             " (`force-unlock`) unless the user says so."
         )
         return diagnosis(KIND, f"{cause} The message names who holds it, {name}.", step, *quotes)
+    named = _PROGRAM.search(said)
+    if named is not None and plain_name(named.group(1)) and _gone(evidence, named.group(2)) is None:
+        name, number = code(named.group(1), 50), named.group(2)
+        step = (
+            f"Wait until {name} has finished: `ps -p {number}` shows whether it still runs. If it does not, tell the user that"
+            " the lock is left over, and ask before you remove it."
+        )
+        return diagnosis(KIND, f"{cause} It is held by {name}, process {number}.", step, *quotes)
     pid = _PID.search(said)
     if pid is not None:
         number = next(group for group in pid.groups() if group)
@@ -155,7 +165,7 @@ def _told(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | No
     quotes = [evidence.quote(entry, command)]
     if shown is not None:
         source = evidence.source(shown)
-        cause += f" {source[:1].upper()}{source[1:]} shows {code(line.strip(), 100)}."
+        cause += f" {capital(source)} shows {code(line.strip(), 100)}."
         quotes.append(evidence.quote(shown, line))
     holder = _holder(evidence, entry, lock)
     if holder is not None:
@@ -198,9 +208,27 @@ def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView
     for other in list(evidence.before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
         stays = other.status == "open" or in_background(command)
-        if name in command and stays and not evidence.failed(other):
+        if stays and not evidence.failed(other) and (name in command or _program_names(evidence, other, name)):
             return other
     return None
+
+
+def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
+    """Whether the program that a call started was read, and names a file."""
+    words = (word for words in parts_of(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
+    return any((seen := evidence.seen(word, started.index)) is not None and name in seen.text for word in words)
+
+
+def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
+    """Return the call that the agent left running, whose number a look at the lock's file shows as its holder."""
+    name = (lock or "").rpartition("/")[2]
+    looks = [
+        other for other in list(reversed(evidence.recent))[:_LOOKED_AT]
+        if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
+    ]  # fmt: skip
+    numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
+    begun = (each for each in evidence.before(entry.index) if in_background(command_of(each)))
+    return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 
 def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
@@ -218,7 +246,9 @@ def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None
 
 
 def _held_by(holder: EntryView) -> str:
-    return f"You hold it yourself: {code(command_of(holder), 90)}, started{clock(holder.ts)}, was not ended"
+    number = re.fullmatch(r"\D{0,20}(\d{2,8})\s*", text_of(holder.output, 60))
+    process = f" (process {number.group(1)})" if number else ""
+    return f"You hold it yourself: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"
 
 
 def _often(evidence: Evidence, entry: EntryView) -> str:

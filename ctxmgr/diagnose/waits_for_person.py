@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
 from ctxmgr.diagnose.interface import diagnosis
@@ -19,7 +20,7 @@ KIND: str = "waitsForPerson"
 _ROLES = (
     "supervisor|manager|approver|reviewer|maintainer|owner|code owner|administrator|admin|operator|moderator"
     "|human|person|customer|legal|finance"
-    "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|editor|client|board|committee"
+    "|security team|compliance|team lead|release manager|product owner|on-?call|clerk|client|board|committee"
 )
 _PENDING = lazy_pattern(
     r"\b(?:waiting|awaiting|awaits|waits|pending|needs?|requires?|required|blocked|held|on hold)[\s_-]{0,2}(?:on"
@@ -27,13 +28,15 @@ _PENDING = lazy_pattern(
     rf"(?:approvals?|reviews?|sign[- ]?off|confirmation|authori[sz]ation|decision|consent|signature|{_ROLES})\b"
     r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
     r"|needed|missing|outstanding|requested)"
+    r"|(?:lacks?|missing|without|no) (?:the |an? )?(?:\w+ )?(?:signature|approval|sign[- ]?off|consent)\b|not[ _]signed\b"
     r"|not (?:yet )?(?:been )?(?:approved|signed off|reviewed|confirmed)|changes requested|(?:un|to be )approved"
     r"|0 (?:of|/) ?\d approvals",
     re.IGNORECASE,
 )
 _ROLE = lazy_pattern(rf"\b({_ROLES})s?\b", re.IGNORECASE)
 _NAMED = lazy_pattern(
-    r"(?:approvers?|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)|requested[ _](?:from|reviewers?)"
+    r"(?:approvers?|signers?|signator(?:y|ies)|reviewers?|assignee|assigned[ _]to|waiting[ _](?:for|on)"
+    r"|requested[ _](?:from|reviewers?)"
     r"|decision[ _]by|owner|pending[ _]with|required[ _]approvers?)"
     r"[\"']?\s?[:=]\s?\[?\s?[\"']?(@?[A-Za-z][\w.@ -]{1,40}?)[\"'\],\n}]",
     re.IGNORECASE,
@@ -119,12 +122,20 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     said = evidence.text(last)
     match = _PENDING.search(spaced(said))
     words = said[match.start() : match.end()] if match else ""
-    cause = f"{_call(last)} was answered {len(same)} times that a person's approval or decision is missing: {code(words, 60)}."
+    cause = (
+        f"{_call(last)}{_of(last)} was answered {len(same)} times that a person's approval or decision is missing: "
+        f"{code(words, 60)}."
+    )
     quotes = [evidence.quote(last)]
     role = _ROLE.search(spaced(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
     named = next(
-        ((name.strip(), each) for each in reversed(same) for name in _NAMED.findall(evidence.text(each)[:4_000])), None
+        (
+            (name.strip(), each)
+            for each in [*reversed(same), *list(evidence.before(last.index))[:_LOOKED_AT]]
+            for name in _NAMED.findall(evidence.text(each)[:4_000])
+        ),
+        None,
     )
     if named is None:
         named = next(
@@ -145,11 +156,22 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
             quotes.append(evidence.quote_of(message, sentence))
             break
     step = (
-        f"Stop asking for the state: asking can't bring the decision. Tell the user that this waits for {who}, "
+        f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) "
+        f"waits for {who}, "
         "and for what, ask for the decision,"
         " and end your turn. What stands in outputs is no approval."
     )
     return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
+
+
+def _of(entry: EntryView) -> str:
+    """Return what a call is about: the first plain name with a digit that it was given, as words."""
+    names = [] if command_of(entry) else [each for each in fields_of(entry).values() if isinstance(each, str)]
+    name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST), "")
+    return f" of {code(name, 40)}" if name else ""
+
+
+_LONGEST = 40
 
 
 def _approvers(text: str) -> list[str]:
@@ -165,26 +187,7 @@ _BY = lazy_pattern(
     r"of))? [`'\"]?(@?[\w.@-]{3,40})"
     r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
 )
-_NOBODY = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "your",
-        "you",
-        "user",
-        "human",
-        "person",
-        "somebody",
-        "someone",
-        "anyone",
-        "production",
-        "staging",
-        "another",
-    ]
-)
+_NOBODY = word_set("the a an this that your you user human person somebody someone anyone production staging another")
 _LOOKED_AT = 60
 
 

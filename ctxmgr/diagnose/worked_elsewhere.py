@@ -77,13 +77,9 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             continue
         who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
         return diagnosis(
-            KIND,
-            cause + who,
-            step,
-            evidence.quote(other, command_of(other)),
-            evidence.quote(entry),
+            KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
             check="It must end as it did then.",
-        )
+        )  # fmt: skip
     return None
 
 

@@ -20,7 +20,7 @@ from ctxmgr.diagnose.calls import (
 from ctxmgr.diagnose.contents import Content
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, given
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.texts import code, words_of
+from ctxmgr.diagnose.texts import ORDERS, capital, code, words_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
@@ -80,7 +80,10 @@ def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         f"{code(command_of(entry), 90)} changes nothing ({evidence.times(entry)} times): its pattern {code(old)} is "
         f"not in {name}. Line {number} is {code(line)}."
     )
-    step = f"Make the change with line {number} of {name}, exactly as it stands there, as the pattern, or with your edit tool."
+    step = (
+        f"Make the change with line {number} of {name}, exactly as it stands there{_shown(line)}, as the pattern, or with your"
+        " edit tool."
+    )
     return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
 
 
@@ -179,15 +182,22 @@ def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str,
         cause += f" Your own later edits changed the file after you read it{_when(evidence, known)}."
     field = change.name.removeprefix("its ")
     first = f"Read {name} around line {number} again. Then make" if known.doubtful else "Make"
-    step = f"{first} the edit with line {number} of {name}, exactly as it stands there, as {field}, and keep your new text."
-    return _diagnosis(
-        evidence,
-        entry,
-        known,
-        cause,
-        step,
-        f"Read {name} after the edit: line {number} must show the change; then run the check.",
+    step = (
+        f"{first} the edit with line {number} of {name}, exactly as it stands there{_shown(line)}, as {field}, and keep your"
+        " new text."
     )
+    return _diagnosis(
+        evidence, entry, known, cause, step,
+        f"Read {name} after the edit: line {number} must show the change; then run the check.",
+    )  # fmt: skip
+
+
+def _shown(line: str) -> str:
+    """Return the line to copy as a part of a sentence; "" where it says more than code says."""
+    return "" if ORDERS.search(line) or len(line) > _LONGEST_SHOWN else f" ({code(line.strip(), _LONGEST_SHOWN)})"
+
+
+_LONGEST_SHOWN = 160
 
 
 def _gone(evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change) -> Diagnosis | None:
@@ -205,8 +215,21 @@ def _repeated(evidence: Evidence, entry: EntryView, known: Content, places: list
     first = change.old.strip("\n").split("\n")[0]
     numbers = ", ".join(map(str, places[:6]))
     cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
-    step = "Add the line above or below the place you mean to the text to replace, so that it occurs only once."
+    step = (
+        "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
+        " an option such as `replace_all` only if you mean all of them."
+    )
+    above = [(place, line) for place in places[:_FEW] if (line := _line_above(known, place))]
+    if above:
+        step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
     return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
+
+
+def _line_above(known: Content, place: int) -> str:
+    """Return the nearest line above a place that is not empty, as a quote, or "" where it is not known."""
+    lines = known.lines[: place - known.first]
+    line = next((line for line in reversed(lines) if line.strip()), "")
+    return code(line.strip(), 60) if line and not ORDERS.search(line) else ""
 
 
 def _done_already(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
@@ -249,8 +272,7 @@ def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -
         line = lines[number - 1]
         source = evidence.source(other)
         cause = (
-            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {source[:1].upper()}{source[1:]} shows "
-            f"{code(line)} in its place."
+            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows {code(line)} in its place."
         )
         step = (
             f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
@@ -283,13 +305,9 @@ def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None
         cause = f"The {tool(entry)} of {name} is refused until you read the file anew: {words_of(_UNREAD, line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
         return diagnosis(
-            KIND,
-            cause,
-            step,
-            evidence.quote(entry),
-            check="The edit must report that the file was changed.",
+            KIND, cause, step, evidence.quote(entry), check="The edit must report that the file was changed.",
             confidence="high",
-        )
+        )  # fmt: skip
     return None
 
 

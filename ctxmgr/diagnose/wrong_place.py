@@ -8,7 +8,7 @@ from ctxmgr.diagnose.calls import command_of, same_file, tool
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.texts import code, nearest, plain_name
+from ctxmgr.diagnose.texts import capital, code, nearest, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -94,10 +94,7 @@ def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found
     mention = found[0]
     where = evidence.name(mention.path)
     shown = evidence.source(mention.entry)
-    cause = (
-        f"{_start(evidence, entry, path, line)} {shown[:1].upper()}{shown[1:]} {'used' if mention.given else 'shows'}"
-        f" {code(where, 100)}."
-    )
+    cause = f"{_start(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} {code(where, 100)}."
     root = _root(mention.path)
     if root is not None:
         cause += f" It is installed for {code(evidence.name(root), 80)} alone, and the call does not run there."

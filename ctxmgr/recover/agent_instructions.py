@@ -89,13 +89,9 @@ def agent_prompt(agent: str | None, table: RoutingTable) -> AgentPrompt:
     route = Route(_YOU) if agent is None else table.route(agent)
     followers = list(table.routes) if agent is None else table.followers(agent)
     return AgentPrompt(
-        agent=agent,
-        role=route.role,
-        routing=table.routing,
-        agents=list(table.routes),
-        next=followers,
+        agent=agent, role=route.role, routing=table.routing, agents=list(table.routes), next=followers,
         prompt=_text(route, list(table.routes), followers),
-    )
+    )  # fmt: skip
 
 
 def _text(route: Route, agents: list[str], followers: list[str]) -> str:

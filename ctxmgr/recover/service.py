@@ -154,16 +154,11 @@ class Service:
     def _options(self, request: RecoverRequest | AgentRequest) -> RecoveryOptions:
         attempts = self._config.attempts
         return RecoveryOptions(
-            to=request.to,
-            table=self.table(request.routes),
-            diff=self._config.diff if request.diff is None else request.diff,
-            plan=request.plan,
-            consult=None if request.plan else self._consult(request.model),
-            model=self._named(request.model),
+            to=request.to, table=self.table(request.routes), diff=self._config.diff if request.diff is None else request.diff,
+            plan=request.plan, consult=None if request.plan else self._consult(request.model), model=self._named(request.model),
             limits=Limits() if attempts is None else Limits(attempts=attempts),
-            beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None),
-            only_session=request.only_session,
-        )
+            beside=goal_facts(request.goal if isinstance(request, RecoverRequest) else None), only_session=request.only_session,
+        )  # fmt: skip
 
     def table(self, named: str | None) -> RoutingTable | None:
         """Return the routing table that is named, else the configured one, else None."""

@@ -106,16 +106,10 @@ def identity_of(finding: Finding) -> str:
 def pattern_of(finding: Finding, members: list[str]) -> Pattern:
     """Return the part of a finding that a continuation carries; ``members`` are those that it cites."""
     return Pattern(
-        finding=finding.id,
-        identity=identity_of(finding),
-        kind=finding.kind,
-        period=finding.period,
-        count=finding.count,
-        members=members,
-        start=_citable(finding.first),
-        last_progress=_citable(finding.last_progress),
+        finding=finding.id, identity=identity_of(finding), kind=finding.kind, period=finding.period, count=finding.count,
+        members=members, start=_citable(finding.first), last_progress=_citable(finding.last_progress),
         reason=clipped(finding.reason, _REASON),
-    )
+    )  # fmt: skip
 
 
 def _citable(name: str | None) -> str | None:

@@ -45,3 +45,14 @@ def test_untuned_families_do_not_fall_behind() -> None:
 
     assert measures.first(untuned).percent >= 70
     assert all(each.attempts[0].answer.target in each.case.targets for each in told)
+
+
+@pytest.mark.slow
+def test_reviews_and_merges_of_the_second_set_go_on() -> None:
+    """Of the review and merge requests of the second set at least 90 % go on at once, those without an answer too."""
+    review = {name: family for name, family in families("second").items() if name in _REVIEWS}
+
+    assert measures.first([play(case, product) for case in cases(review, 5)]).percent >= 90
+
+
+_REVIEWS = ("starved_reviewer", "review_done", "merge_conflict")

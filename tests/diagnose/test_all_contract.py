@@ -39,7 +39,7 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD = (FOLDER / f"strangers{name}.jsonl.gz" for name in ("", "_later", "_third"))
+STRANGERS, LATER, THIRD, FOURTH = (FOLDER / f"strangers{name}.jsonl.gz" for name in ("", "_later", "_third", "_fourth"))
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
 
@@ -144,12 +144,14 @@ def test_the_tuning_set_is_answered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("archive", "floor"), [(STRANGERS, 0.9), (LATER, 0.68), (THIRD, 0.62)], ids=["first", "later", "third"]
+    ("archive", "floor"),
+    [(STRANGERS, 0.9), (LATER, 0.7), (THIRD, 0.9), (FOURTH, 0.88)],
+    ids=["first", "later", "third", "fourth"],
 )
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
 
-    The rules were not tuned by the third archive; its floor lies below what was measured at first contact.
+    All four were looked at since they were new: what was answered at first contact stands in the results of the bench.
     """
     scores = strangers(archive)
     asked = [score for score in scores if score.asked]

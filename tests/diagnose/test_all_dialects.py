@@ -444,6 +444,86 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         ["Leave that alone"],
     ),
     (
+        "a prompt that was stopped",
+        evidence(
+            *[failed("npm init", "Press ^C to quit.\npackage name: (shop)\n\ncommand timed out after 120 seconds")] * THRICE
+        ),
+        "callHangs",
+        ["did not return by itself", "asks questions"],
+        ["`-y`"],
+    ),
+    (
+        "the answer behind a receipt",
+        evidence(
+            Call("ask_user", {"question": "Which port shall I use, 80 or 81?"}, "sent"),
+            Said("81, please."),
+            *[Call("ask_user", {"question": "Which port shall I use, 80 or 81?"}, "was answered already", "error")] * THRICE,
+        ),
+        "decidedBefore",
+        ["81, please."],
+        ["81, please."],
+    ),
+    (
+        "a schema of Python",
+        evidence(
+            *[
+                Call(
+                    "book",
+                    {"guests": "Ann, Bo"},
+                    "'Ann, Bo' is not of type 'array'\n\nFailed validating 'type' in schema['properties']['guests']:\n"
+                    "    {'items': {'required': ['name', 'born']}}",
+                    "error",
+                )
+            ]
+            * THRICE
+        ),
+        "schemaRefused",
+        ["`guests` must be of type array"],
+        ["`name` and `born`"],
+    ),
+    (
+        "only the first lines",
+        evidence(
+            *[Call("Read", {"file_path": "a.py"}, "1\tx\n<note>file has 900 lines, only the first 500 were read.</note>")]
+            * THRICE
+        ),
+        "outputCut",
+        ["900 lines"],
+        ["line 501"],
+    ),
+    (
+        "the holder of a lock by its number",
+        evidence(
+            bash("nohup python3 import.py > import.log 2>&1 & echo $!", "8830"),
+            bash("fuser jobs.db", "/srv/jobs.db: 8830"),
+            *[failed("sqlite3 jobs.db 'delete from a'", "Error: database is locked")] * THRICE,
+        ),
+        "waitingOnLock",
+        ["import.py", "8830"],
+        ["import.py"],
+    ),
+    (
+        "a package of another part of the project",
+        evidence(
+            bash("find . -type d -name fastq", "./packages/worker/node_modules/fastq"),
+            *[failed("node tools/a.js", "Error: Cannot find module 'fastq'")] * THRICE,
+        ),
+        "existsElsewhere",
+        ["packages/worker/node_modules"],
+        ["`packages/worker`"],
+    ),
+    (
+        "a port that is published as another",
+        evidence(
+            bash("docker compose ps", "db Up 0.0.0.0:5544->5432/tcp"),
+            *[failed("psql -h localhost -p 5432", "connection to server at localhost, port 5432 failed: Connection refused")]
+            * THRICE,
+        ),
+        "recordFact",
+        ["`5544`"],
+        ["port 5544"],
+    ),
+    (
         "an enum",
         evidence(
             *[Call("set", {"state": "finished"}, "Invalid enum value. Expected 'open' | 'done', received 'finished'", "error")]

@@ -342,3 +342,15 @@ def test_a_long_log_is_indexed_before_it_is_searched_a_dozen_times(
     opened = workspace(store)
     assert opened.recover(RecoverRequest(plan=True)).continuation.loop is not None
     assert (opened.store.unindexed() > 0) is left
+
+
+def test_what_an_instruction_says_is_needed_is_missed_where_no_record_has_it(store: Store) -> None:
+    """A goal that names what the next agent needs says so where nothing has it; a plain instruction is no question."""
+    store.append(chain())
+    needs = ASKED.model_copy(update={"goal": "ship it; it needs the zeppelin serial number"})
+    found = recover(store, 1, needs, None)
+    plain = recover(store, 1, ASKED.model_copy(update={"goal": "ship the zeppelin with its serial number"}), None)
+
+    assert found.context.unanswered == ["the zeppelin serial number"]
+    assert "the zeppelin serial number" in found.context.prompt
+    assert plain.context.unanswered == []

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from ctxmgr.detect.descriptions import duration
 from ctxmgr.diagnose.calls import command_of as shell_command
+from ctxmgr.diagnose.texts import capital
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.recover.evidence.brief import Brief
 from ctxmgr.recover.evidence.quotes import (
     at,
     call_line,
-    capital,
     clean,
     clipped,
     clock,
@@ -188,8 +188,7 @@ def _cause(told: Told) -> Iterator[str]:
         yield f"{unknown}{you}: {cause}\n\nNext step{whose}: {step}{check}"
     if told.stuck is not None and found is None:
         yield f"Next step: take over from {named(told.stuck)} what is still needed, in another way than it tried."
-    asks = told.request.requester is not None and told.request.type == "INTROSPECT_AGENT_CONTEXT"
-    if asks and told.unanswered:
+    if told.request.requester is not None and told.unanswered:
         parts = "\n".join(said(text, 200) for text in told.unanswered[:3])
         yield f"Not in this history:\n{parts}"
 

@@ -38,13 +38,10 @@ def context_of(
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
     return Context(
-        summary=summarise(request, finding, brief, steps, attempt),
-        facts=list(facts),
+        summary=summarise(request, finding, brief, steps, attempt), facts=list(facts),
         sections=[section for section in _sections(request, finding, brief, way, amounts) if section is not None],
-        token_count=0,
-        counter=COUNTER,
-        unanswered=brief.unanswered,
-    )
+        token_count=0, counter=COUNTER, unanswered=brief.unanswered,
+    )  # fmt: skip
 
 
 def written(

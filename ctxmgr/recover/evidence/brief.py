@@ -113,27 +113,16 @@ def prepare(
             elsewhere, sought = helpful_elsewhere(related, trouble, sought)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
-        goal=goal,
-        latest_words=reader.latest_words(),
-        said=said,
-        members=members,
-        gone=[entry for entry in sample if entry not in present],
-        onset=onset,
-        rounds=rounds,
-        between=between,
+        goal=goal, latest_words=reader.latest_words(), said=said, members=members,
+        gone=[entry for entry in sample if entry not in present], onset=onset, rounds=rounds, between=between,
         launcher=launcher_of(reader, members, stuck),
         last_success=_last_success(reader, finding, [entry for entry in worked if entry.id not in aside]),
-        latest=[entry for entry in before[-4:] if entry.id not in sought.replaced],
-        changed=_distinct_changes(worked),
+        latest=[entry for entry in before[-4:] if entry.id not in sought.replaced], changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
         agents=[each for each in _of_agents(reader, agents, stuck or request.requester) if each.id not in sought.replaced],
-        relevant=sought.found,
-        replaced=sought.replaced,
-        unanswered=sought.unanswered,
-        side=list(side),
-        related=elsewhere,
+        relevant=sought.found, replaced=sought.replaced, unanswered=sought.unanswered, side=list(side), related=elsewhere,
         ended=ended,
-    )
+    )  # fmt: skip
 
 
 def launcher_of(reader: HistoryReader, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:

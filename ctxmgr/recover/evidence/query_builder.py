@@ -9,7 +9,7 @@ from ctxmgr.light_dataclass import dataclass, replace
 from ctxmgr.recover.evidence.excerpts import Row
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.new_information import states
-from ctxmgr.recover.evidence.query_parser import Clause, clauses, telling
+from ctxmgr.recover.evidence.query_parser import Clause, clauses, needed, telling
 from ctxmgr.recover.evidence.quotes import answer_text, command_of, quoted, short_call
 from ctxmgr.recover.evidence.records import SpokenMessage, changes_something, program, same_call, texts, words
 from ctxmgr.recover.evidence.related import MOST_TOLD, RelatedReader, RelatedRecord
@@ -67,8 +67,12 @@ def asked(reader: HistoryReader, request: ContextRequest, recent: Sequence[Entry
     scope = Scope(recent, set() if task is None else set(task.events), known, reader.total())
     found = seek(reader, wanted, MOST, scope)
     if not introspects:
-        # The goal is an instruction for whoever goes on, and no question to the history (ruling 26).
-        return replace(found, unanswered=[])
+        # The goal is an instruction for whoever goes on, and no question to the history (ruling 26): only what it says in so
+        # many words that somebody needs to know is looked up, and missed where no record has it.
+        needs = clauses(*needed(request.goal), ask=True)
+        missed = _with_stated(reader, seek(reader, needs, MOST, scope)) if needs else Retrieval([], [])
+        missing = [text for text in missed.unanswered if not _spoken_of(reader, text, request.goal)]
+        return replace(together(found, missed, MOST, answers=False), unanswered=missing)
     found = _with_stated(reader, found)
     if not reviews and not found.unanswered:
         return found
@@ -170,6 +174,20 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
             rows[row.id] = RetrievedRecord(row, line[:_TOLD], 1.0, sure=True)
     others = [each for each in sought.found if each.row.id not in rows]
     return replace(sought, found=[*others, *rows.values()], unanswered=still)
+
+
+def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
+    """Whether a record holds half of the telling words of what is needed, and does not only say again what the goal says."""
+    wanted, whole = telling(text), {term.forms[0] for term in telling(goal, _MOST_WORDS)}
+    rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)[0]}
+    for row in rows.values():
+        action = row.action if isinstance(row, EntryView) else ""
+        said = "\n".join([action, *_whole(row)]).casefold()
+        held = [term for term in wanted if any(form in said for form in term.forms)]
+        again = sum(form in said for form in whole)
+        if 2 * len(held) >= len(wanted) and 2 * again < len(whole):
+            return True
+    return False
 
 
 def _whole(row: Row) -> Iterator[str]:

@@ -35,6 +35,12 @@ _ASKING = lazy_pattern(
     r"unsure|(?:neither|nobody|no one|never|not|n't)\b[^.;]{0,24}\b(?:told|said|given|handed|mention\w*|explain\w*))\b",
     re.IGNORECASE,
 )
+_NEEDED = lazy_pattern(
+    r"\b(?:(?:needs?|requires?) (?=(?:the|its|their|his|her|to know|whose|where|which|what|who|when|how)\b)(?:to know )?"
+    r"|(?:has|have|needs?|wants?|must|ought|should|is|are) (?:to )?(?:know|be told|learn|find out) "
+    r"|(?:tell|show|give) (?:it|them|him|her) (?=(?:the|its|where|which|what|who|when|how)\b))(?P<what>[^.;?!\n]{4,160})",
+    re.IGNORECASE,
+)
 _REASON = lazy_pattern(r"\b(?:why|reasons?|rationale|motive|behind|justif\w+|what (?:was|is) wrong|grounds)\b", re.IGNORECASE)
 
 
@@ -83,6 +89,11 @@ def clauses(*texts: str | None, ask: bool = False) -> list[Clause]:
     if ask and not any(clause.asks for clause in found):
         return [replace(clause, asks=True, implied=True) for clause in found]
     return found
+
+
+def needed(text: str | None) -> list[str]:
+    """Return what an instruction says in so many words that somebody needs to know: "it needs the image reference"."""
+    return [match.group("what").strip() for match in _NEEDED.finditer((text or "")[:_LONGEST])]
 
 
 def telling(text: str, most: int = _MOST_TERMS) -> list[Term]:

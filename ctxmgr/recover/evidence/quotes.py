@@ -226,11 +226,6 @@ def _seen(char: str) -> str:
     return " " if unicodedata.category(char) == "Zs" else ""
 
 
-def capital(text: str) -> str:
-    """Return text with a capital at its beginning."""
-    return text[:1].upper() + text[1:]
-
-
 def in_line(text: str, limit: int) -> str:
     """Return text in one line, for a sentence."""
     return clipped(" ".join(clean(text).split()), limit)

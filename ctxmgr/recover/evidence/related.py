@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.diagnose.texts import capital
 from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sessions
 from ctxmgr.light_dataclass import dataclass
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.quotes import answer_text, capital, clipped, command_of, named
+from ctxmgr.recover.evidence.quotes import answer_text, clipped, command_of, named
 from ctxmgr.recover.evidence.records import is_bookkeeping, same_call
 from ctxmgr.store import Store
 from ctxmgr.types.memory import MEMORY_TAG

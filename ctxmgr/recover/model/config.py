@@ -185,14 +185,10 @@ def _choice(
         if not name:
             raise InvalidInput("the model has no name", _EXAMPLE)
     return ModelChoice(
-        name=name,
-        base_url=address,
-        mode=wanted,
-        seconds=float(table.get("timeout", SECONDS)),
-        max_tokens=int(table.get("max_tokens", TOKENS)),
-        max_tool_calls=int(table.get("max_tool_calls", TOOL_CALLS)),
+        name=name, base_url=address, mode=wanted, seconds=float(table.get("timeout", SECONDS)),
+        max_tokens=int(table.get("max_tokens", TOKENS)), max_tool_calls=int(table.get("max_tool_calls", TOOL_CALLS)),
         api_key=key,
-    )
+    )  # fmt: skip
 
 
 def _key(provider: str | None, address: str, environment: Mapping[str, str], variable: str | None) -> str | None:

@@ -59,14 +59,10 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
     leads = [Alternative(text=quoted(item.text, _TEXT), basis=_BASIS, entries=cited(item.entries)) for item in proposal.advice]
     words = Section(title="In the words of the model, not verified", text=quoted(proposal.summary, _SUMMARY))
     return Additions(
-        target=target,
-        facts=tuple(told),
-        alternatives=tuple(leads),
-        sections=(words,),
+        target=target, facts=tuple(told), alternatives=tuple(leads), sections=(words,),
         unanswered=tuple(clipped(text, _TEXT) for text in proposal.unanswered),
-        dropped={item.entry: item.reason for item in proposal.dropped},
-        model=use,
-    )
+        dropped={item.entry: item.reason for item in proposal.dropped}, model=use,
+    )  # fmt: skip
 
 
 def _from(draft: Draft, entries: Sequence[str]) -> str:
@@ -224,20 +220,10 @@ def _question(draft: Draft, store: Store) -> Consultation:
     places = {} if key is None else entry_places(store.engine, key, cites)
     memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
-        reader=draft.reader,
-        request=draft.request,
-        draft=own,
-        allowed=allowed_targets(draft),
-        cited=cites,
-        brief=_numbered(own.context.brief, places),
-        fence=Fence(),
-        suspicion=lambda entry: draft.reader.withheld.get(entry.id),
-        memory=memory,
-        candidates=_candidates(draft),
-        places=places,
-        trouble=_trouble(draft),
-        related=related,
-    )
+        reader=draft.reader, request=draft.request, draft=own, allowed=allowed_targets(draft), cited=cites,
+        brief=_numbered(own.context.brief, places), fence=Fence(), suspicion=lambda entry: draft.reader.withheld.get(entry.id),
+        memory=memory, candidates=_candidates(draft), places=places, trouble=_trouble(draft), related=related,
+    )  # fmt: skip
 
 
 def _trouble(draft: Draft) -> str:

@@ -69,17 +69,13 @@ async def _with_tools(talk: Conversation, model: Model) -> None:
     kit = talk.kit
     functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered(talk.question)}
     agent: Agent[None, Proposal] = Agent(
-        None,
-        output_type=ToolOutput(answer, name=words.ANSWER, description=words.ANSWER_TOOL, strict=False),
-        deps_type=type(None),
-        instructions=words.rules(talk.question, talk.choice),
-        name="context-manager",
+        None, output_type=ToolOutput(answer, name=words.ANSWER, description=words.ANSWER_TOOL, strict=False),
+        deps_type=type(None), instructions=words.rules(talk.question, talk.choice), name="context-manager",
         retries={"tools": RETRIES, "output": RETRIES},
         tools=[Tool(function, name=name, description=words.TOOLS[name]) for name, function in functions.items()],
-        tool_timeout=_TOOL_SECONDS,
-        model_settings=_settings(talk, _TOKENS),
+        tool_timeout=_TOOL_SECONDS, model_settings=_settings(talk, _TOKENS),
         capabilities=[_watch(talk), PrepareTools(_while_there_is_time(talk)), UseThreadExecutor(talk.worker)],
-    )
+    )  # fmt: skip
     agent.instrument = False
 
     @agent.output_validator
@@ -104,15 +100,10 @@ async def _narrow(talk: Conversation, model: Model) -> None:
         raise BudgetError("there is no entry to choose from")
     bounded = create_model("Lead", __base__=Lead, answer=(Annotated[int, Field(ge=0, le=len(ids))], ...))
     agent: Agent[None, Lead] = Agent(
-        None,
-        output_type=NativeOutput(bounded, name="lead", strict=False),
-        deps_type=type(None),
-        instructions=words.rules(talk.question, talk.choice),
-        name="context-manager",
-        retries={"tools": 1, "output": 1},
-        model_settings=_settings(talk, _LEAD_TOKENS),
-        capabilities=[_watch(talk)],
-    )
+        None, output_type=NativeOutput(bounded, name="lead", strict=False), deps_type=type(None),
+        instructions=words.rules(talk.question, talk.choice), name="context-manager", retries={"tools": 1, "output": 1},
+        model_settings=_settings(talk, _LEAD_TOKENS), capabilities=[_watch(talk)],
+    )  # fmt: skip
     agent.instrument = False
     ran = await agent.run(prompt, model=model, deps=None, timeout=talk.budget.left, usage_limits=_limits(talk))
     found = ran.output
@@ -146,15 +137,10 @@ async def put(
         return response
 
     agent: Agent[None, _Answer] = Agent(
-        None,
-        output_type=NativeOutput(shape, name="answer", strict=False),
-        deps_type=type(None),
-        instructions=instructions,
-        name="context-manager",
-        retries={"tools": RETRIES, "output": RETRIES},
-        model_settings=ModelSettings(max_tokens=_TOKENS, max_retries=0, request_timeout=choice.seconds),
-        capabilities=[hooks],
-    )
+        None, output_type=NativeOutput(shape, name="answer", strict=False), deps_type=type(None), instructions=instructions,
+        name="context-manager", retries={"tools": RETRIES, "output": RETRIES},
+        model_settings=ModelSettings(max_tokens=_TOKENS, max_retries=0, request_timeout=choice.seconds), capabilities=[hooks],
+    )  # fmt: skip
     agent.instrument = False
     try:
         async with asyncio.timeout(budget.left):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ctxmgr.recover.evidence.query_parser import alike, clauses, telling
+import pytest
+
+from ctxmgr.recover.evidence.query_parser import alike, clauses, needed, telling
 from ctxmgr.text.tokens import stem
 
 
@@ -36,3 +38,19 @@ def test_forms_of_a_word() -> None:
     assert stem("merging") == stem("merged")
     assert stem("hostname") in set(alike("machine"))
     assert stem("machine") in set(alike("hostname"))
+
+
+@pytest.mark.parametrize(
+    ("goal", "wanted"),
+    [
+        ("deployer rolls it out; it needs the image reference", ["the image reference"]),
+        ("server loads the adapter; tell it where that was saved", ["where that was saved"]),
+        ("publisher has to know which table was checked, and publishes it", ["which table was checked, and publishes it"]),
+        ("the README needs an update", []),
+        ("merge the approved branch into the target branch", []),
+        ("it needs to be done by Friday", []),
+    ],
+)
+def test_what_an_instruction_says_that_somebody_needs(goal: str, wanted: list[str]) -> None:
+    """Only what is said to be needed or to be told is taken out of an instruction; work that is needed is none of it."""
+    assert needed(goal) == wanted
