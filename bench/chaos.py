@@ -53,7 +53,7 @@ class Proxy:
         self.mode = "pass"
         self.done: Counter[str] = Counter()
         self._behind = str(behind)
-        self._open: set[socket.socket] = set()
+        self.open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -61,8 +61,8 @@ class Proxy:
     def turn(self, mode: str) -> None:
         """Change the fault; what was swallowed is not said later, so its connections end with it."""
         if mode == "cut" or self.mode == "hole":
-            for each in list(self._open):
-                self._end(each)
+            for each in list(self.open):
+                self.end(each)
         self.mode = mode
 
     def _accept(self) -> None:
@@ -77,7 +77,7 @@ class Proxy:
                 self.done["refused"] += 1
                 client.close()
                 continue
-            self._open |= {client, server}
+            self.open |= {client, server}
             for one, other in ((client, server), (server, client)):
                 threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
 
@@ -94,11 +94,12 @@ class Proxy:
                     self.done["cut in a message"] += 1
                     break
                 other.sendall(data)
-        self._end(one)
-        self._end(other)
+        self.end(one)
+        self.end(other)
 
-    def _end(self, each: socket.socket) -> None:
-        self._open.discard(each)
+    def end(self, each: socket.socket) -> None:
+        """Cut a connection."""
+        self.open.discard(each)
         with suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)
         each.close()
@@ -179,18 +180,23 @@ def disturb(run: Run, proxy: Proxy, place: Path, seconds: float, draw: random.Ra
     return done
 
 
-def caught_up(run: Run, proxy: Proxy, seconds: float) -> None:
-    """Let the logs grow for so long while the server is away; tell how long it takes to ship that while they go on growing."""
-    proxy.turn("refuse")
-    proxy.turn("cut")
-    proxy.turn("refuse")
-    time.sleep(seconds)
-    left = [log.stat().st_size for log in run.logs]
-    proxy.turn("pass")
-    began = time.monotonic()
-    while any(each.done < size for each, size in zip(sorted(noted(), key=lambda each: each.source), left, strict=True)):
+def arrival(run: Run) -> float:
+    """Return how long it takes until what the logs hold now is shipped; they go on growing."""
+    sizes, began = {str(log): log.stat().st_size for log in run.logs}, time.monotonic()
+    while any(each.done < sizes[each.source] for each in noted()):
         time.sleep(0.05)
-    took = time.monotonic() - began
+    return time.monotonic() - began
+
+
+def caught_up(run: Run, proxy: Proxy, seconds: float) -> None:
+    """Tell how long it takes to ship what was recorded while the server was away for so long."""
+    arrival(run)  # what earlier faults left
+    proxy.turn("refuse")
+    for each in list(proxy.open):
+        proxy.end(each)
+    time.sleep(seconds)
+    proxy.turn("pass")
+    took = arrival(run)
     say(
         f"the server was away for {seconds:g} s: what was left was there {took:.1f} s after it came back ({took / seconds:.2f})"
     )
