@@ -106,7 +106,7 @@ class Project:
 
 VERSION_KEY = "context_version"
 """The one key that nobody sets: it follows from the versions."""
-_MOST_BYTES = 255
+_MAX_KEY_BYTES = 255
 _LARGEST = 2**63
 
 
@@ -199,7 +199,7 @@ def _check_key(key: str) -> None:
     if key == VERSION_KEY:
         raise InvalidInput(f"{VERSION_KEY} follows from the versions", "'ctxmgr version rollback' changes it")
     odd = not key or key != key.strip() or "*" in key or not key.isprintable()
-    if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MOST_BYTES:
+    if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MAX_KEY_BYTES:
         raise InvalidInput(f"{key[:80]!r} can't be a context key", "use 1 to 255 bytes without '*' and control characters")
     if mask(line := codec.encode({"key": key})) is not line:
         raise InvalidInput("the context key looks like a secret", "keys are shown everywhere: take another one")

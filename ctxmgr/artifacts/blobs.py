@@ -211,7 +211,7 @@ def hash_of(descriptor: int) -> str:
 BINARY = "binary"
 """The type of content that is no text."""
 
-_MOST_TOLD = 5
+_MAX_NAMED = 5
 _ESCAPED = lazy_pattern(rb"\\(.)")
 _HEAD, _TAIL = 100_000, 4_096  # characters that the kind is told by
 MASKED_AT_MOST = 16 * 2**20
@@ -334,5 +334,5 @@ class Measure:
 
 def told(found: tuple[str, ...]) -> str:
     """Return the first of what looks like secrets, and how many more there are."""
-    more = len(found) - _MOST_TOLD
-    return ", ".join(found[:_MOST_TOLD]) + (f", {more} more" if more > 0 else "")
+    more = len(found) - _MAX_NAMED
+    return ", ".join(found[:_MAX_NAMED]) + (f", {more} more" if more > 0 else "")

@@ -160,9 +160,9 @@ def damaged(row: ArtifactRow) -> Damaged:
     )
 
 
-_MOST_SUGGESTED = 5
+_MAX_SUGGESTED = 5
 _WORSE = 0.1  # than the best suggestion
-_LEAST_ID = len("art_")
+_MIN_ID_LENGTH = len("art_")
 
 
 class Finder:
@@ -219,7 +219,7 @@ class Finder:
 
     def _by_id(self, start: str, command: str) -> tuple[ArtifactRow, int]:
         row = self._store.artifacts.by_id(start) if ARTIFACT_ID.fullmatch(start) else None
-        if row is None and start.startswith("art_") and len(start) > _LEAST_ID:
+        if row is None and start.startswith("art_") and len(start) > _MIN_ID_LENGTH:
             rows = [self._store.artifacts.by_id(item) for item in ids_starting(self._store.engine, start)]
             readable = [item for item in rows if item is not None and self._guard.reads(item.agent, item.name)]
             if len(readable) > 1:
@@ -288,6 +288,6 @@ def _similar(wanted: str, known: set[str]) -> list[str]:
     """Return the few that are called nearly so, and those that come close to the best of them."""
     from difflib import SequenceMatcher, get_close_matches
 
-    near = get_close_matches(wanted, sorted(known), n=_MOST_SUGGESTED)
+    near = get_close_matches(wanted, sorted(known), n=_MAX_SUGGESTED)
     likeness = [SequenceMatcher(None, wanted, item).ratio() for item in near]
     return [item for item, ratio in zip(near, likeness, strict=True) if ratio > likeness[0] - _WORSE]

@@ -139,7 +139,7 @@ def _unreadable(path: str, error: OSError) -> StorageFailed:
     return StorageFailed(f"{path} can't be read: {error.strerror}", "check it, and its permissions; nothing was stored")
 
 
-MOST = 1_000
+MAX_DEPENDENCIES = 1_000
 """Dependencies of one artifact."""
 
 
@@ -163,7 +163,7 @@ class Dependencies:
             key = (needed.agent, needed.name)
             if key == (self._agent, item.name):
                 raise InvalidInput(f"{quoted(item.name)} depends on itself", "name what it was made from")
-            if key in seen or len(seen) >= MOST:
+            if key in seen or len(seen) >= MAX_DEPENDENCIES:
                 raise InvalidInput(f"{quoted(item.name)} depends on {'/'.join(key)} twice, or on too many", "name each once")
             seen.add(key)
             along = needed.agent == self._agent and needed.name in self._items
@@ -384,7 +384,7 @@ def _is_as_it_was(item: NewArtifact, measured: ContentMetadata, known: ArtifactR
     )
 
 
-_MOST = 2**53  # versions; what other programs read as a whole number
+_MAX_VERSION = 2**53  # versions; what other programs read as a whole number
 _ROOM = 10_000  # bytes of an event beside its artifacts
 
 
@@ -426,7 +426,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
             store.catch_up()  # another process may have written since it was opened
         heal(store, folder, broken=broken)
         highest = store.artifacts.highest()
-        if highest >= _MOST:
+        if highest >= _MAX_VERSION:
             raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
         yield Held(folder, store.artifacts.current(), highest + 1)
         folder.keep_reserve()

@@ -26,7 +26,7 @@ _CHOICES = {
 }
 _SESSIONS = frozenset({"session", "target", "address"})
 _CLIENTS = ("claude-code", "codex", "gemini", "copilot", "opencode", "pi")
-_MOST = 200
+_MAX_SESSIONS = 200
 
 
 def completions(words: Sequence[str]) -> list[str]:
@@ -123,7 +123,7 @@ def _sessions() -> Iterator[str]:
 
     try:
         with Workspace.open(readonly=True) as workspace:
-            found = workspace.sessions(SessionsRequest(limit=_MOST, judge=False)).sessions
+            found = workspace.sessions(SessionsRequest(limit=_MAX_SESSIONS, judge=False)).sessions
     except (CtxmgrError, OSError):
         return
     for session in found:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.query import Page
     from ctxmgr.workspace import Workspace
 
-_LONGEST_INDEX = 9
+_MAX_INDEX_DIGITS = 9
 FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
 _T = TypeVar("_T")
 Place = tuple[str | None, str | None]
@@ -326,7 +326,7 @@ def _at(row: Any, name: str) -> Any:
     for part in name.split("."):
         if isinstance(row, dict):
             row = cast("dict[str, Any]", row).get(part, _ABSENT)
-        elif isinstance(row, list) and part.isascii() and part.isdigit() and len(part) < _LONGEST_INDEX:
+        elif isinstance(row, list) and part.isascii() and part.isdigit() and len(part) < _MAX_INDEX_DIGITS:
             row = next(iter(cast("list[Any]", row)[int(part) :]), _ABSENT)
         else:
             return _ABSENT

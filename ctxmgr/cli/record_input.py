@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ctxmgr.store import AppendResult, Store
 
 _BATCH = 200
-_KEPT_BEFORE = "the records before it are kept"
+_EARLIER_KEPT = "the records before it are kept"
 
 
 class Taken:
@@ -107,7 +107,7 @@ def _append(store: Store, batch: list[tuple[int, codec.Record]], done: Taken) ->
                 done.plus(store.append([record]))
             except (Conflict, InvalidInput) as error:
                 reason = error.message.removesuffix("; nothing was written")
-                raise type(error)(f"stdin line {number}: {reason}", f"{_KEPT_BEFORE}; {error.hint}") from None
+                raise type(error)(f"stdin line {number}: {reason}", f"{_EARLIER_KEPT}; {error.hint}") from None
 
 
 def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
@@ -118,15 +118,15 @@ def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
     """
     for number, _, line, length in read_lines(sys.stdin.buffer, codec.MAX_LINE):
         if line is None:
-            raise InvalidInput(f"stdin line {number} is {length:,} bytes long; the limit is {codec.MAX_LINE:,}", _KEPT_BEFORE)
+            raise InvalidInput(f"stdin line {number} is {length:,} bytes long; the limit is {codec.MAX_LINE:,}", _EARLIER_KEPT)
         if not line.strip():
             continue
         try:
             yield number, check(_completed(codec.decode(line), session))
         except InvalidInput as error:
-            raise InvalidInput(f"stdin line {number}: {error.message}", f"{_KEPT_BEFORE}; {error.hint}") from None
+            raise InvalidInput(f"stdin line {number}: {error.message}", f"{_EARLIER_KEPT}; {error.hint}") from None
         except ValueError as error:
-            raise InvalidInput(f"stdin line {number}: {error}", f"{_KEPT_BEFORE}; one JSON object a line") from None
+            raise InvalidInput(f"stdin line {number}: {error}", f"{_EARLIER_KEPT}; one JSON object a line") from None
 
 
 def _completed(given: codec.Record, session: str | None) -> codec.Record:

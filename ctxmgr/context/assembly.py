@@ -21,7 +21,7 @@ from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
 from ctxmgr.types.context_package import AgentNeed, AssembleRequest, AssembleResponse, Assembly, HeldItem, Why, WhyRequest
 
-_MOST_BUDGET = 2**53
+_MAX_BUDGET = 2**53
 
 
 @dataclass(slots=True)
@@ -108,8 +108,8 @@ def check_budget(tokens: int) -> None:
     Raises:
         InvalidInput: it is too large.
     """
-    if tokens > _MOST_BUDGET:
-        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MOST_BUDGET:,}")
+    if tokens > _MAX_BUDGET:
+        raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {_MAX_BUDGET:,}")
 
 
 def _assembled(

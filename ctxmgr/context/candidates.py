@@ -9,7 +9,7 @@ from typing import Any
 from ctxmgr.context import history_items
 from ctxmgr.context.budget import Item
 from ctxmgr.context.history_items import HistoryItem
-from ctxmgr.context.item_texts import MOST_READ, Fixed, Texts, UnreadableError
+from ctxmgr.context.item_texts import MAX_SUMMARISED_BYTES, Fixed, Texts, UnreadableError
 from ctxmgr.context.items import ItemName, goal_fields, parse_named, written
 from ctxmgr.context.readers import Readers, VisibleArtifacts
 from ctxmgr.errors import InvalidInput, NotFound
@@ -235,7 +235,7 @@ class CandidateCollector:
         counter = self._texts.counter
         if row.counter == counter.name and 0 <= row.tokens <= row.size + 1:
             return row.tokens
-        if row.size > min(MOST_READ, 64 * max(self._budget, 1)):
+        if row.size > min(MAX_SUMMARISED_BYTES, 64 * max(self._budget, 1)):
             return row.size // 4
         try:
             return counter.count(self._texts.full(item), item.kind)

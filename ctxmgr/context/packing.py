@@ -55,7 +55,7 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 _ANY_TIME = "0000-00-00T00:00:00.000000+00:00"
-_MOST_WARNING_TOKENS = 200
+_MAX_WARNING_TOKENS = 200
 _TRIES = 8
 _CHARACTERS_A_TOKEN = 40
 
@@ -130,7 +130,7 @@ def _packed(order: Order, frame: ContextPackage, head: int, room: int) -> Assemb
             f"the budget of {order.budget:,} tokens has {max(room, 0):,} left for items, which is too little for any",
             "give a larger budget, or smaller reserves",
         )
-    spare = min(_MOST_WARNING_TOKENS, room // 50)
+    spare = min(_MAX_WARNING_TOKENS, room // 50)
     plan = decide(order.items, room - least, _Weighed(order), min(spare, room - least))
     every = [*order.notes, *filter(None, (_warning(made) for *_, made in plan.placed)), *map(_omission, plan.omitted)]
     warnings = _fitting([text for text in every if text], order, frame, plan.left + least)

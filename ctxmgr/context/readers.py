@@ -82,7 +82,7 @@ class Readers(AccessGuard):
         self.close()
 
 
-_MOST_COMPARED = 5_000
+_MAX_COMPARED = 5_000
 _SUGGESTED = 3
 
 
@@ -144,9 +144,9 @@ class VisibleArtifacts:
         if self.version is None or named.form != "artifact":
             return []
         own = self.of_owner(named.source)
-        every = own if len(own) >= _MOST_COMPARED else [*own, *self._artifacts.state(self.version)]
+        every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
-        return get_close_matches(named.text, list(names)[:_MOST_COMPARED], n=_SUGGESTED)
+        return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_SUGGESTED)
 
     def _row(self, owner: str, name: str) -> ArtifactRow | None:
         if (owner, name) not in self._known:

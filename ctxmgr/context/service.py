@@ -200,7 +200,7 @@ def _log(service: PackageService, audience: Readers, shown: VisibleArtifacts, it
     reader.log("context request", "read", granted, denied, failed=failed, hidden=shown.hidden)
 
 
-MOST_BYTES = 1_000_000
+MAX_CONTENT_BYTES = 1_000_000
 _DEEPEST = 50
 _HINT = "a task is a JSON or YAML map, e.g. title: Implement the parser"
 
@@ -215,8 +215,8 @@ def read_task_context(content: bytes, name: str) -> dict[str, Any]:
     Raises:
         InvalidInput: it is too large, no text, neither JSON nor YAML, no map, nested too deep, or refers to its own parts.
     """
-    if len(content) > MOST_BYTES:
-        raise InvalidInput(f"{name} has {len(content):,} bytes", f"a task's context has at most {MOST_BYTES:,}")
+    if len(content) > MAX_CONTENT_BYTES:
+        raise InvalidInput(f"{name} has {len(content):,} bytes", f"a task's context has at most {MAX_CONTENT_BYTES:,}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

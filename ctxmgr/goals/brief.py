@@ -31,7 +31,7 @@ _WORDS: dict[Moment, str] = {
 }
 _MARKS = {True: "✓", False: "✗", None: "?"}
 _LONG, _SHORT = 400, 160
-_LEAST = 24  # characters below which a cut line tells nothing
+_MIN_CHARS = 24  # characters below which a cut line tells nothing
 _SHOWN_BLOCKED, _SHOWN_FLIGHT, _SHOWN_PROBES = 5, 3, 20
 
 
@@ -224,12 +224,12 @@ def _cut(part: _Part, space: int) -> str:
         lines.append(line)
     if len(lines) > 1 or (lines and len(part.lines) == 1):
         return "\n".join(lines)
-    if space < _LEAST or len(part.lines) > 1:
+    if space < _MIN_CHARS or len(part.lines) > 1:
         return ""
     return part.lines[0][: space - 1] + "…"
 
 
-_MOST = 50
+_MAX_LISTED = 50
 
 
 def source_of(state: State) -> GoalSource:
@@ -247,8 +247,9 @@ def source_of(state: State) -> GoalSource:
         task=f"{task.id} {task.text}" if task else None,
         subtask=f"{node.id} {node.text}" if node is not None and "." in node.id else None,
         attempt=attempt.number if attempt else None,
-        done=[f"{each.id} {each.text}" for each in leaves if each.status == "done"][-_MOST:],
-        open=[f"{each.id} {each.text}" for each in leaves if each.status in ("pending", "in_progress", "failed")][:_MOST],
-        blocked=blocked[:_MOST], next=f"{following.id} {following.text}" if following else None, next_step=state.next_step,
+        done=[f"{each.id} {each.text}" for each in leaves if each.status == "done"][-_MAX_LISTED:],
+        open=[f"{each.id} {each.text}" for each in leaves if each.status in ("pending", "in_progress", "failed")][:_MAX_LISTED],
+        blocked=blocked[:_MAX_LISTED], next=f"{following.id} {following.text}" if following else None,
+        next_step=state.next_step,
         in_flight=[f"{each.action} {plain_line(each.args)}".strip() for each in state.in_flight], probe_state=state.probe_state,
     )  # fmt: skip

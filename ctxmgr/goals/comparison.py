@@ -15,11 +15,11 @@ LAST = 10
 """Messages that a loop without a brief often keeps."""
 NEEDED_ACTIONS = 3
 
-_SAID = frozenset({
+_TEXT_TYPES = frozenset({
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "nudge",
     "interrupt", "error",
 })  # fmt: skip
-_TELLING = 40
+_COMPARED_CHARS = 40
 """Characters by which a text is known again; a brief may shorten the rest."""
 
 
@@ -33,7 +33,7 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
                 yield _result(record)
         elif kind == "result":
             yield _result(record)
-        elif kind == "event" and isinstance(type_ := record.get("type"), str) and type_ in _SAID:
+        elif kind == "event" and isinstance(type_ := record.get("type"), str) and type_ in _TEXT_TYPES:
             data = record.get("data")
             text = cast("dict[str, object]", data).get("text") if isinstance(data, dict) else data
             yield _line({"role": "user" if type_ == "user_message" else "assistant", "content": text})
@@ -134,4 +134,4 @@ def _known(text: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    return _known(text)[:_TELLING].rstrip()
+    return _known(text)[:_COMPARED_CHARS].rstrip()

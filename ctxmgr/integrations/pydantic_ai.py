@@ -10,7 +10,7 @@ from typing import Any
 
 from ctxmgr.integrations.guarded_run import GuardedRun, with_text
 
-_WAITS = ("ApprovalRequired", "CallDeferred")
+_WAITING_ERRORS = ("ApprovalRequired", "CallDeferred")
 """Exceptions by which a tool says that a person, or somebody outside, is waited for."""
 
 
@@ -45,7 +45,7 @@ class PydanticAIGuard(GuardedRun):
         try:
             result = await handler(args)
         except Exception as error:
-            if type(error).__name__ in _WAITS:
+            if type(error).__name__ in _WAITING_ERRORS:
                 self.board.event("waiting", {"reason": type(error).__name__, "action": tool_def.name}, entry=entry)
                 raise
             asked = getattr(error, "tool_retry", None)  # the framework's own form of a ModelRetry

@@ -85,7 +85,7 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
     )
 
 
-MOST_AROUND = 200
+MAX_EXPANDED = 200
 """Entries that one episode is expanded to at most; those about its first links are kept."""
 
 
@@ -100,7 +100,7 @@ def around(store: Store, episode: Episode, reach: int) -> list[EntryView]:
     for key, index in _linked(store, episode):
         # The linked entry itself comes first, so that the cap never costs it.
         for place in sorted(range(max(0, index - reach), index + reach + 1), key=lambda place: abs(place - index)):
-            if len(found) >= MOST_AROUND:
+            if len(found) >= MAX_EXPANDED:
                 break
             if (key, place) not in found and (entry := store.queries.entry_at(key, place)) is not None:
                 found[key, place] = entry
@@ -114,7 +114,7 @@ def _linked(store: Store, episode: Episode) -> list[tuple[int, int]]:
         return []
     places = [(own, index) for index in episode.indexes]
     rows = Rows(store.engine)
-    for link in episode.links[:MOST_AROUND]:
+    for link in episode.links[:MAX_EXPANDED]:
         with suppress(InvalidInput, NotFound, NoHistory, OutOfBounds):  # a link that was written elsewhere may lead nowhere
             entry = linked_entry(store, rows, own, link)
             if entry is not None and (key := store.sessions.key(str(entry["session"]))) is not None:
@@ -124,7 +124,7 @@ def _linked(store: Store, episode: Episode) -> list[tuple[int, int]]:
 
 REFLECTOR = "reflect"
 """Who a kept reflection is by when nobody else says so: these rules, no person and no model."""
-_MOST_LINKED = 200
+_MAX_LINKED = 200
 
 
 class EmbeddedMemory:
@@ -195,7 +195,7 @@ class EmbeddedMemory:
         )
         if former is not None and former.text == told.text:
             return former.id
-        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MOST_LINKED)
+        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MAX_LINKED)
         links = [] if key is None else still_linked(self._store, key, links)
         made = RetainRequest(
             text=told.text, entry_ids=entries, links=links, tags=[REFLECTION_TAG, *request.tags], author=author,
@@ -219,7 +219,7 @@ def _is_reflection(episode: Episode) -> bool:
 
 SAME = 0.75
 """Share of their words that two statements have in common when they say the same."""
-ABOUT = 0.5
+SAME_SUBJECT = 0.5
 """Share of their words that two statements have in common when they speak of the same."""
 _FEWEST = 2
 _READ = 2_000
@@ -269,7 +269,7 @@ def claim(text: str) -> Claim:
 def disagreement(newer: Claim, older: Claim) -> str | None:
     """Return why two statements about the same do not agree, or None."""
     alike = _alike(newer, older)
-    if alike < ABOUT:
+    if alike < SAME_SUBJECT:
         return None
     turned = next(((mine, theirs) for mine in sorted(newer.poles) for theirs in sorted(older.poles & _OPPOSITES[mine])), None)
     if newer.poles & older.poles:  # both say "fails", whatever else they say

@@ -16,9 +16,9 @@ from ctxmgr.store.engine.disposable import BORN
 from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.engine.spelling import KEEP_STATE
 from ctxmgr.store.row_mapper import placeholders
-from ctxmgr.store.write.append import TOGETHER, Appender
+from ctxmgr.store.write.append import BATCH, Appender
 
-_HANDED = 4 * TOGETHER
+_MAX_UNCONFIRMED = 4 * BATCH
 """Places that are remembered until they have been written for certain."""
 
 _WAITING = (
@@ -196,8 +196,8 @@ class Extract:
 
         def handed() -> Iterator[tuple[int, Record]]:
             for place, record in placed:
-                if len(self._handed) >= _HANDED:
-                    self._handed = dict.fromkeys(list(self._handed)[_HANDED // 2 :])
+                if len(self._handed) >= _MAX_UNCONFIRMED:
+                    self._handed = dict.fromkeys(list(self._handed)[_MAX_UNCONFIRMED // 2 :])
                 self._handed[place] = None
                 yield place, record
 

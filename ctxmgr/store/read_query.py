@@ -22,7 +22,7 @@ from ctxmgr.store.sql_views import FINDING_COLUMNS, FINDINGS, PROJECT_VIEWS, VIE
 NAMES = (*VIEWS, FINDINGS, *PROJECT_VIEWS)
 """What a query may name."""
 
-_MOST_MEMORY = 1 << 30
+_MAX_MEMORY = 1 << 30
 _STEPS = 10_000
 _SECONDS_TO_READ = 10.0
 _PRAGMAS = frozenset({"table_info", "table_xinfo"})
@@ -229,7 +229,7 @@ class _Watch:
 
     def __init__(self, end: float, seconds: float) -> None:
         self._end, self._seconds = end, seconds
-        self._most = self._used() + _MOST_MEMORY
+        self._most = self._used() + _MAX_MEMORY
         self.stopped = ""
         self.raised: BaseException | None = None
 

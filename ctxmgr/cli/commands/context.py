@@ -304,10 +304,10 @@ def _shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) 
 def _read(place: str | None) -> dict[str, Any] | None:
     if place is None:
         return None
-    from ctxmgr.context.service import MOST_BYTES, read_task_context
+    from ctxmgr.context.service import MAX_CONTENT_BYTES, read_task_context
 
     with open(open_regular(place), "rb") as file:
-        return read_task_context(file.read(MOST_BYTES + 1), place)
+        return read_task_context(file.read(MAX_CONTENT_BYTES + 1), place)
 
 
 def set_(

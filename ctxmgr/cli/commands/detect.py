@@ -124,7 +124,7 @@ def _show_folder(out: Printer, found: FolderFindings) -> None:
         out.line()
 
 
-_SHOWN = 5
+_MAX_NAMED = 5
 
 
 def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicting: list[str]) -> None:
@@ -148,7 +148,7 @@ def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicti
         found, notes = backtest_folder(folder, merged(dict(load_config(Path.cwd()).detect), settings))
         warnings = list(notes)
         if found.absent:
-            shown = ", ".join(found.absent[:_SHOWN]) + (", ..." if len(found.absent) > _SHOWN else "")
+            shown = ", ".join(found.absent[:_MAX_NAMED]) + (", ..." if len(found.absent) > _MAX_NAMED else "")
             warnings.append(f"{len(found.absent)} labelled sessions are in no log: {shown}")
         return Answer(
             found.to_json(), lambda out: show_backtest(out, found), "ok" if found.scored else "empty", warnings=warnings

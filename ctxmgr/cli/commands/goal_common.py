@@ -27,7 +27,7 @@ Examples:
   ctxmgr goal tree
 """
 
-MOST_STDIN = 8 * 1024 * 1024
+MAX_STDIN = 8 * 1024 * 1024
 
 goal_app = typer.Typer(no_args_is_help=True, help=_HELP)
 probe_app = typer.Typer(no_args_is_help=True, help="Named checks of the files on disk, without a shell.")
@@ -108,9 +108,9 @@ def text(given: str) -> str:
     """
     if given != "-":
         return given
-    read = sys.stdin.read(MOST_STDIN + 1)
-    if len(read) > MOST_STDIN:
-        raise InvalidInput(f"stdin has more than {MOST_STDIN:,} characters", "give a shorter text")
+    read = sys.stdin.read(MAX_STDIN + 1)
+    if len(read) > MAX_STDIN:
+        raise InvalidInput(f"stdin has more than {MAX_STDIN:,} characters", "give a shorter text")
     return read
 
 

@@ -78,7 +78,7 @@ def _given(goal: str | None, source: str | None) -> tuple[str | None, Plan, list
     text = None if goal is None else c.text(goal).strip()
     if source is not None:
         name = "stdin" if source == "-" else source
-        data = sys.stdin.buffer.read(c.MOST_STDIN) if source == "-" else read_content(Path(source))
+        data = sys.stdin.buffer.read(c.MAX_STDIN) if source == "-" else read_content(Path(source))
         plan = parse_plan(data, name)
         notes = list(plan.notes)
         if text is None and plan.goal is None:

@@ -249,7 +249,7 @@ def verify(
     answer("verify", how, work, store=store, damaged=True)
 
 
-_FEW = 12
+_MAX_FILES_IN_FULL = 12
 _COLUMNS = (
     Column("SESSION", give=2, least=8),
     Column("FORMAT", give=5, least=6, optional=True),
@@ -268,7 +268,7 @@ def show_import(printer: Printer, report: ImportReport) -> None:
         printer.hint("No logs found. Name a file or folder: ctxmgr import PATH")
         return
     read = [file for file in report.files if file.skipped is None or file.records]
-    shown = read if len(read) <= _FEW or not printer.terminal else [file for file in read if _wrong(file)]
+    shown = read if len(read) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in read if _wrong(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
         printer.table(_COLUMNS, (_file(printer, file, names.get(file.session, file.session)) for file in shown))

@@ -163,7 +163,7 @@ _AROUND = (
     Column("STATUS"), Column("INPUT", fill=True, least=20),
 )  # fmt: skip
 _MARKER = "memory"
-_MOST_LINES = 8
+_MAX_LINES = 8
 
 
 def show_episodes(printer: Printer, episodes: Sequence[Episode]) -> None:
@@ -196,7 +196,7 @@ def _episode(printer: Printer, episode: Episode, name: str) -> None:
         Span(f"  {printer.fit(episode.author or 'unsigned', 24)}  {day(episode.ts)} {clock(episode.ts)}".rstrip(), "dim"),
     ]
     printer.line(*parts, hang=4)
-    left_out = printer.block(episode.text, indent=4, most=_MOST_LINES)
+    left_out = printer.block(episode.text, indent=4, most=_MAX_LINES)
     if left_out:
         printer.line(Span(f"{printer.symbols.ellipsis} {plural(left_out, 'more line')}", "dim"), indent=4)
     for title, text in (

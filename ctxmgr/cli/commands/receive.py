@@ -19,7 +19,7 @@ from ctxmgr.workspace import Workspace
 TOKEN = "CTXMGR_RECEIVE_TOKEN"
 
 _MEGABYTE = 1_000_000
-_MOST = 256
+_MAX_MEGABYTES = 256
 
 
 def receive(
@@ -43,8 +43,8 @@ def receive(
     """
 
     def work(workspace: Workspace) -> Answer:
-        if not 0 < max_body <= _MOST:
-            raise InvalidInput(f"--max-body {max_body} can't be held", f"1 to {_MOST} megabytes")
+        if not 0 < max_body <= _MAX_MEGABYTES:
+            raise InvalidInput(f"--max-body {max_body} can't be held", f"1 to {_MAX_MEGABYTES} megabytes")
         limits = Limits(max_body * _MEGABYTE)
         receiver = Receiver(host, port, token=os.environ.get(TOKEN) or None, limits=limits)
         recorder = TelemetryRecorder(workspace.store)

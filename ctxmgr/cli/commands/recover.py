@@ -17,7 +17,7 @@ from ctxmgr.cli.views.formatting import amount, plural, short_ids
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.one_line import brief, command
 from ctxmgr.errors import InvalidInput
-from ctxmgr.paths import MOST_SETTINGS, read_regular
+from ctxmgr.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.types.operations import AgentRequest, ModelRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 
@@ -220,7 +220,7 @@ def _drafts(given: list[str]) -> dict[str, Any]:
         if not equals or not agent.strip():
             raise InvalidInput(f"--draft {text[:80]!r} is not of the form AGENT=JSON", 'e.g. --draft \'coder={"goal": "..."}\'')
         try:
-            drafts[agent] = json.loads(read_regular(body[1:], MOST_SETTINGS) if body.startswith("@") else body)
+            drafts[agent] = json.loads(read_regular(body[1:], MAX_SETTINGS_BYTES) if body.startswith("@") else body)
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput(f"--draft for {agent[:80]!r} can't be read: {error}", "JSON, or @FILE with JSON in it") from None
     return drafts

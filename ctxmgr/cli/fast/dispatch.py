@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _IN_A_LINE = frozenset({"record"})
 """Commands that tell a person no more than a line, which is the same in every file or pipe."""
 
-_KEPT = frozenset({"detect", "sessions"})
+_CACHED = frozenset({"detect", "sessions"})
 """Commands whose answers are drawn from what was kept of them."""
 
 
@@ -49,7 +49,7 @@ def _is_shown_quickly(name: str, values: dict[str, Any]) -> bool:
     """Whether a command may be shown to a person without its own function."""
     if name in _IN_A_LINE:
         return not sys.stdout.isatty()
-    return name in _KEPT or bool(name == "recover" and values["prompt"])
+    return name in _CACHED or bool(name == "recover" and values["prompt"])
 
 
 def _called(command: Command, values: dict[str, Any]) -> int:

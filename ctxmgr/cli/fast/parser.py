@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         quick: Quick | None
 
 
-_LONGEST_NUMBER = 16
+_MAX_DIGITS = 16
 _DEEPEST = 3
 """Words of the longest name of a command."""
 
@@ -112,9 +112,9 @@ def _value(kind: str, word: str | None) -> Any:
     if word is None or kind == "text":
         return word
     if kind == "number":
-        return int(word) if word.isascii() and word.isdigit() and len(word) <= _LONGEST_NUMBER else None
+        return int(word) if word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS else None
     if kind == "float":
-        plain = word.isascii() and word.replace(".", "", 1).isdigit() and len(word) <= _LONGEST_NUMBER
+        plain = word.isascii() and word.replace(".", "", 1).isdigit() and len(word) <= _MAX_DIGITS
         return float(word) if plain else None
     from pathlib import Path
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _PAGE = 5000
 """Rows read at a time."""
 
-_LONG = 2000
+_LONG_ROWS = 2000
 """Rows from which on less of each input and output is quoted."""
 
 _QUOTED, _QUOTED_IN_LONG = 4000, 400
@@ -155,7 +155,7 @@ def session_report(
     answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_told(continuation, texts), "")
     members = {member for each in lasting for member in each.members}
     kept = _kept(rows, members) if focus else rows
-    texts.most = _QUOTED_IN_LONG if len(kept) > _LONG else _QUOTED
+    texts.most = _QUOTED_IN_LONG if len(kept) > _LONG_ROWS else _QUOTED
     notes = {note.id: note for entry in entries for note in entry.notes if note.superseded_by is None}
     return SessionReport(
         session=verdict.session, title=_title(rows, texts) or verdict.session, verdict=verdict.verdict,

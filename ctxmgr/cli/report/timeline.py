@@ -23,7 +23,7 @@ COLUMN = 4.0
 _PAUSE = 30
 """A pause this many times longer than the median step is drawn short."""
 
-_LEAST_PAUSE = 60.0
+_MIN_PAUSE = 60.0
 """Seconds below which a pause is never drawn short."""
 
 _ROUNDS = 60
@@ -94,7 +94,7 @@ class _Scale:
     def __init__(self, moments: Sequence[float]) -> None:
         self.moments = sorted(set(moments)) or [0.0]
         steps = [after - before for before, after in pairwise(self.moments)]
-        self.longest = max(_LEAST_PAUSE, _PAUSE * median(steps)) if steps else _LEAST_PAUSE
+        self.longest = max(_MIN_PAUSE, _PAUSE * median(steps)) if steps else _MIN_PAUSE
         self._at = [0.0]
         for step in steps:
             self._at.append(self._at[-1] + min(step, self.longest))

@@ -82,7 +82,7 @@ def picked_out(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> l
     return [*spans, Span(text[at:])]
 
 
-_LONGEST = 40
+_MAX_LINES = 40
 
 
 def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> None:
@@ -136,7 +136,7 @@ def _value(printer: Printer, entry: EntryView, title: str, value: Any, *, full: 
     lines = text.count("\n") + 1
     extent = f"  {plural(lines, 'line')}, {size(len(text.encode('utf-8', 'replace')))}" if lines > 3 else ""
     printer.heading(f"{title}{extent}")
-    left = printer.block(text, indent=2, style=style, most=None if full else _LONGEST)
+    left = printer.block(text, indent=2, style=style, most=None if full else _MAX_LINES)
     if left:
         show = command("show", f"{entry.session}@{entry.index}", "--full")
         printer.line(Span(f"{printer.symbols.ellipsis} {plural(left, 'more line')}: {show}", "dim"), indent=2)
@@ -233,7 +233,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
         kind = "" if first.type in _TALK else f" {printer.fit(first.type, 30)}"
         after = "" if first.after is None else f"  after @{first.after}"
         printer.line(*head, Span(f"{kind}  {clock(first.ts)}{after}", "dim"))
-        left = printer.block(text, indent=4, style="dim" if "thought" in first.type else "", most=_LONGEST)
+        left = printer.block(text, indent=4, style="dim" if "thought" in first.type else "", most=_MAX_LINES)
         if left:
             printer.line(Span(f"{printer.symbols.ellipsis} {left} more lines; --json shows all", "dim"), indent=4)
 

@@ -74,7 +74,7 @@ def is_index(value: Any) -> bool:
 
 
 _PLAIN_ROUNDS = 8
-_LEAST_INPUT = 22
+_MIN_INPUT_WIDTH = 22
 _VARIANTS = 5
 _ROWS = 24
 _ROUND = "round"
@@ -136,7 +136,7 @@ def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
     wide = max(wide, len(f"{rounds}"))
     actions = [printer.fit(row.action, max(8, printer.width // 4)) for row in shown]
     left = max(len(_ROUND) if rounds > 1 else 0, *(printer.cells(action) for action in actions))
-    told = min(max(len(row.input) for row in shown), _LEAST_INPUT)
+    told = min(max(len(row.input) for row in shown), _MIN_INPUT_WIDTH)
     room = printer.width - 2 - left - len(GAP) - (told + len(GAP) if told else 0)
     columns = chosen(rounds, (room + len(GAP)) // (wide + len(GAP)) if printer.terminal else _PLAIN_ROUNDS)
     elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"

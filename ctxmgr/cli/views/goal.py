@@ -19,7 +19,7 @@ _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
 _NEAR, _AFTER, _SMALL = 2, 4, 30
 _OVER = ("split", "dropped")
-_TELLING = ("failed", *_OVER)
+_WITH_REASON = ("failed", *_OVER)
 _Node = TypeVar("_Node", bound="SubtaskView")
 
 
@@ -162,7 +162,7 @@ class _Drawing:
         own = node.id != self._state.goal.id  # the goal's block stands below its bar already
         if own and node.block is not None and not (node.block.by == "escalation" and drawn):
             said.append(Span(f"blocked: {node.block.reason}", "hung"))
-        elif node.reason and node.status in _TELLING:
+        elif node.reason and node.status in _WITH_REASON:
             said.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
         if node.status != "done":
             said += [
@@ -170,7 +170,7 @@ class _Drawing:
                 for attempt in node.attempts[-3:]
                 if attempt.status == "failed"
                 and attempt.reason
-                and (node.status not in _TELLING or attempt.reason != node.reason)
+                and (node.status not in _WITH_REASON or attempt.reason != node.reason)
             ]
         if node.id == self._state.current and self._state.next_step:
             said.append(Span(f"next: {self._state.next_step}", "open"))

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from ctxmgr.types.view import EntryView, EventView
 
 # The telling fields of the calls that agents make, the most telling first.
-_TELLING = (
+_INPUT_FIELDS = (
     "command", "cmd", "script", "code", "file_path", "filePath", "notebook_path", "pattern", "query", "url", "path", "uri",
     "prompt", "question", "description", "subject", "title", "message", "text", "content", "task", "name", "id",
 )  # fmt: skip
 _WHERE = ("path", "file_path", "glob", "directory", "workdir")
-_SAID = ("text", "content", "message", "thought", "delta", "title", "summary", "error", "reason", "prompt")
+_TEXT_FIELDS = ("text", "content", "message", "thought", "delta", "title", "summary", "error", "reason", "prompt")
 _SHELLS = ("sh", "bash", "zsh", "dash")
 _DEEPEST = 8
 
@@ -31,7 +31,7 @@ def brief(value: Any) -> str:
         return value
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
-        for name in _TELLING:
+        for name in _INPUT_FIELDS:
             told = _telling(fields.get(name))
             if told:
                 where = _place(fields) if name in ("pattern", "query") else ""
@@ -102,7 +102,7 @@ def said(data: Any, depth: int = 0) -> str:
         return "\n".join(part for part in parts if part)
     if isinstance(data, dict) and depth < _DEEPEST:
         fields = cast("dict[str, Any]", data)
-        for name in _SAID:
+        for name in _TEXT_FIELDS:
             if name in fields and (text := said(fields[name], depth + 1)):
                 return text
     return "" if data is None or data in ({}, []) else compact(data)

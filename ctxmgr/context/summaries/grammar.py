@@ -128,7 +128,7 @@ _WRAPPERS = frozenset({"export_statement", "template_declaration", "lexical_decl
 _ATTRIBUTES = frozenset({"attribute_item", "decorator", "marker_annotation", "annotation"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 _SIGNS = " \t/*#!"
-_MOST_NODES = 200_000
+_MAX_NODES = 200_000
 _PROBE = 8_000
 _FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; what takes more takes the square of its size in time
 
@@ -195,7 +195,7 @@ class _Walk:
         if root.type == "ERROR":
             raise ValueError("the grammar can't read it")
         stack: list[tuple[Node, int, Node]] = [(root, 0, root)]
-        for _ in range(_MOST_NODES):
+        for _ in range(_MAX_NODES):
             if not stack:
                 return
             node, depth, outer = stack.pop()
@@ -376,8 +376,8 @@ SMALL = 40
 
 _FRAMES = {MARKDOWN: ("<!-- ", " -->"), TEXT: ("[", "]")}
 _HASHES = (YAML, JSON, PYTHON, "ruby", "shell")
-_SAYING = "summary by structure; in full: {tokens:,} tokens"
-_SAID = lazy_pattern(r"(?:<!-- |\[|# |// )summary by structure; in full: [\d,]{1,20} tokens(?: -->|\])?\n")
+_NOTE = "summary by structure; in full: {tokens:,} tokens"
+_NOTE_PATTERN = lazy_pattern(r"(?:<!-- |\[|# |// )summary by structure; in full: [\d,]{1,20} tokens(?: -->|\])?\n")
 
 
 def summarise_with(
@@ -387,7 +387,7 @@ def summarise_with(
     kind = known_kind(kind) if kind.strip() else kind_of(name, text)
     original = counter.count(text, kind)
     whole = Summary(text, "none", original, original, lossless=True)
-    said = _SAID.match(text)
+    said = _NOTE_PATTERN.match(text)
     body = text[said.end() :] if said else text
     if original <= SMALL or not body.strip():
         return whole
@@ -424,4 +424,4 @@ def _drafted(
 
 def _header(kind: str, tokens: int) -> str:
     opening, closing = _FRAMES.get(kind, ("# ", "") if kind in _HASHES else ("// ", ""))
-    return f"{opening}{_SAYING.format(tokens=tokens)}{closing}\n"
+    return f"{opening}{_NOTE.format(tokens=tokens)}{closing}\n"

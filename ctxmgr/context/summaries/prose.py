@@ -186,7 +186,7 @@ NOTATIONS = {
 
 
 _CODE = frozenset({*LANGUAGES, PYTHON, CODE})
-_LONGEST = 600
+_MAX_LINE_CHARS = 600
 _MOSTLY = 0.8  # of a text that is nothing but definitions, all of them would be no summary
 _COMMENT_SIGNS = " \t/*#!-<"
 
@@ -237,19 +237,19 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
             continue
         if notation.comments and bare.startswith(notation.comments):
             comments.append(bare)
-        elif bare and notation.opens.match((" " if line[0] in " \t" else "") + one_line(bare[:_LONGEST])):
+        elif bare and notation.opens.match((" " if line[0] in " \t" else "") + one_line(bare[:_MAX_LINE_CHARS])):
             body = []
             yield _Definition(_opening(line), len(line) - len(line.lstrip()), _comment(comments), body)
             comments = []
         elif bare and not bare.startswith(("@", "#[")):
             comments = []
             if len(body) <= BODY_LINES[0]:
-                body.append(line[: 2 * _LONGEST])
+                body.append(line[: 2 * _MAX_LINE_CHARS])
 
 
 def _opening(line: str) -> str:
     """Return a definition's line without the brace that opens its body."""
-    return re.sub(r"\s*\{\s*$", "", shortened(line.rstrip()[: _LONGEST + 1], _LONGEST))
+    return re.sub(r"\s*\{\s*$", "", shortened(line.rstrip()[: _MAX_LINE_CHARS + 1], _MAX_LINE_CHARS))
 
 
 def _comment(lines: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_sentence, one_line, shortened
 from ctxmgr.text.content_kind import PYTHON
 
-MOST_LINES = 60
+MAX_FUNCTION_LINES = 60
 """Lines of one function that are told at most."""
 
 _WIDTH = 100
@@ -30,7 +30,7 @@ def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent
         lines = []
         for line in _block(body, 0):
             lines.append(line)
-            if len(lines) > MOST_LINES:
+            if len(lines) > MAX_FUNCTION_LINES:
                 break
         vars(node)["lines"] = lines  # every draft needs them
     told = lines[:count]

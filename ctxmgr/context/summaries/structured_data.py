@@ -218,7 +218,7 @@ MAX_DEPTH = 60
 """Levels that are told apart; what lies deeper is one scalar."""
 MAX_ITEMS = 1_000
 """Items of one list that are looked at; all are counted."""
-MAX_TOLD = 300
+MAX_KEPT_ITEMS = 300
 """Items of one list that are kept as they are."""
 MAX_KEYS = 5_000
 """Keys of one map that are looked at; all are counted."""
@@ -282,7 +282,7 @@ def from_json(text: str) -> Node:
 
 def listing(count: int, items: Sequence[Node]) -> Listing:
     """Return a list of ``count`` items of which ``items`` are the first."""
-    return Listing(count, tuple(items[:MAX_TOLD]), overlay(items) if items else None)
+    return Listing(count, tuple(items[:MAX_KEPT_ITEMS]), overlay(items) if items else None)
 
 
 def overlay(nodes: Sequence[Node], depth: int = 0) -> Node:

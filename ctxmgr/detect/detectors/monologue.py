@@ -12,7 +12,7 @@ from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.message_text import MESSAGES, THOUGHTS, Saying, alike, text_of
 from ctxmgr.types.finding import FindingKind, Observation
 
-_KEPT = 64
+_MAX_MESSAGES = 64
 _ROUND = 4
 """Messages that may be said in turn."""
 
@@ -36,7 +36,7 @@ class MonologueDetector:
 
     def __init__(self, settings: DetectSettings) -> None:
         self._settings = settings
-        self._kept = min(_KEPT, max(settings.monologue_rounds, settings.paraphrase_rounds))
+        self._kept = min(_MAX_MESSAGES, max(settings.monologue_rounds, settings.paraphrase_rounds))
         self.state: dict[str, _Run] = {}
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:

@@ -13,7 +13,7 @@ from ctxmgr.detect.text.vocabulary import hands_over
 from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_AGENTS = 4
-_KEPT = 32
+_MAX_WORDS = 32
 _LEAVE = 2
 _NO_RUNS: tuple[int, ...] = (0,) * (_MAX_AGENTS + 1)
 
@@ -86,7 +86,7 @@ class PingPongDetector:
             if words[-period].is_again(word):
                 runs[period] = state.runs[period] + 1
         words = (*words, word)
-        self.state = _State(words[-_KEPT:], tuple(runs))
+        self.state = _State(words[-_MAX_WORDS:], tuple(runs))
         rounds = self._settings.handoff_rounds
         for period in range(2, _MAX_AGENTS + 1):
             if runs[period] <= period * (rounds - 2):

@@ -27,7 +27,7 @@ from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.normalise import storable
 from ctxmgr.store.reserved import ARCHIVED, GAP, PROJECT
 from ctxmgr.store.row_mapper import load
-from ctxmgr.store.write.append import TOGETHER
+from ctxmgr.store.write.append import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ _TABLES = (
 _FILE_BYTES = 64 << 20
 """Bytes of records after which a new file of the day begins."""
 
-_LONGEST_TEAM = 150
+_MAX_TEAM_NAME = 150
 
 _OLD = (
     "SELECT key, id, seq, first, last, source IS NOT NULL, entries + events FROM session "
@@ -204,7 +204,7 @@ def _team_folder(store: Store) -> str:
     if team is None:
         return ""
     name = quote(team, safe="")
-    return f"team={name if len(name) <= _LONGEST_TEAM else digest(team.encode())[:32]}/"
+    return f"team={name if len(name) <= _MAX_TEAM_NAME else digest(team.encode())[:32]}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ def restore(store: Store, archive: str, session: str | None = None) -> tuple[int
 
 
 def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
-    while batch := list(islice(records, TOGETHER)):
+    while batch := list(islice(records, BATCH)):
         yield batch
 
 

@@ -20,7 +20,7 @@ from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.integrity.damage import DamagedRange
 from ctxmgr.store.write.append import Appender
 
-_FEW = 20_000
+_MAX_IN_MEMORY = 20_000
 """Records up to which the tables are made in memory."""
 _AT_ONCE = 4_096
 
@@ -49,7 +49,7 @@ def contradictions(engine: Engine) -> list[DamagedRange]:
     """
     ((count,),) = engine.query("SELECT count(*) FROM record")
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as folder:
-        place = MEMORY if int(count) <= _FEW else os.path.join(folder, "tables.db")
+        place = MEMORY if int(count) <= _MAX_IN_MEMORY else os.path.join(folder, "tables.db")
         with closing(SqliteEngine(place, disposable=True)) as made:
             with made.transaction():
                 schema.make(made.execute)

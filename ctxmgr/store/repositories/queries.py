@@ -127,7 +127,7 @@ class Rows:
         self.texts: Verbatim | None = None
 
     def _load_verbatim(self, body: str) -> Record:
-        if len(body) < _LONG:
+        if len(body) < _LONG_BODY:
             return load(body)
         if self.texts is None:
             from ctxmgr.store.repositories.raw_json import Verbatim
@@ -420,7 +420,7 @@ def _shape(row: Plain) -> EntryView | EventView:
     return entry_shape(row) if row["kind"] == "entry" else event_shape(row)
 
 
-_LONG = 4_096
+_LONG_BODY = 4_096
 """Characters of a body with which texts in it may be long."""
 
 _COUNTED = 20_000

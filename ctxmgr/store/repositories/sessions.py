@@ -48,7 +48,7 @@ class Origin:
         self.first: float | None = row[6]
 
 
-_SAID = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})
+_MESSAGE_TYPES = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})
 
 
 class Sessions:
@@ -109,7 +109,7 @@ class Sessions:
             {"key": key, "done": done[0][0]},
         )
         for seq, kind in rows:
-            if kind in _SAID:
+            if kind in _MESSAGE_TYPES:
                 return None
             if kind == "error":
                 body = self._engine.query(

@@ -124,7 +124,7 @@ _SLICE = 512
 """Records that are indexed together."""
 _WIDEST = 1 << 22
 """Places that are looked at together: most of them may be other teams'."""
-_LONGEST = 1_000_000
+_MAX_INDEXED_CHARS = 1_000_000
 """Characters of a text that are indexed; of a longer one the place is proposed whatever is asked for."""
 
 TOO_LONG = "ctxmgrtoolongtobeindexed"
@@ -181,5 +181,5 @@ def _add(engine: Engine, low: int, high: int) -> None:
         for each in (body, early) if kind == "entry" and early is not None else (body,):
             text = folded_text(load(each)) or ""
             key = int(place), int(session)
-            texts[key] = f"{texts.get(key, '')}\n{text if len(text) <= _LONGEST else TOO_LONG}"
+            texts[key] = f"{texts.get(key, '')}\n{text if len(text) <= _MAX_INDEXED_CHARS else TOO_LONG}"
     engine.many(_ADD, [{"seq": seq, "session": session, "text": text} for (seq, session), text in texts.items()])

@@ -31,11 +31,11 @@ _ROWS = 8192
 _BYTES = 8_000_000
 """What is indexed together: places, and characters of texts."""
 
-_TOGETHER = 8192
+_SECOND_PROCESS_FROM = 8192
 """Places that are left from which on a second process reads them."""
 
 _PAGES = 1000
-_MUCH = 4 * _ROWS
+_MERGE_LATER_FROM = 4 * _ROWS
 _GATHERED_LATER = {"automerge": 0, "crisismerge": 2000, "hashsize": 1_500_000}
 _AS_IT_GROWS = {"automerge": 4, "crisismerge": 16, "hashsize": 1_000_000}
 """How the two full-text indexes are written: merging parts again and again as they come takes a third of the time."""
@@ -140,9 +140,9 @@ class Builder:
             while start < last:
                 if progress is not None:
                     progress(start, last)
-                if last - start > _TOGETHER and not self._alone and self._ahead is None:
+                if last - start > _SECOND_PROCESS_FROM and not self._alone and self._ahead is None:
                     self._read_ahead(start)
-                if last - start > _MUCH and not much:
+                if last - start > _MERGE_LATER_FROM and not much:
                     much = True  # to the end: what is merged there need not be merged before
                     self._copy_after(_LATER)
                 with self._engine.transaction():

@@ -29,7 +29,7 @@ _PART = 64
 _AT_ONCE = 200_000
 """Characters whose words are told apart together: these take ten times the room of the text."""
 
-_KNOWN = 60_000
+_MAX_KNOWN_WORDS = 60_000
 
 _READ = (
     "SELECT seq, kind, CASE WHEN kind IN ('entry', 'event', 'result') THEN body END, id FROM {records} WHERE seq > :start "
@@ -140,7 +140,7 @@ class Reader:
         return self._text(rows[0][0]) if rows else ""
 
     def _remember(self, fresh: set[bytes]) -> None:
-        if len(self._known) + len(fresh) > _KNOWN:
+        if len(self._known) + len(fresh) > _MAX_KNOWN_WORDS:
             self._known.clear()
         self._known |= fresh
 

@@ -161,7 +161,7 @@ def may_hold(needle: str) -> tuple[str, dict[str, object]]:
 
     Where it can't tell there are no values, and it is always true.
     """
-    if _NUMBER.issuperset(needle) or len(needle) > _LONG:
+    if _NUMBER.issuperset(needle) or len(needle) > _MAX_PATTERN_CHARS:
         return "TRUE", {}
     escapes = [like("\\u")]
     if "/" in needle:
@@ -173,7 +173,7 @@ def may_hold(needle: str) -> tuple[str, dict[str, object]]:
     return f"({' OR '.join(f'{{0}} LIKE :{name} ESCAPE :mark' for name in likes)})", {"mark": _MARK, **likes}
 
 
-_LONG = 5_000
+_MAX_PATTERN_CHARS = 5_000
 """Characters of the longest text that SQLite is asked for: what it takes for a pattern is limited."""
 
 _MARK = "!"

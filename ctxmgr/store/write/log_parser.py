@@ -86,7 +86,7 @@ def decoded(line: bytes) -> Plain | None:
 _READ = 1 << 20
 """Bytes that are read together, which make one block."""
 
-_VERY_MUCH = 1 << 25
+_SECOND_PROCESS_FROM = 1 << 25
 """Bytes from which on a second process reads ahead: to start it takes as long as to read a tenth of them."""
 
 _SUM = b',"sum":"'
@@ -97,7 +97,7 @@ def reading(path: str, start: int, last: str, much: int, masked: bool | None = N
     """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
     from ctxmgr.store.parallel.worker_process import Lost, beside
 
-    if much >= _VERY_MUCH:
+    if much >= _SECOND_PROCESS_FROM:
         try:
             with beside("ctxmgr.store.write.log_parser:blocks", path, start, last, masked) as other:
                 for packed in other:
