@@ -89,7 +89,7 @@ class Step:
         status, failure = self._status, self._error
         if error is not None:
             status, failure = "interrupted" if is_interruption(error) else "error", error_body(error)
-        with Beside(error):
+        with KeepOriginalError(error):
             self._recorder.result(
                 self.id, status, output=self.output, error=failure, duration_ms=round(took, 3), usage=self.usage
             )
@@ -101,7 +101,7 @@ class Step:
         self.__exit__(kind, error, trace)
 
 
-class Beside:
+class KeepOriginalError:
     """Keeps a failure to record from replacing an exception of the agent that is on its way; it becomes a note."""
 
     def __init__(self, error: BaseException | None) -> None:
@@ -453,7 +453,7 @@ class Recorder:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
-        with Beside(error):
+        with KeepOriginalError(error):
             self.end(outcome)
 
 

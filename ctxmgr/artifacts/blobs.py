@@ -315,7 +315,7 @@ class Measure:
                 "split it, or leave out --reject-secrets",
             )
         raise InvalidInput(
-            f"{self._name} holds what looks like a secret ({told(found)}); nothing was stored",
+            f"{self._name} holds what looks like a secret ({list_secrets(found)}); nothing was stored",
             "take it out of the file, or leave out --reject-secrets",
         )
 
@@ -332,7 +332,7 @@ class Measure:
         return tuple(dict.fromkeys(f"{kind} in line {bisect_left(ends, start) + 1}" for start, _, kind in spans))
 
 
-def told(found: tuple[str, ...]) -> str:
+def list_secrets(found: tuple[str, ...]) -> str:
     """Return the first of what looks like secrets, and how many more there are."""
     more = len(found) - _MAX_NAMED
     return ", ".join(found[:_MAX_NAMED]) + (f", {more} more" if more > 0 else "")

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quoted
-from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, told
+from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder
 from ctxmgr.artifacts.names import check_names
 from ctxmgr.artifacts.repair import heal
@@ -233,7 +233,7 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
     """
     _check(guard, request, stream)
     with writing(store) as held:
-        known = _known(store, held, request)
+        known = _known_dependencies(store, held, request)
         dependencies = Dependencies(store, guard, held.current, request)
         objects = Objects(held.folder, each=len(request.artifacts) < _BATCH)
         taken = [
@@ -256,11 +256,11 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
         after = {row.name: row for row in store.artifacts.state(now, request.agent)} if changed else known
     guard.log("artifact put", "write", [(request.agent, item.name) for item in request.artifacts])
     found = zip(request.artifacts, taken, strict=True)
-    secrets = [(item.name, told(measured.secrets)) for item, measured in found if measured.secrets]
+    secrets = [(item.name, list_secrets(measured.secrets)) for item, measured in found if measured.secrets]
     return Done(now, bool(changed), [after[item.name] for item in request.artifacts], secrets)
 
 
-def _known(store: Store, held: Held, request: PutRequest) -> Mapping[str, ArtifactRow]:
+def _known_dependencies(store: Store, held: WriteAccess, request: PutRequest) -> Mapping[str, ArtifactRow]:
     if held.current is None:
         return {}
     if len(request.artifacts) == 1:
@@ -389,7 +389,7 @@ _ROOM = 10_000  # bytes of an event beside its artifacts
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WriteAccess:
     """The right to change a store's artifacts, and where they stand.
 
     Attributes:
@@ -412,7 +412,7 @@ class VersionDraft:
 
 
 @contextlib.contextmanager
-def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
+def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAccess]:
     """Take the folder's lock, heal what an earlier writer left, and say where things stand.
 
     Raises:
@@ -428,7 +428,7 @@ def writing(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Held]:
         highest = store.artifacts.highest()
         if highest >= _MAX_VERSION:
             raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
-        yield Held(folder, store.artifacts.current(), highest + 1)
+        yield WriteAccess(folder, store.artifacts.current(), highest + 1)
         folder.keep_reserve()
 
 
@@ -461,7 +461,7 @@ def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Ca
 
 
 def write_version(
-    store: Store, held: Held, drafts: Sequence[VersionDraft], *, op: str, author: str, description: str | None
+    store: Store, held: WriteAccess, drafts: Sequence[VersionDraft], *, op: str, author: str, description: str | None
 ) -> None:
     """List a new version with these artifacts beside what the current one shows.
 
@@ -478,7 +478,7 @@ def write_version(
     rows = {} if held.current is None else {(row.agent, row.name): row for row in store.artifacts.state(held.current)}
     rows.update({(draft.row.agent, draft.row.name): draft.row for draft in drafts})
     views.lay_out(held.next, rows.values())
-    append(store, VERSION, author, data, lambda: is_as_held(store, held))
+    append(store, VERSION, author, data, lambda: is_unchanged(store, held))
     views.point(held.next)
 
 
@@ -493,6 +493,6 @@ def _listed(draft: VersionDraft) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def is_as_held(store: Store, held: Held) -> bool:
+def is_unchanged(store: Store, held: WriteAccess) -> bool:
     """Whether nobody changed the versions past the lock."""
     return (store.artifacts.current(), store.artifacts.highest()) == (held.current, held.next - 1)

@@ -11,7 +11,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.content import Finder
 from ctxmgr.artifacts.folder import place_of, release_reserve
-from ctxmgr.artifacts.put import append, check_description, is_as_held, write_version, writing
+from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_version, writing
 from ctxmgr.artifacts.repair import is_certain
 from ctxmgr.artifacts.version_folders import Views
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
@@ -82,7 +82,7 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
             "op": "rollback", "version": version, "parent": None, "from": held.current, "description": reason, "by": author,
             "artifacts": [],
         }  # fmt: skip
-        append(store, VERSION, author, data, lambda: is_as_held(store, held))
+        append(store, VERSION, author, data, lambda: is_unchanged(store, held))
         Views(held.folder).point(version)
         guard.log("version rollback", "write", changed)
         return RolledBack(current_version=version, rolled_back_from=held.current, reason=reason)
@@ -196,7 +196,7 @@ def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
         if removed:
             author = guard.agent or OPERATOR_NAME
-            append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_as_held(store, held))
+            append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_unchanged(store, held))
         views = Views(held.folder)
         for number in removed:
             views.remove(number)

@@ -116,9 +116,9 @@ def _started(given: list[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in completions(arguments[2:])))
         return
     if arguments[-1:] in (["--help"], ["-h"]):
-        from ctxmgr.cli.fast.prepared_help import helped
+        from ctxmgr.cli.fast.prepared_help import print_help
 
-        if helped(arguments[:-1]):
+        if print_help(arguments[:-1]):
             return
     import gc
 

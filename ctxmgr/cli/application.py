@@ -18,8 +18,8 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, quiet, set_agent
-from ctxmgr.cli.output import take_shown
-from ctxmgr.cli.runner import tell
+from ctxmgr.cli.output import take_output_options
+from ctxmgr.cli.runner import report
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
@@ -100,7 +100,7 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
         return error.exit_code
     path = str(context.command_path).split()[1:] if context is not None else []
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
-    return tell(fault, arguments, " ".join(path))
+    return report(fault, arguments, " ".join(path))
 
 
 def build(only: str | None = None) -> typer.Typer:
@@ -183,7 +183,7 @@ def typer_command(command: Any) -> Any:
     @wraps(command)
     def run(**given: Any) -> None:
         if is_shown:
-            given[_HOW] = take_shown(given)
+            given[_HOW] = take_output_options(given)
         command(**given)
 
     output = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.cli import COMMANDS
-from ctxmgr.cli.fast.parser import named
+from ctxmgr.cli.fast.parser import find_command
 from ctxmgr.cli.fast.table import TABLE
 
 if TYPE_CHECKING:
@@ -39,16 +39,16 @@ def completions(words: Sequence[str]) -> list[str]:
         before = before[2 if before[0] == "-C" else 1 :]
     if before[:1] == ["help"]:
         before = before[1:]
-    return [each for each in _offered(before, last) if each.startswith(last) or each == FILES]
+    return [each for each in _offers(before, last) if each.startswith(last) or each == FILES]
 
 
-def _offered(before: list[str], last: str) -> Iterator[str]:
-    found = named(before)
+def _offers(before: list[str], last: str) -> Iterator[str]:
+    found = find_command(before)
     if found is None:
         yield from _names(before, last)
         return
     name, command, words = found
-    waiting = _waiting(command, words)
+    waiting = _open_option(command, words)
     if waiting is not None:
         yield from _values(name, waiting)
     elif last.startswith("-"):
@@ -72,7 +72,7 @@ def _names(before: list[str], last: str) -> Iterator[str]:
         yield "help"
 
 
-def _waiting(command: Command, words: list[str]) -> str | None:
+def _open_option(command: Command, words: list[str]) -> str | None:
     """Return the option that waits for its value, None where none does."""
     if not words or words[-1] not in command["options"]:
         return None

@@ -66,7 +66,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return (named[-1] if named else os.environ.get("CTXMGR_FORMAT")) in ("json", "ndjson")
 
 
-def told(command: str, form: str, error: CtxmgrError) -> int:
+def report_error(command: str, form: str, error: CtxmgrError) -> int:
     """Say what went wrong, as the caller reads it; return the error's exit code."""
     from ctxmgr.cli.exits import exit_for
 

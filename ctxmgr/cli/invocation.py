@@ -29,7 +29,7 @@ OUTPUT = {
     "jq": OutputOption("--jq", valued=True),
     "raw": OutputOption("--raw", "-r"),
 }
-"""Parameter -> option, in the order in which `ctxmgr.cli.output.shown` takes them. The one list of them."""
+"""Parameter -> option, in the order in which `ctxmgr.cli.output.output_options` takes them. The one list of them."""
 
 
 class GlobalOptions:

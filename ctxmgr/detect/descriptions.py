@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.detect.step import Step, asked
+from ctxmgr.detect.step import Step, call_text
 from ctxmgr.detect.text.fingerprints import one_line
 
 
@@ -99,7 +99,7 @@ def _climbing(tale: _Tale) -> str:
     return f"{tale.rounds} attempts of {tale.fact('task') or 'a subtask'} failed{climbed}"
 
 
-def _still(tale: _Tale) -> str:
+def _lack_of_progress(tale: _Tale) -> str:
     if "sleptSeconds" in tale.facts:
         slept = f"{tale.facts['sleptSeconds']:.0f} s in all"
         return f"{tale.name} slept {tale.rounds} times in a row, {slept}, without looking at anything"
@@ -136,14 +136,14 @@ _TELLERS: dict[str, Callable[[_Tale], str]] = {
         f"a loop came back {tale.fact('cameBack')} times after it was answered: recovering this way does not help"
     ),
     "pingPong": lambda tale: f"{tale.fact('agents')} gave each other the same words {tale.rounds} times",
-    "hung": _still,
+    "hung": _lack_of_progress,
 }
 
 
 def _step(step: Step) -> str:
     if len(step.calls) == 1:
-        return asked(step.first.start)
-    return f"{len(step.calls)} calls at once ({', '.join(asked(call.start) for call in step.calls[:3])})"
+        return call_text(step.first.start)
+    return f"{len(step.calls)} calls at once ({', '.join(call_text(call.start) for call in step.calls[:3])})"
 
 
 def _said(step: Step) -> str:

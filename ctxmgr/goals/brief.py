@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ctxmgr.goals.edits import nothing_left
 from ctxmgr.goals.state import Action, OpenAction, State
 from ctxmgr.goals.tree import Node
-from ctxmgr.goals.truncation import plain_line, told
+from ctxmgr.goals.truncation import outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
@@ -117,12 +117,13 @@ def _failed(node: Node) -> list[str]:
 
 def _recent(state: State, node: Node) -> list[str]:
     lines = [
-        f"  - {_whose(each, node)}{_what(each)} → {told(each.status, each.output, each.error)}" for each in _shown(state, node)
+        f"  - {_whose(each, node)}{_what(each)} → {outcome_text(each.status, each.output, each.error)}"
+        for each in _recent_actions(state, node)
     ]
     return ["RECENT ACTIONS:", *lines] if lines else []
 
 
-def _shown(state: State, node: Node) -> list[Action]:
+def _recent_actions(state: State, node: Node) -> list[Action]:
     """Return the recent actions, oldest first: what the step before found out is what this one starts from."""
     own = [each for each in state.actions if each.node == node.id][-RECENT:]
     others = [each for each in state.actions if each.node != node.id]
@@ -180,9 +181,9 @@ def _probes(state: State) -> list[str]:
 
 
 def _what(item: OpenAction | BlockedAction) -> str:
-    from ctxmgr.detect.step import asked
+    from ctxmgr.detect.step import call_text
 
-    return plain_line(asked(Observation("start", 0, "", "", action=item.action, input=item.args)), _SHORT)
+    return plain_line(call_text(Observation("start", 0, "", "", action=item.action, input=item.args)), _SHORT)
 
 
 def _hidden(state: State) -> list[str]:
@@ -190,7 +191,7 @@ def _hidden(state: State) -> list[str]:
     node = state.current()
     path = {each.id for each in state.tree.path(node)} if node else {state.goal.id}
     tasks = sum(each.id not in path for each in state.goal.children)
-    earlier = state.count("actions") - (len(_shown(state, node)) if node is not None else 0)
+    earlier = state.count("actions") - (len(_recent_actions(state, node)) if node is not None else 0)
     found = [f"{tasks} other task{'s' * (tasks != 1)}"] if tasks else []
     return [*found, *([f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else [])]
 

@@ -83,8 +83,8 @@ def _saved(part: int, whole: int) -> float | None:
 def facts(state: GoalState, text: str) -> list[Fact]:
     """Return what the next step needs, each with whether the text holds it."""
     found: list[Fact] = []
-    lines = [_known(line) for line in text.splitlines()]
-    whole = _known(text)
+    lines = [_normalised(line) for line in text.splitlines()]
+    whole = _normalised(text)
 
     def add(kind: FactKind, told: str, held: bool) -> None:
         found.append(Fact(kind=kind, text=told, held=held))
@@ -94,9 +94,9 @@ def facts(state: GoalState, text: str) -> list[Fact]:
         if node is not None:
             add("task" if kind == "task" else "subtask", node.description, _beginning(node.description) in whole)
     for action in state.actions[-NEEDED_ACTIONS:]:
-        add("action", _told(action), any(_names(line, action) for line in lines))
+        add("action", _action_text(action), any(_names(line, action) for line in lines))
     for blocked in state.blocked_actions:
-        add("blocked", f"{blocked.action}: {blocked.reason}", any(_known(blocked.action) in line for line in lines))
+        add("blocked", f"{blocked.action}: {blocked.reason}", any(_normalised(blocked.action) in line for line in lines))
     return found
 
 
@@ -111,7 +111,7 @@ def _current(state: GoalState) -> tuple[SubtaskView | None, SubtaskView | None]:
     return None, None
 
 
-def _told(action: ActionView) -> str:
+def _action_text(action: ActionView) -> str:
     return f"{action.action}: {action.status}" + (f", {action.result}" if action.result else "")
 
 
@@ -129,9 +129,9 @@ def _names(line: str, action: ActionView) -> bool:
     return bool(said and said in line) or any(word in line for word in _OUTCOMES[action.status])
 
 
-def _known(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.split()).lower()
 
 
 def _beginning(text: str) -> str:
-    return _known(text)[:_COMPARED_CHARS].rstrip()
+    return _normalised(text)[:_COMPARED_CHARS].rstrip()

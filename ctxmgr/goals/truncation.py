@@ -79,12 +79,16 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
     if isinstance(given, dict):
         fields = cast("dict[str, Any]", given)
         if error := fields.get("error"):
-            told = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": plain_line(error)}
-            return status or "error", fields, {name: plain_line(told[name]) for name in ("type", "message") if name in told}
+            body = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": plain_line(error)}
+            return (
+                status or "error",
+                fields,
+                {name: plain_line(body[name]) for name in ("type", "message") if name in body},
+            )
     return status or "ok", cast("Any", given), None
 
 
-def told(status: str, output: object, error: object, width: int = 120) -> str:
+def outcome_text(status: str, output: object, error: object, width: int = 120) -> str:
     """Return an outcome in a few words: ``success``, or ``error: what it said``, or what came back, on one line."""
     message = cast("dict[str, object]", error).get("message") if isinstance(error, dict) else None
     if status == "ok":

@@ -88,10 +88,10 @@ class GuardedRun:
             else:
                 self.board.result(entry, "error", error=str(error) or type(error).__name__)
         except DegenerateLoopError as stuck:
-            return self._handed_over(stuck)
+            return self._recover(stuck)
         return None
 
-    def _handed_over(self, stuck: DegenerateLoopError) -> str | None:
+    def _recover(self, stuck: DegenerateLoopError) -> str | None:
         continuation = self._handler.handle(stuck, self.board)
         if continuation is None:
             return None

@@ -114,7 +114,7 @@ def episode_record(store: Store, key: int, *, telling: bool = False) -> Record |
     said = first if total <= _LOOKED_AT else store.queries.messages(key, None, total - _LOOKED_AT, _LOOKED_AT)[0]
     if not entries and not said:
         return None
-    asked = [line for event in first if event.type in _PERSON and (line := _told("a person asked", event))][:1]
+    asked = [line for event in first if event.type in _PERSON and (line := _event_line("a person asked", event))][:1]
     parts: dict[str, list[Line]] = {
         "Asked": asked,
         "Decided": _decided(entries, said),
@@ -151,7 +151,7 @@ def _decided(entries: Sequence[EntryView], said: Sequence[EventView]) -> list[Li
     lines: list[Line] = []
     for event in said:
         if event.type in _AGENT_MESSAGES and _DECIDED.search(_words(event)):
-            line = _told(f"{_name(event.agent or 'an agent')} said", event)
+            line = _event_line(f"{_name(event.agent or 'an agent')} said", event)
             lines += [line] if line else []
     for entry in entries:
         for note in entry.notes:
@@ -187,12 +187,12 @@ def _left_open(entries: Sequence[EntryView], said: Sequence[EventView]) -> list[
             lines.append((f"{_name(entry.action)} failed at @{entry.index}: {_error(entry)}", [entry.id]))
     last = next((event for event in reversed(said) if event.type in _AGENT_MESSAGES | _PERSON), None)
     if last is not None and last.type in _AGENT_MESSAGES and _words(last).rstrip().endswith("?"):
-        line = _told("a question without an answer", last)
+        line = _event_line("a question without an answer", last)
         lines += [line] if line else []
     return lines[-_MAX_LINES:]
 
 
-def _told(what: str, event: EventView) -> Line | None:
+def _event_line(what: str, event: EventView) -> Line | None:
     words = _words(event)
     if not words.strip():
         return None

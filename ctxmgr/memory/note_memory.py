@@ -89,7 +89,7 @@ MAX_EXPANDED = 200
 """Entries that one episode is expanded to at most; those about its first links are kept."""
 
 
-def around(store: Store, episode: Episode, reach: int) -> list[EntryView]:
+def linked_entries(store: Store, episode: Episode, reach: int) -> list[EntryView]:
     """Return the linked entries and up to ``reach`` before and after each, every one once, session by session in order.
 
     Links are ids of entries, of other sessions too, or addresses. What is gone, or lies beyond the ends, is left out.
@@ -159,7 +159,7 @@ class EmbeddedMemory:
         """
         ranked = self._ranked(self._finder.find(request), request.query)[: request.limit]
         episodes = [
-            each.model_copy(update={"score": score, "around": around(self._store, each, request.expand)})
+            each.model_copy(update={"score": score, "around": linked_entries(self._store, each, request.expand)})
             for each, score in ranked
         ]
         return RecallResponse(status="ok" if episodes else "empty", query=request.query, episodes=episodes)
@@ -191,7 +191,7 @@ class EmbeddedMemory:
         key = session_key(self._store, session)
         author = request.author or REFLECTOR
         former = next(
-            (e for e in found.episodes if _is_reflection(e) and e.author == author and is_about(e, request.query)), None
+            (e for e in found.episodes if _is_reflection(e) and e.author == author and answers_query(e, request.query)), None
         )
         if former is not None and former.text == told.text:
             return former.id
@@ -337,7 +337,7 @@ def quoted(text: str) -> str:
     return "".join(_visible(char) for char in json.dumps(shown, ensure_ascii=False))
 
 
-def _bare(name: str) -> str:
+def _quoted_inside(name: str) -> str:
     return quoted(name)[1:-1]
 
 
@@ -358,13 +358,13 @@ def _topics(store: Store, newest: Sequence[Episode]) -> list[Topic]:
     """Return the groups in the order of their newest statement; what has no group comes last."""
     groups: dict[tuple[Literal["action", "tag", "none"], str | None], list[Statement]] = {}
     for episode in newest:
-        groups.setdefault(_about(store, episode), []).append(_statement(episode))
+        groups.setdefault(_subject(store, episode), []).append(_statement(episode))
     loose = groups.pop(("none", None), [])
     topics = [Topic(by=by, name=name, statements=said) for (by, name), said in groups.items()]
     return [*topics, Topic(by="none", name=None, statements=loose)] if loose else topics
 
 
-def _about(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "none"], str | None]:
+def _subject(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "none"], str | None]:
     """Return the action that most of the linked entries are, else the first tag."""
     key = store.sessions.key(episode.session)
     if key is not None:
@@ -451,7 +451,7 @@ def _written(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
     if found.superseded:
         yield "\n## Superseded"
         for old in found.superseded:
-            yield f"- [{_bare(old.episode)}] by [{_bare(old.by)}]: {quoted(old.text)}"
+            yield f"- [{_quoted_inside(old.episode)}] by [{_quoted_inside(old.by)}]: {quoted(old.text)}"
     if found.questions:
         yield "\n## Still asked"
         yield from (_line(named[said.episode]) for said in found.questions)
@@ -477,6 +477,6 @@ def source_entries(episodes: Sequence[Episode], session: str, most: int) -> tupl
     return list(dict.fromkeys(own))[:most], list(dict.fromkeys(others))[:most]
 
 
-def is_about(episode: Episode, query: str) -> bool:
+def answers_query(episode: Episode, query: str) -> bool:
     """Whether an episode is a kept reflection on this very query."""
     return episode.text.startswith(heading(query))

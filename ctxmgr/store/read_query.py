@@ -158,7 +158,7 @@ class ReadQuery:
                 if not watch.stopped and str(getattr(error, "sqlite_errorname", "")) == "SQLITE_INTERRUPT":
                     raise KeyboardInterrupt from None  # it came before the watch could keep it
                 if not watch.stopped:
-                    raise self._told(error) from None
+                    raise self._as_error(error) from None
                 found.stopped = watch.stopped
         return found
 
@@ -207,7 +207,7 @@ class ReadQuery:
         self._refused = f"{table!r} is a table of the store's own, which may change"
         return sqlite.SQLITE_DENY
 
-    def _told(self, error: Exception) -> CtxmgrError:
+    def _as_error(self, error: Exception) -> CtxmgrError:
         words = str(error)
         if self._refused:
             return InvalidInput(f"refused: {self._refused}", f"'ctxmgr sql' only reads; {_HINT}")

@@ -11,7 +11,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import ascii_json, say
 from ctxmgr.cli.exits import VERDICTS, Exit
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.report.check import (
     FAIL_ON,
     CheckedSession,
@@ -88,7 +88,7 @@ def check(
             warnings=[*result.remarks, *unread], code=_code(result),
         )  # fmt: skip
 
-    answer_alone("check", Shown("json" if form == "json" else "table"), work)
+    answer_without_store("check", Shown("json" if form == "json" else "table"), work)
 
 
 def _code(result: CheckResult) -> Exit:

@@ -9,7 +9,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.envelope import say
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer, shown
+from ctxmgr.cli.output import Answer, Shown, answer, output_options
 from ctxmgr.cli.requests import build, goal_source, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.paths import open_regular
@@ -215,7 +215,7 @@ def assemble(
             "partial" if made.package.missing else "ok", warnings=[*told, *workspace.guard.warnings],
         )  # fmt: skip
 
-    answer("context assemble", _shown(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
+    answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
@@ -297,8 +297,8 @@ def why(
     answer("context why", how, work, store=store)
 
 
-def _shown(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:
-    return shown(as_json, "table" if form == "yaml" else form, fields, jq)
+def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> Shown:
+    return output_options(as_json, "table" if form == "yaml" else form, fields, jq)
 
 
 def _read(place: str | None) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_folder, parse
 from ctxmgr.cli.detection import detected
-from ctxmgr.cli.output import Answer, Shown, answer, answer_alone, resolve_place
+from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store, resolve_place
 from ctxmgr.cli.requests import merged, tell_session
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views.layout import Span
@@ -114,7 +114,7 @@ def _detect_folder(
             code=found.code,
         )
 
-    answer_alone("detect", how, work)
+    answer_without_store("detect", how, work)
 
 
 def _show_folder(out: Printer, found: FolderFindings) -> None:
@@ -154,7 +154,7 @@ def _backtest(folder: Path, settings: list[str] | None, how: Shown, *, conflicti
             found.to_json(), lambda out: show_backtest(out, found), "ok" if found.scored else "empty", warnings=warnings
         )
 
-    answer_alone("detect backtest", how, work)
+    answer_without_store("detect backtest", how, work)
 
 
 def _explain(

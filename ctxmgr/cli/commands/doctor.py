@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.artifacts.repair import check_artifacts
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit, exit_for
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import GAP, Span
 from ctxmgr.config import find_store
@@ -70,7 +70,7 @@ def doctor(
             code=_exit(failed),
         )
 
-    answer_alone("doctor", how, work)
+    answer_without_store("doctor", how, work)
 
 
 def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode: str | None) -> Iterator[Check]:

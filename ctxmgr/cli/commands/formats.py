@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.history.formats import format_views
 
@@ -29,7 +29,7 @@ def formats(*, how: Shown) -> None:
         rows = format_views()
         return Answer([row.to_json() for row in rows], lambda out: show_formats(out, rows))
 
-    answer_alone("formats", how, work)
+    answer_without_store("formats", how, work)
 
 
 _COLUMNS = ("calls", "results", "errors", "open", "usage", "agents", "times")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_alone, say
+from ctxmgr.cli.output import Answer, Shown, answer_without_store, say
 from ctxmgr.cli.requests import project_folder
 from ctxmgr.cli.views import goal_answers as views
 from ctxmgr.errors import InvalidInput
@@ -87,7 +87,7 @@ def opened(named: str | None, *, create: bool = False, commands: bool | frozense
 
 def answer(command: str, how: Shown, work: Callable[[], Answer]) -> None:
     """Do the work of a command of ``goal`` and show what it answers."""
-    answer_alone(f"goal {command}", how, work)
+    answer_without_store(f"goal {command}", how, work)
 
 
 def changed(found: GoalAnswer) -> Answer:

@@ -60,20 +60,20 @@ def start(
 
     def work() -> Answer:
         project_folder(dir_)
-        text, plan, notes, given = _given(goal, source)
-        proposal = _proposed(text, plan, notes, given, ModelRequest(name=model, base_url=base_url, seconds=timeout), by_model)
+        text, plan, notes, given = _read_goal(goal, source)
+        proposal = _propose(text, plan, notes, given, ModelRequest(name=model, base_url=base_url, seconds=timeout), by_model)
         if proposal is None or not proposal.tasks:
             if plan_only:
                 raise InvalidInput("there is no plan to show", "give one with --from, or let a --model split the goal")
-            return _started(dir_, text, proposal, again)
+            return _start(dir_, text, proposal, again)
         if plan_only or not _accepted(proposal, how, yes):
-            return _shown(proposal, waiting=not plan_only)
-        return _started(dir_, proposal.goal, proposal, again)
+            return _show_proposal(proposal, waiting=not plan_only)
+        return _start(dir_, proposal.goal, proposal, again)
 
     c.answer("start", how, work)
 
 
-def _given(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:
+def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:
     """Return the goal, the rules' split of what was given, remarks on it, and the text of the plan."""
     text = None if goal is None else c.text(goal).strip()
     if source is not None:
@@ -95,7 +95,7 @@ def _given(goal: str | None, source: str | None) -> tuple[str | None, Plan, list
     return text, Plan(None, ()), [], None
 
 
-def _proposed(
+def _propose(
     goal: str | None, plan: Plan, notes: list[str], given: str | None, wanted: ModelRequest, by_model: bool
 ) -> GoalPlan | None:
     """Return the plan that is to be accepted, None where there is none; a model is asked only where the call says so."""
@@ -130,7 +130,7 @@ def _accepted(proposal: GoalPlan, how: Shown, yes: bool) -> bool:
     return confirm("Start with this plan?", default=True)
 
 
-def _shown(proposal: GoalPlan, *, waiting: bool) -> Answer:
+def _show_proposal(proposal: GoalPlan, *, waiting: bool) -> Answer:
     found = StartAnswer(started=False, plan=proposal, state=None, message="not started" if waiting else None)
     asked = sys.stdin.isatty() and sys.stdout.isatty() and waiting
 
@@ -154,7 +154,7 @@ def _remarks(proposal: GoalPlan) -> list[str]:
     return [str(line) for line in told]
 
 
-def _started(named: str | None, goal: str | None, proposal: GoalPlan | None, again: bool) -> Answer:
+def _start(named: str | None, goal: str | None, proposal: GoalPlan | None, again: bool) -> Answer:
     tasks = [] if proposal is None else proposal.tasks
     wanted = [
         {

@@ -87,7 +87,7 @@ def import_(
             report.to_json(),
             lambda out: show_import(out, report),
             "partial" if partial else "empty" if empty else "ok",
-            warnings=_told(report),
+            warnings=_warnings(report),
             next=["ctxmgr sessions", "ctxmgr detect --all-sessions"] if report.sessions else [],
             code=Exit.PARTIAL if partial else Exit.OK,
         )
@@ -95,7 +95,7 @@ def import_(
     answer("import", how, work, store=store, create=True, masked=mask)
 
 
-def _told(report: ImportReport) -> list[str]:
+def _warnings(report: ImportReport) -> list[str]:
     told = [untrusted(report.untrusted)] if report.untrusted else []
     if report.skipped:
         told.append(f"passed over: {report.skipped:,} that can't be read as a log")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.output import Answer, Shown, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer_without_store
 from ctxmgr.cli.terminal import printer, safe
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.clients import CLIENTS, client
@@ -90,7 +90,7 @@ def install(
             row = row.model_copy(update={"then": asked.left_to_do(change.path, os.environ)})
         return _answered([row])
 
-    answer_alone("install", how, work)
+    answer_without_store("install", how, work)
 
 
 def uninstall(
@@ -118,7 +118,7 @@ def uninstall(
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
         return _answered([_done(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
 
-    answer_alone("uninstall", how, work)
+    answer_without_store("uninstall", how, work)
 
 
 def hook(name: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]) -> None:

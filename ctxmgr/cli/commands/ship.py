@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, Shown, answer_alone, say
+from ctxmgr.cli.output import Answer, Shown, answer_without_store, say
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.config import load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
@@ -52,7 +52,7 @@ def ship(
         if not (math.isfinite(every) and every > 0):
             raise InvalidInput(f"--every {every:g} is no time", "seconds above 0")
         if status:
-            return _told(noted())
+            return _progress_answer(noted())
         target = _target(store)
         paths = [str(path) for path in logs or ()] or [nearest_store(os.getcwd())]
         _require_apart(paths, target)
@@ -62,9 +62,9 @@ def ship(
                 _follow(service, every)
             else:
                 service.once()
-        return _told([shipper.progress for shipper in shippers])
+        return _progress_answer([shipper.progress for shipper in shippers])
 
-    answer_alone("ship", how, work)
+    answer_without_store("ship", how, work)
 
 
 def _target(store: str | None) -> str:
@@ -97,7 +97,7 @@ def _follow(service: Service, every: float) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def _told(found: list[Progress]) -> Answer:
+def _progress_answer(found: list[Progress]) -> Answer:
     rows: list[dict[str, Any]] = [each.to_json() for each in found]
     warnings: list[str] = []
     for each in found:

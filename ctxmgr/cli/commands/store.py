@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.output import Answer, Shown, answer, answer_alone
+from ctxmgr.cli.output import Answer, Shown, answer, answer_without_store
 from ctxmgr.cli.progress import ProgressMeter
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.times import moment
@@ -71,7 +71,7 @@ def migrate(
         return told(*workspace.store.migrate())
 
     if "://" in _location(store):
-        answer_alone("store migrate", how, alone)
+        answer_without_store("store migrate", how, alone)
     else:
         answer("store migrate", how, work, store=store, writes=True)
 
@@ -99,7 +99,7 @@ def init(
 
         return Answer({"before": before, "now": now}, draw)
 
-    answer_alone("store init", how, work)
+    answer_without_store("store init", how, work)
 
 
 @store_app.command("grant")
@@ -134,7 +134,7 @@ def grant(
 
         return Answer({"role": role, "team": team, "writes": not reader}, draw, warnings=warnings)
 
-    answer_alone("store grant", how, work)
+    answer_without_store("store grant", how, work)
 
 
 @store_app.command("revoke")
@@ -155,7 +155,7 @@ def revoke(
             owner.revoke(role)
         return Answer({"role": role}, lambda out: out.line(f"{role} has no rights in the store any more"))
 
-    answer_alone("store revoke", how, work)
+    answer_without_store("store revoke", how, work)
 
 
 @store_app.command("teams")
@@ -183,7 +183,7 @@ def teams(
 
         return Answer(rows, draw, columns=("team", "role", "writes"))
 
-    answer_alone("store teams", how, work)
+    answer_without_store("store teams", how, work)
 
 
 @store_app.command("retain")

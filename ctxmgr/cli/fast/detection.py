@@ -48,7 +48,7 @@ def _workspace(store: Store) -> Workspace:
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
 
 
-def _following(command: str, session: str, store: str | None) -> list[str]:
+def _next_command(command: str, session: str, store: str | None) -> list[str]:
     """Return the command that may come next, as `session_command` spells it."""
     words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
     if all(word and _UNQUOTED.issuperset(word) for word in words):
@@ -59,7 +59,7 @@ def _following(command: str, session: str, store: str | None) -> list[str]:
 
 
 def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
-    answer = _listed(store, values) if values["judge"] or values["stuck"] else None
+    answer = _cached_sessions(store, values) if values["judge"] or values["stuck"] else None
     if answer is not None or values["drawn"]:
         return answer
     from ctxmgr.cli.detection import listed
@@ -71,7 +71,7 @@ def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     return answer
 
 
-def _listed(store: Store, values: dict[str, Any]) -> Answer | None:
+def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     """Return a page of sessions whose verdicts are all kept, or None."""
     since = values["since"]
     if since is not None:
@@ -102,7 +102,7 @@ def _listed(store: Store, values: dict[str, Any]) -> Answer | None:
     answer = Answer(rows, "ok" if rows else "empty", (offset, limit, len(rows), total, True))
     answer.draw = lambda out: _show_sessions(out, rows)
     amiss = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
-    answer.next += [] if amiss is None else _following("detect", amiss, values["store"])
+    answer.next += [] if amiss is None else _next_command("detect", amiss, values["store"])
     return answer
 
 
@@ -116,7 +116,7 @@ def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
 
 
 def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
-    answer = None if values["now"] or values["set_"] or values["ever"] else _judged(store, values)
+    answer = None if values["now"] or values["set_"] or values["ever"] else _cached_verdicts(store, values)
     if answer is not None or values["drawn"]:
         return answer
     from ctxmgr.cli.detection import detected
@@ -138,7 +138,7 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
     return answer
 
 
-def _judged(store: Store, values: dict[str, Any]) -> Answer | None:
+def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
     """Return the verdicts that were asked for where all of them are kept, or None."""
     if values["all_sessions"]:
         chosen = store.sessions.keys(0, None)
@@ -163,7 +163,7 @@ def _judged(store: Store, values: dict[str, Any]) -> Answer | None:
     worst = worst_of(verdict["verdict"] for verdict in answer.data)
     amiss = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
     amiss = amiss or [each["session"] for each in answer.data if each["notes"]]
-    answer.next += _following("recover", amiss[0], values["store"]) if amiss else []
+    answer.next += _next_command("recover", amiss[0], values["store"]) if amiss else []
     if values["drawn"]:
         from ctxmgr.cli.views.findings import show_findings
         from ctxmgr.history.detection import named_entries

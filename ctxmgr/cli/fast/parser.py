@@ -46,7 +46,7 @@ def command_of(name: str) -> Command | None:
     return None if text is None else fast_json.loads(text)
 
 
-def named(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
+def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     """Return the name and the command that a command line begins with, and the words behind; None where there is none."""
     for count in range(1, 1 + min(_DEEPEST, len(arguments))):
         name = " ".join(arguments[:count])
@@ -56,7 +56,7 @@ def named(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     return None
 
 
-def parsed(command: Command, words: list[str]) -> dict[str, Any] | None:
+def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
     """Return the value of every parameter of a command, or None when the words are not all understood."""
     values = dict(command["defaults"])
     given: list[str] = []

@@ -17,7 +17,7 @@ from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
 from ctxmgr.cli.views.evidence import Entries, loop_steps, mapping
 from ctxmgr.cli.views.formatting import amount, clock, day, duration, plural
-from ctxmgr.cli.views.one_line import brief, compact, error_text, pretty, said
+from ctxmgr.cli.views.one_line import brief, compact, error_text, event_text, pretty
 from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.ids import parse_time
@@ -152,9 +152,9 @@ def session_report(
     entries = [row for row in rows if isinstance(row, EntryView)]
     lasting = [each for each in verdict.findings if each.resolved is None]
     over = [each for each in verdict.findings if each.resolved is not None]
-    answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_told(continuation, texts), "")
+    answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_to_answer(continuation, texts), "")
     members = {member for each in lasting for member in each.members}
-    kept = _kept(rows, members) if focus else rows
+    kept = _rows_to_quote(rows, members) if focus else rows
     texts.most = _QUOTED_IN_LONG if len(kept) > _LONG_ROWS else _QUOTED
     notes = {note.id: note for entry in entries for note in entry.notes if note.superseded_by is None}
     return SessionReport(
@@ -210,14 +210,14 @@ def _rows(workspace: Workspace, session: str) -> Iterator[EntryView | EventView]
         offset = page.page.next_offset
 
 
-def _kept(rows: list[EntryView | EventView], members: set[str]) -> list[EntryView | EventView]:
+def _rows_to_quote(rows: list[EntryView | EventView], members: set[str]) -> list[EntryView | EventView]:
     first = next((number for number, row in enumerate(rows) if row.id in members), None)
     return rows if first is None else rows[max(first - _BEFORE, 0) :]
 
 
 def _title(rows: list[EntryView | EventView], texts: _Texts) -> str:
     """Return the first line of the first thing a person said."""
-    asked = (said(row.data) for row in rows if isinstance(row, EventView) and row.type.startswith("user_message"))
+    asked = (event_text(row.data) for row in rows if isinstance(row, EventView) and row.type.startswith("user_message"))
     first = next((text.strip() for text in asked if text.strip()), "")
     return texts(first.splitlines()[0][:200]) if first else ""
 
@@ -249,10 +249,10 @@ def _answer(workspace: Workspace, verdict: SessionVerdict, texts: _Texts) -> tup
         return None, error.message
     except CtxmgrError as error:
         return None, f"no answer could be worked out: {error.message}"
-    return _told(found, texts), ""
+    return _to_answer(found, texts), ""
 
 
-def _told(found: Continuation, texts: _Texts) -> Answer:
+def _to_answer(found: Continuation, texts: _Texts) -> Answer:
     told = found.diagnosis
     cause, next_step, check = ("", "", "") if told is None else (told.cause, told.next_step, told.check or "")
     if texts.redacted:
@@ -287,7 +287,7 @@ def _trouble(finding: Finding, entries: Entries, texts: _Texts) -> Trouble:
 
 def _row(row: EntryView | EventView, texts: _Texts, *, in_trouble: bool) -> Row:
     if isinstance(row, EventView):
-        heard = texts(said(row.data))
+        heard = texts(event_text(row.data))
         first = heard.splitlines()[0] if heard else ""
         rest = [("Text", heard)] if heard != first or len(first) > 200 else []
         by_person = row.type.startswith("user_message")

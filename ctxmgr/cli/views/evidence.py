@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.cli.views.formatting import plural, status_sign
 from ctxmgr.cli.views.layout import GAP, Span
-from ctxmgr.cli.views.one_line import brief, telling_end
+from ctxmgr.cli.views.one_line import brief, end_to_keep
 from ctxmgr.light_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _row(printer: Printer, row: LoopStep, action: str, columns: list[int | None]
         used += len(GAP) + (gap if column is None else wide)
     if row.input:
         told = row.input.strip()
-        spans += [Span(GAP), Span(printer.fit(told, printer.width - used - len(GAP), telling_end(told)))]
+        spans += [Span(GAP), Span(printer.fit(told, printer.width - used - len(GAP), end_to_keep(told)))]
     printer.line(*spans, indent=2)
 
 

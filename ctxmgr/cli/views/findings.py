@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ctxmgr.cli.views.evidence import Entries, as_seconds, draw_loop, place, seconds, steps
 from ctxmgr.cli.views.formatting import clock, duration, plural, verdict_sign, verdict_style
 from ctxmgr.cli.views.layout import Cell, Span
-from ctxmgr.cli.views.one_line import brief, error_text, pretty, session_command, telling_end
+from ctxmgr.cli.views.one_line import brief, end_to_keep, error_text, pretty, session_command
 from ctxmgr.log.ids import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _open_calls(printer: Printer, finding: Finding, entries: Entries) -> None:
         room = printer.width - 4 - len(head) - len(state)
         printer.line(
             Span(head, "open"),
-            Span("  " + printer.fit(asked, max(room, 12), telling_end(asked))),
+            Span("  " + printer.fit(asked, max(room, 12), end_to_keep(asked))),
             Span(state, "dim"),
             indent=2,
             hang=4,
@@ -235,7 +235,7 @@ def _progress(printer: Printer, finding: Finding, entries: Entries) -> list[str 
         where,
         " ",
         Span(entry.action, "name"),
-        f" {printer.fit(told, max(room, 12), telling_end(told))}",
+        f" {printer.fit(told, max(room, 12), end_to_keep(told))}",
         Span(when, "dim"),
     ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ctxmgr.cli.views.formatting import plural
 from ctxmgr.cli.views.layout import UNICODE, Column, Span, wrapped
-from ctxmgr.cli.views.one_line import brief, telling_end
+from ctxmgr.cli.views.one_line import brief, end_to_keep
 from ctxmgr.light_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def show_tree(printer: Printer, state: GoalState, *, whole: bool = False) -> Non
         drawing.tasks()
     elif state.active:
         drawing.attempts(state.goal, "  ")
-    _about(printer, state)
+    _show_current(printer, state)
 
 
 def _head(printer: Printer, state: GoalState) -> None:
@@ -233,7 +233,7 @@ def _tries(node: SubtaskView, current: bool) -> str:
     return f"  attempt {last.number}" + (f", {plural(last.actions, 'action')}" if last.actions else "")
 
 
-def _about(printer: Printer, state: GoalState) -> None:
+def _show_current(printer: Printer, state: GoalState) -> None:
     """Tell what concerns the current step: the actions in flight and those that are blocked, and what probes saw."""
     if state.in_flight:
         printer.heading("In flight: effect unknown")
@@ -270,7 +270,7 @@ def show_actions(printer: Printer, actions: Sequence[ActionView]) -> None:
         room = max(printer.width - len(action.action) - 30, 20)
         printer.line(
             Span(sign.get(action.status, symbols.interrupted), action.status), f" {printer.fit(action.action, 30)}  ",
-            printer.fit(asked, room, telling_end(asked)), Span(f"  {printer.fit(action.result or '', 60)}", "dim"),
+            printer.fit(asked, room, end_to_keep(asked)), Span(f"  {printer.fit(action.result or '', 60)}", "dim"),
             indent=2, hang=4,
         )  # fmt: skip
 
@@ -283,7 +283,7 @@ def show_blocked(printer: Printer, blocked: Sequence[BlockedAction]) -> None:
         times = f"  {printer.symbols.times}{action.times}" if action.times > 1 else ""
         printer.line(
             Span(f"{printer.symbols.denied} ", "hung"), f"{printer.fit(action.action, 30)}  ",
-            printer.fit(asked, room, telling_end(asked)), Span(times, "dim"), Span(f"  [{action.key}]", "dim"),
+            printer.fit(asked, room, end_to_keep(asked)), Span(times, "dim"), Span(f"  [{action.key}]", "dim"),
             indent=2, hang=4,
         )  # fmt: skip
         printer.line(Span(action.reason, "dim"), indent=4)

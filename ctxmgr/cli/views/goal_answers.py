@@ -194,7 +194,7 @@ def show_probes(printer: Printer, probes: Sequence[ProbeView]) -> None:
 
     def row(probe: ProbeView) -> list[str | Span]:
         sign, style = verdict(printer, probe.ok)
-        return [Span(sign, style), probe.name, _asked(probe), Span(probe.detail or "not asked yet", "dim")]
+        return [Span(sign, style), probe.name, _probe_text(probe), Span(probe.detail or "not asked yet", "dim")]
 
     columns = [
         Column(""), Column("probe", give=1), Column("looks for", give=2, least=16, fill=True), Column("saw", give=3, least=10),
@@ -205,7 +205,7 @@ def show_probes(printer: Printer, probes: Sequence[ProbeView]) -> None:
         printer.hint("no probes yet: 'ctxmgr goal probe add NAME --exists PATH'")
 
 
-def _asked(probe: Probe) -> str:
+def _probe_text(probe: Probe) -> str:
     if probe.kind == "command":
         return " ".join(probe.argv) + (f"  (exit code {probe.code})" if probe.code else "")
     return f"{probe.path} exists" if probe.kind == "fileExists" else f"{probe.path} contains {probe.text!r}"

@@ -32,19 +32,19 @@ def brief(value: Any) -> str:
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         for name in _INPUT_FIELDS:
-            told = _telling(fields.get(name))
+            told = _input_text(fields.get(name))
             if told:
                 where = _place(fields) if name in ("pattern", "query") else ""
                 return f"{told}  in {where}" if where else told
     return compact(value)
 
 
-def telling_end(text: str) -> Keep:
+def end_to_keep(text: str) -> Keep:
     """Return which part of a brief tells most when it must be cut: the end of a path, else the beginning."""
     return "end" if text.startswith(("/", "./", "../", "~/")) and not any(map(str.isspace, text)) else "start"
 
 
-def _telling(value: Any) -> str:
+def _input_text(value: Any) -> str:
     if isinstance(value, list):
         words = [word for word in cast("list[Any]", value) if isinstance(word, str)]
         if not words or len(words) != len(cast("list[Any]", value)):
@@ -55,7 +55,7 @@ def _telling(value: Any) -> str:
 
 
 def _place(fields: Mapping[str, Any]) -> str:
-    return next((place for name in _WHERE if (place := _telling(fields.get(name)))), "")
+    return next((place for name in _WHERE if (place := _input_text(fields.get(name)))), "")
 
 
 def compact(value: Any, *, indent: int | None = None) -> str:
@@ -93,24 +93,24 @@ def _blocks(value: Any) -> str | None:
     return "\n".join(texts)
 
 
-def said(data: Any, depth: int = 0) -> str:
+def event_text(data: Any, depth: int = 0) -> str:
     """Return what an event says: its text wherever the format keeps it, else compact JSON."""
     if isinstance(data, str):
         return data
     if isinstance(data, list) and depth < _DEEPEST:
-        parts = [said(part, depth + 1) for part in cast("list[Any]", data)]
+        parts = [event_text(part, depth + 1) for part in cast("list[Any]", data)]
         return "\n".join(part for part in parts if part)
     if isinstance(data, dict) and depth < _DEEPEST:
         fields = cast("dict[str, Any]", data)
         for name in _TEXT_FIELDS:
-            if name in fields and (text := said(fields[name], depth + 1)):
+            if name in fields and (text := event_text(fields[name], depth + 1)):
                 return text
     return "" if data is None or data in ({}, []) else compact(data)
 
 
 def row_text(row: EntryView | EventView) -> str:
     """Return what a row of a list tells in one line."""
-    return brief(row.input) if row.kind == "entry" else said(row.data)
+    return brief(row.input) if row.kind == "entry" else event_text(row.data)
 
 
 def error_text(error: Any) -> str:

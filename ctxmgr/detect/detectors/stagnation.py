@@ -111,13 +111,13 @@ def _share_something(starts: Sequence[Observation]) -> bool:
     for start in starts:
         given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
         parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
-        parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _telling(value)}
+        parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _long_words(value)}
         parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _words(value)}
         shared = parts if shared is None else shared & parts
     return bool(shared)
 
 
-def _telling(value: str) -> set[str]:
+def _long_words(value: str) -> set[str]:
     """Return the longer words of a question in words; a name or a pattern has none."""
     words = value[:2000].lower().split()
     return {word for each in words for word in _TELLING_WORD.findall(each)} if len(words) > 1 else set()

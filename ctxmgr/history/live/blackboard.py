@@ -17,7 +17,7 @@ from ctxmgr.history.live.monitor import LiveMonitor, ObservedRecorder, Options, 
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import unstored
 from ctxmgr.paths import is_url
-from ctxmgr.recorder import Beside, Details, Outcome, Sink, Status, Step, is_interruption
+from ctxmgr.recorder import Details, KeepOriginalError, Outcome, Sink, Status, Step, is_interruption
 from ctxmgr.types.finding import Finding
 
 OnLoop = Literal["raise", "report"] | Callable[[Finding], object]
@@ -355,7 +355,7 @@ class BlackboardHistory:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
-        with Beside(error):
+        with KeepOriginalError(error):
             self.end(outcome)
 
 

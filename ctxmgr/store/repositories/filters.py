@@ -94,7 +94,7 @@ def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]
     ], values
 
 
-def said_by(filters: Any) -> tuple[str, dict[str, Any]]:
+def event_condition(filters: Any) -> tuple[str, dict[str, Any]]:
     """Return the condition on events that a request for messages makes, and its values; `ANY` where it makes none."""
     conditions, values = _of_process(filters, "event")
     return " AND ".join(conditions) or ANY, values

@@ -6,7 +6,7 @@ from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.spelling import NO_LIMIT
 from ctxmgr.store.normalise import find, fold, storable
-from ctxmgr.store.repositories.filters import ANY, OF_SESSION, entry_where, said_by, scopes_of
+from ctxmgr.store.repositories.filters import ANY, OF_SESSION, entry_where, event_condition, scopes_of
 from ctxmgr.store.row_mapper import (
     BY_PLACE,
     ENTRY_COLUMNS,
@@ -301,7 +301,7 @@ class Rows:
         On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
         previous entry in the same process. With a request only those of its processes.
         """
-        narrowed, named = (ANY, {}) if request is None else said_by(request)
+        narrowed, named = (ANY, {}) if request is None else event_condition(request)
         if entry is None and narrowed == ANY:
             paged = page(self._engine, key, "message", offset, limit)
             if paged is not None:

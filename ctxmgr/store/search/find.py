@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ctxmgr.store.row_mapper import BY_PLACE
 from ctxmgr.store.search.index import mark
-from ctxmgr.store.search.text_match import SearchTerm, asked, know_holds
+from ctxmgr.store.search.text_match import SearchTerm, containing, know_holds
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than a whole query
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Search:
         self._engine = engine
         self._scopes = scopes
         self._needle = needle
-        self._holds, self._asked = asked(needle)
+        self._holds, self._asked = containing(needle)
         self._low = low
         self._high = high
         self._missing = 0

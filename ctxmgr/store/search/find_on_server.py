@@ -56,7 +56,7 @@ class SearchOnServer(Search):
     def _mark(self) -> int:
         return mark(self._engine) if len(self._needle) >= SHORTEST else 0
 
-    def _likely(self) -> tuple[str, dict[str, object]]:
+    def _prefilter(self) -> tuple[str, dict[str, object]]:
         condition, values = may_hold(self._needle)
         return condition.replace(" LIKE ", " ILIKE "), values  # as SQLite compares: letters of ASCII in either case
 
@@ -65,7 +65,7 @@ class SearchOnServer(Search):
         for kind, where, bound in self._scopes:
             if kind == "entry":
                 session = "note_entry.session = :session" if "session" in bound else "TRUE"
-                condition, values = self._likely()
+                condition, values = self._prefilter()
                 sql = _NOTED.format(session=session, where=where, body=condition.format("note.body"))
                 rows = self._engine.query(sql, {**bound, **values})
                 found |= {(int(row[0]), kind) for row in rows if self._sought.is_in(str(row[1]))}
@@ -99,7 +99,7 @@ class SearchOnServer(Search):
 
     def _compared_at(self, places: str, values: dict[str, Any]) -> list[Hit]:
         """Return the rows of the scopes at these places that hold the text, and keep some for whoever shows them."""
-        condition, likely = self._likely()
+        condition, likely = self._prefilter()
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
             held = condition.format("record.body")

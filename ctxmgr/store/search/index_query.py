@@ -82,11 +82,11 @@ class Proposals:
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
         for words in parts:
             words.fetch(_FIRST_TERMS if len(parts) == 1 and not self._whole else _NARROWING_TERMS)
-        if len(parts) > 1 and not all(words.complete for words in parts) and self._is_common(self._asked(parts)):
+        if len(parts) > 1 and not all(words.complete for words in parts) and self._is_common(self._match_expression(parts)):
             for words in parts:
                 words.fetch(_MAX_TERMS)
         if self._whole or not parts or any(words.complete for words in parts):
-            yield from self._stream(self._asked(parts), self._low, self._high)
+            yield from self._stream(self._match_expression(parts), self._low, self._high)
         else:
             yield from self._grow(parts[0])
 
@@ -97,7 +97,7 @@ class Proposals:
         values = {"terms": asked, "low": self._low, "high": self._high, "most": _COMMON}
         return len(self._engine.query(_PLACES, values)) == _COMMON
 
-    def _asked(self, parts: list[_Words]) -> str:
+    def _match_expression(self, parts: list[_Words]) -> str:
         """Return what is asked of the index: all of the whole words, and any term of each part whose terms are known."""
         groups = [f"({' OR '.join(words.terms)})" if words.terms else _NOTHING for words in parts if words.complete]
         return " AND ".join([*self._whole, *groups])

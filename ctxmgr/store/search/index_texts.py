@@ -1,7 +1,7 @@
 """Collect the words and marks of a stretch of the log for the search index.
 
-A long log is read in a second process (`ahead`) while this one writes the index. What it sends follows from records that
-never change once they are there, so it is as good as what is read here, if the log is still the one that was read.
+A long log is read in a second process (`read_stretches`) while this one writes the index. What it sends follows from records
+that never change once they are there, so it is as good as what is read here, if the log is still the one that was read.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Reader:
         self._known.clear()
 
 
-def ahead(place: tuple[str, str, str], start: int) -> Iterator[tuple[Any, ...]]:
+def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[Any, ...]]:
     """Yield the stretches behind a place in the log, as tuples: in a second process, which writes nothing.
 
     Raises:

@@ -144,7 +144,7 @@ def holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def asked(needle: str) -> tuple[str, dict[str, object]]:
+def containing(needle: str) -> tuple[str, dict[str, object]]:
     """Return a condition, with ``{}`` for the body, that says what ``holds`` says, and the values that it needs.
 
     What can't hold the text is told by SQLite itself, in a third of the time of a call.

@@ -173,12 +173,12 @@ class RowBatch:
         return block
 
 
-def is_apart(record: Record) -> bool:
+def is_written_alone(record: Record) -> bool:
     """Whether a record changes more than its own session: it is written alone, where it stands."""
     return record["session"] == PROJECT or (record["kind"] == "entry" and record.get("action") == EXECUTION)
 
 
-def told_of(record: Record) -> Told:
+def import_facts(record: Record) -> Told:
     """Return kind, action or type, status and id of the entry of any record, as an import counts it."""
     kind, status = str(record.get("kind")), record.get("status")
     name = record.get("action" if kind == "entry" else "type")

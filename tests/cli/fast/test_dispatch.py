@@ -23,7 +23,7 @@ from ctxmgr.history.query import tools
 from tests.cli.console import make_history
 from tests.cli.paths import Ended, both, make_stores, run_by
 
-REAL_HELP = prepared_help.helped
+REAL_HELP = prepared_help.print_help
 
 
 @pytest.fixture(scope="module")
@@ -343,7 +343,7 @@ def _helped(words: list[str], *, laid_out: bool) -> tuple[Ended, bool]:
         return used[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared_help, "helped", asked)
+        patch.setattr(prepared_help, "print_help", asked)
         patch.setattr(sys.modules["__main__"], "__package__", None)
         return run_by(words, dispatch.answered), used == [True]
 

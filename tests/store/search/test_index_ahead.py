@@ -81,7 +81,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, altered: Callable[[int, Any], Any]
     """Count what comes from each second process, after it was altered."""
     came: list[int] = []
 
-    class Watched(worker_process.Beside):
+    class Watched(worker_process.SecondProcess):
         def __init__(self, function: str, arguments: tuple[object, ...]) -> None:
             super().__init__(function, arguments)
             came.append(0)
@@ -91,7 +91,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, altered: Callable[[int, Any], Any]
             came[-1] += 1
             return altered(came[-1], item)
 
-    monkeypatch.setattr(worker_process, "Beside", Watched)
+    monkeypatch.setattr(worker_process, "SecondProcess", Watched)
     return came
 
 
@@ -130,7 +130,7 @@ def test_two_processes_make_the_same_index(tmp_path: Path, monkeypatch: pytest.M
 
 def _ended(number: int, stretch: Any) -> Any:
     if number == 3:
-        raise worker_process.Lost("killed")
+        raise worker_process.ProcessLost("killed")
     return stretch
 
 
@@ -257,13 +257,13 @@ def test_a_log_that_was_replaced_is_not_read_ahead(tmp_path: Path) -> None:
     store = stored(tmp_path, path.name, [entry("s", number, given=f"first{number}") for number in range(40)])
     place = place_of(store.engine, str(path))
     assert place is not None
-    texts = [text for stretch in index_texts.ahead(place, 0) for _, text in index_texts.Stretch(*stretch).texts]
+    texts = [text for stretch in index_texts.read_stretches(place, 0) for _, text in index_texts.Stretch(*stretch).texts]
     assert [f"first{number}" in text for number, text in enumerate(texts)] == [True] * 40
     path.unlink()
     stored(tmp_path, "other.jsonl", [entry("s", number, given=f"second{number}") for number in range(40)]).close()
     (tmp_path / "other.jsonl").rename(path)
     with pytest.raises(StorageFailed):
-        list(index_texts.ahead(place, 0))
+        list(index_texts.read_stretches(place, 0))
     store.close()
 
 

@@ -35,7 +35,7 @@ from ctxmgr.store.write import log_parser as gather
 from ctxmgr.store.log import log_store as log_file
 from ctxmgr.store.log import log_rows
 from ctxmgr.store import open_store
-log_rows._BLOCKS_FROM_BYTES, log_file._VERY_MUCH, log_file._SLICE, gather._READ = 0, int(sys.argv[3]), 3, 1_500
+log_rows._BLOCKS_FROM_BYTES, log_file._DEFER_FROM_BYTES, log_file._SLICE, gather._READ = 0, int(sys.argv[3]), 3, 1_500
 told = []
 def progress(done, total):
     told.append(done)
@@ -154,13 +154,13 @@ def test_a_lost_process_costs_nothing(
     def ending(function: str, *given: Any) -> Generator[Iterator[Any]]:
         def some() -> Iterator[Any]:
             yield from islice(log_parser.blocks(*given), whole)
-            raise worker_process.Lost("it was killed")
+            raise worker_process.ProcessLost("it was killed")
 
         asked.append((function, *given))
         yield some()
 
     monkeypatch.setattr(log_parser, "_SECOND_PROCESS_FROM", 0)
-    monkeypatch.setattr(worker_process, "beside", ending)
+    monkeypatch.setattr(worker_process, "run_in_second_process", ending)
     fast, slow = both(sealed([ordinary(number) for number in range(50)])[0])
 
     assert fast == slow
