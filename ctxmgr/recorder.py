@@ -36,10 +36,9 @@ def surrounding(session: str) -> str | None:
     return current[1] if current and current[0] == session else None
 
 
-class Details(TypedDict, total=False):
-    """What `Recorder.entry` takes besides agent and action."""
+class Context(TypedDict, total=False):
+    """What `Recorder.entry` takes besides agent, action and input."""
 
-    input: object
     input_type: str | None
     turn: str | int | None
     step: str | int | None
@@ -47,6 +46,12 @@ class Details(TypedDict, total=False):
     task: str | None
     timeout_ms: float | None
     meta: dict[str, Any] | None
+
+
+class Details(Context, total=False):
+    """What `Recorder.entry` takes besides agent and action."""
+
+    input: object
 
 
 class Step:
