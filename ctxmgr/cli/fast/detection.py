@@ -9,7 +9,7 @@ recovery need to be loaded. Only a request without any option that could change 
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
-from ctxmgr.cli.fast.answer import Answer, FastRequest
+from ctxmgr.cli.fast.answer import Answer
 from ctxmgr.cli.told_again import config_here, settings_here
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
@@ -110,9 +110,9 @@ def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
     import time
 
     from ctxmgr.cli.commands.sessions import show_sessions
+    from ctxmgr.types.view import SessionView
 
-    shown: Any = [FastRequest({**row, "last_progress": row["lastProgress"]}) for row in rows]
-    show_sessions(out, shown, None, time.time())
+    show_sessions(out, [SessionView.model_validate(row) for row in rows], None, time.time())
 
 
 def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
