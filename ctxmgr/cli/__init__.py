@@ -1,6 +1,6 @@
 """The command line: parse, build a request, call, show. `COMMANDS` says which module holds each command.
 
-`commands` has the commands, `views` what several of them show, `fast` the quick path for programs.
+`commands` has the commands, `views` what several of them show, `fast` the fast path for programs.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def main() -> int:
 
 
 def _started(given: list[str]) -> None:
-    """Run a command line: prepared help first, then the quick path, and typer where neither understands every word."""
+    """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
     from ctxmgr.cli.command_line import read
 
     arguments = given if given[:2] == ["completion", "--words"] else read(given)

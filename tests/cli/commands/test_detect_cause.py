@@ -70,7 +70,7 @@ def test_what_is_unknown_or_over_has_no_diagnosis(logs: Path) -> None:
 
 @pytest.mark.parametrize("log", [STUCK.name, UNKNOWN.name, HEALTHY.name])
 def test_the_quick_path_says_the_same(log: str, logs: Path) -> None:
-    """The quick path and the other answer byte for byte the same."""
+    """The fast path and the other answer byte for byte the same."""
     assert both(["detect", log, "--json", "--exit-zero"]).was_quick
 
 
